@@ -17,9 +17,13 @@ constexpr error_category table[] = {
      "allows",
      "`kernelmill show` says what they were; mend it, and start a new run"},
     {"killed",
+     "something outside its sandbox, or the kernel for want of memory, ended a candidate's process, "
+     "and so again when it was judged once more",
+     "does the machine have memory left? `dmesg` says whom the kernel ended"},
+    {"killed_outside",
      "something outside its sandbox ended a candidate's process, and so again when it was judged "
      "once more",
-     "does the machine have memory left? `dmesg` says whom the kernel ended"},
+     "what ends processes on that machine? `dmesg` and the system's log say"},
     {"compiler_killed", "something outside its sandbox ended the compiler, three times in a row",
      "does the machine have memory left? `dmesg` says whom the kernel ended"},
     {"incomplete_facts", "a turn came to governance with a stage that neither ran nor says why",
@@ -88,6 +92,10 @@ constexpr error_category table[] = {
     {"control_failed",
      "the task's baseline, which ran where a candidate had failed, fails there, too",
      "`kernelmill doctor` tries the machine"},
+    {"control_late",
+     "a control, which comes before a candidate beside which a referee was lost, took half of the "
+     "time",
+     "the evaluation is repeated; run less beside it, or raise `evaluation.deadline_ms`"},
     {"gpu_memory", "the referee, or the problem's own model, found too little memory",
      "the evaluation is repeated without what is kept of other problems"},
     {"gpu_stuck", "the process of an earlier candidate does not end",

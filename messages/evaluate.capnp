@@ -33,6 +33,7 @@ struct EvaluateRequest {
   sanitize @14 :Text;              # "on_accept" or "always": checks of memory, too; empty: not
   sanitizeMs @15 :UInt32;          # of deadlineMs, for that
   source @16 :Text;                # of a library for the CPU whose memory is checked: it is built again
+  lostBefore @17 :Bool;            # another referee was lost beside this candidate
 }
 
 struct CaseResult {

@@ -2,6 +2,7 @@
 
 // What several readers ask of an evaluation or a verdict.
 
+#include <string_view>
 #include <type_traits>
 
 #include "messages/evaluate.capnp.h"
@@ -23,6 +24,12 @@ bool is_to_be_repeated(Reader x) {
   if constexpr (std::is_same_v<Reader, wire::EvaluateResult::Reader>)
     if (x.getTiming().getNotTimed() == wire::NotTimed::MACHINE) return true;
   return x.getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+}
+
+/// Whether a fault says that a referee ended, hung or lost its Python. A candidate that could bring
+/// that about would be left out of rewards, so who is tried again is tried after a control.
+inline bool is_loss_of_referee(std::string_view category) {
+  return category == "referee_timeout" || category == "referee_lost" || category == "python_failed";
 }
 
 /// Whether an evaluation leaves nothing for which a judge would reject the candidate. What comes

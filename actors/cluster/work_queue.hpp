@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -21,6 +22,7 @@
 
 #include "actors/cluster/job_line.hpp"
 #include "actors/cluster/worker_pool.hpp"
+#include "actors/made_messages.hpp"
 #include "messages/actors.hpp"
 #include "messages/judged.hpp"
 #include "messages/log/logger.hpp"
@@ -291,7 +293,10 @@ private:
     }
     auto view = result.open();
     bool ours = is_to_be_repeated(*view);
-    if (ours) what->failed.push_back(from.who);
+    if (ours) {
+      what->failed.push_back(from.who);
+      note_loss(*what, view->getFault().getCategory().cStr());
+    }
     if (ours && what->leases > 0) return;
     if (ours && what->attempts < what->attempts_allowed)
       return again(policy, what, view->getFault().getMessage().cStr());
@@ -299,6 +304,13 @@ private:
     if (!ours) remember(std::chrono::duration<double>(now - from.since).count());
     what->answered = true;
     what->answer.deliver(result);
+  }
+
+  // Each machine would take it for the first time otherwise.
+  static void note_loss(job& what, std::string_view category) {
+    if constexpr (std::is_same_v<Request, wire::EvaluateRequest>)
+      if (is_loss_of_referee(category))
+        what.request = changed(what.request, [](auto x) { x.setLostBefore(true); });
   }
 
   void remember(double seconds) {

@@ -1,5 +1,7 @@
 #include "gpu/process/process.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -12,6 +14,11 @@
 #include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
+
+bool exit_status::was_ended_by_others() const noexcept {
+  constexpr std::array own{SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+  return signal != 0 && std::find(own.begin(), own.end(), signal) == own.end();
+}
 
 child::child(int pid, int pidfd, int status_fd) noexcept
     : pid_(pid), pidfd_(pidfd), status_fd_(status_fd) {

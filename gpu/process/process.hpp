@@ -38,6 +38,9 @@ struct process_spec {
 struct exit_status {
   int code = -1;  ///< exit code, or -1 when a signal ended it
   int signal = 0; ///< the signal, or 0
+
+  /// Whether a signal ended it that no process brings upon itself by a fault.
+  bool was_ended_by_others() const noexcept;
 };
 
 /// A running process. Killed with its whole session when the handle goes.

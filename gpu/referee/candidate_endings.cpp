@@ -40,8 +40,7 @@ void candidate_process::conclude() {
   auto status = child_.wait(candidate_end_wait_ms);
   if (!status) {
     auto fault = status.error(); // such as the end of the spawner, and of all that it had started
-    if (loading_ && fault.category == "timeout")
-      fault = {fault_class::candidate, "crashed", "the candidate did not end", {}};
+    if (fault.category == "timeout") fault.category = lost_spawner; // bubblewrap is gone already
     ending_ = candidate_ending{std::move(fault), false};
     return;
   }
@@ -83,8 +82,9 @@ error candidate_process::describe(const exit_status& status) const {
     return {fault_class::candidate, "bad_launch", "the GPU refused to " + remark_text(),
             "check threads, registers and shared memory of a block against the GPU's limits"};
   if (exhausted()) return memory_fault();
-  if (signal == SIGKILL)
-    return {fault_class::infrastructure, "killed",
+  if (signal == SIGKILL || child_.ended_from_outside())
+    return {fault_class::infrastructure,
+            child_.killed_for_memory() == false ? killed_outside : killed_by_somebody,
             "failed to keep a candidate process: something outside its sandbox ended it",
             "does the machine have memory left? its kernel log says whom it ended"};
   if (signal != 0) return describe_signal(signal);

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/sandbox/cgroup.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -42,6 +44,17 @@ bool wants_control(const error& fault) {
     return std::find(machine_like.begin(), machine_like.end(), fault.category) !=
            machine_like.end();
   return fault.cls == fault_class::infrastructure || fault.cls == fault_class::configuration;
+}
+
+memory_kills memory_kills::now() {
+  return {kills_for_memory(), kills_for_memory_anywhere()};
+}
+
+bool is_of_outsiders(const error& fault, const memory_kills& before) {
+  if (fault.category == killed_outside) return true;
+  auto now = memory_kills::now();
+  if (fault.category == lost_spawner) return now.near && now.near == before.near;
+  return fault.category == killed_by_somebody && now.anywhere && now.anywhere == before.anywhere;
 }
 
 error blamed(const error& fault, bool control_works) {

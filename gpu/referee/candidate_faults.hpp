@@ -4,6 +4,7 @@
 // referee saw that something ended, but not why.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "messages/error.hpp"
@@ -29,7 +30,22 @@ error blamed(const error& fault, bool control_works);
 /// The category of what failed beside a candidate and works without it.
 inline constexpr const char* disturbance = "disturbed_referee";
 
-/// The category of who starts our processes being gone, and all of them with it.
+/// Categories of what only somebody outside can do: who starts our processes is gone or does not
+/// answer, or a candidate was killed; the last, or the kernel for want of memory. The filter of
+/// system calls lets no candidate end itself in a way that looks like that.
 inline constexpr const char* lost_spawner = "spawner_lost";
+inline constexpr const char* killed_outside = "killed_outside";
+inline constexpr const char* killed_by_somebody = "killed";
+
+/// How often the kernel has ended somebody for want of memory until now.
+struct memory_kills {
+  std::optional<uint64_t> near;     ///< as kills_for_memory()
+  std::optional<uint64_t> anywhere; ///< as kills_for_memory_anywhere()
+
+  static memory_kills now();
+};
+
+/// Whether a fault is of such a category, and not for want of memory, as far as that is not plain.
+bool is_of_outsiders(const error& fault, const memory_kills& before);
 
 } // namespace kernelmill

@@ -4,7 +4,6 @@
 
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/measured_run.hpp"
-#include "gpu/sandbox/cgroup.hpp"
 
 namespace kernelmill {
 
@@ -43,12 +42,8 @@ bool control_works(referee_parts parts, prepared_task& prepared, bool timed) {
 }
 
 void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record,
-                  std::optional<uint64_t> kills_before) {
-  if (!wants_control(record.fault)) return;
-  // No process of ours is in reach of a candidate; it could only take the memory, and of that the
-  // kernel keeps count.
-  if (record.fault.category == lost_spawner && kills_before && kills_for_memory() == kills_before)
-    return;
+                  const memory_kills& before) {
+  if (!wants_control(record.fault) || is_of_outsiders(record.fault, before)) return;
   // A task's own fault, such as a baseline that is wrong at the timed shape, shows again.
   bool timed = record.fault.cls == fault_class::configuration;
   record.fault = blamed(record.fault, control_works(parts, prepared, timed));

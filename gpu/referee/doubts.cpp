@@ -9,6 +9,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_in_doubt = 16; // blocks of a kind
+constexpr size_t fewest_shown = 2;   // blocks
 
 auto& named(auto& kinds, const std::string& name) {
   return *std::find_if(kinds.begin(), kinds.end(), [&](auto& x) { return x.name == name; });
@@ -150,6 +151,11 @@ paid_speedup pay_after_doubts(const std::vector<kind_blocks>& kinds,
   auto paid = pay_alike(slow ? std::vector<kind_blocks>{kinds[slow->kind]} : kinds);
   paid.speedup.low = std::min(paid.speedup.low, pay_settled(kinds).speedup.low);
   return paid;
+}
+
+std::optional<speedup_interval> shown_until_ended(const std::vector<kind_blocks>& kinds) {
+  if (all_of(kinds).size() < fewest_shown) return std::nullopt;
+  return pay_slowest(kinds).speedup;
 }
 
 bool far_slower(const std::vector<timed_block>& blocks) {

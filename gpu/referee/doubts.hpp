@@ -40,6 +40,9 @@ paid_speedup pay_settled(const std::vector<kind_blocks>& kinds);
 paid_speedup pay_after_doubts(const std::vector<kind_blocks>& kinds,
                               const std::optional<slow_kind>& slow);
 
+/// What blocks showed, two or more, before timing was ended; see timing_record::until_ended.
+std::optional<speedup_interval> shown_until_ended(const std::vector<kind_blocks>& kinds);
+
 /// Whether these blocks show a candidate that takes twice as long as the baseline and more.
 bool far_slower(const std::vector<timed_block>& blocks);
 

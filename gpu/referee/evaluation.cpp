@@ -10,7 +10,6 @@
 #include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/measured_run.hpp"
-#include "gpu/sandbox/cgroup.hpp"
 
 namespace kernelmill {
 
@@ -277,7 +276,7 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
                                    const evaluation_options& options) {
   evaluation_record record;
   record.case_count = static_cast<uint32_t>(prepared.spec().cases.size());
-  auto kills = kills_for_memory();
+  auto kills = memory_kills::now();
   span_clock clock{record};
   if (auto ok = prepared.begin(); !ok) {
     record.fault = ok.error();
@@ -326,7 +325,7 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
                                    const std::string& artifact, const evaluation_options& options) {
   evaluation_record record;
   record.case_count = static_cast<uint32_t>(prepared.spec().cases.size());
-  auto kills = kills_for_memory();
+  auto kills = memory_kills::now();
   span_clock clock{record};
   if (auto ok = prepared.begin(true); !ok) {
     record.fault = ok.error();

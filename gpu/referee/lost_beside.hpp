@@ -4,7 +4,8 @@
 // judged. Once it is the machine's, and the candidate is tried again. A candidate that can bring
 // this about would choose to be left out of its group's comparison, so the second time the task is
 // checked first, in the same slot: what works without the candidate and not with it, twice, is the
-// candidate's. Slots share this, for the second time is elsewhere where there are several. A referee
+// candidate's. Slots share this, for the second time is elsewhere where there are several; of other
+// machines the request itself tells (`lostBefore`). A referee
 // that somebody else has killed (`referee_killed`) counts for nothing: no candidate can do that.
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "messages/error.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill {
 
@@ -28,9 +30,8 @@ public:
   /// What a failure is: with `control_worked`, which says that a control came just before and
   /// works, the candidate's; else what it was, and the candidate is remembered.
   error settled(const std::string& candidate, error failure, bool control_worked) {
-    bool is_lost = failure.cls == fault_class::infrastructure &&
-                   (failure.category == "referee_timeout" || failure.category == "referee_lost" ||
-                    failure.category == "python_failed");
+    bool is_lost =
+        failure.cls == fault_class::infrastructure && is_loss_of_referee(failure.category);
     if (!is_lost || candidate.empty()) return failure;
     if (control_worked)
       return {fault_class::candidate, "disturbed_referee",

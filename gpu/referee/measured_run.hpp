@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/evaluation.hpp"
 
@@ -108,9 +109,9 @@ error bad_baseline(const task& x, const std::string& what, const error& why);
 bool control_works(referee_parts parts, prepared_task& prepared, bool timed);
 
 /// Decides whose fault it was that ended the judgement of a candidate that had been loaded;
-/// `kills_before` is what kills_for_memory() said when it began. REQUIRES: the candidate was killed.
+/// `before` is of the moment when it began. REQUIRES: the candidate was killed.
 void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record,
-                  std::optional<uint64_t> kills_before);
+                  const memory_kills& before);
 
 /// Chooses the kinds of contents that timed calls of a task have, unless that is done: the task's
 /// own, and those for which the baseline uses at most half of each bound. References bound sums by

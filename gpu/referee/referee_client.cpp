@@ -37,7 +37,7 @@ struct referee_client::state {
                                 int deadline_ms, const std::stop_token& stop);
   expected<frame> exchange(uint32_t kind, const char* words, size_t bytes, int deadline_ms,
                            const std::stop_token& stop);
-  bool was_killed(std::optional<uint64_t> kills_before);
+  bool was_killed(std::optional<uint64_t> kills_before, const std::stop_token& stop);
   expected<Message<wire::CheckResult>> check(const std::string& task_directory, int deadline_ms,
                                              const std::stop_token& stop);
   // Whether a task is judged here as it should be.
@@ -49,6 +49,7 @@ namespace {
 // From a closed connection to the status of its process: who has a GPU's memory or gigabytes of its
 // own takes seconds to end, more beside others.
 constexpr int longest_end_ms = 30'000;
+constexpr int end_look_ms = 100; // nobody who wants to end waits longer for that
 
 // Nobody waits longer for who needs a control: its time is the candidate's.
 Message<wire::EvaluateRequest> shortened(wire::EvaluateRequest::Reader x,
@@ -124,10 +125,16 @@ expected<frame> referee_client::state::exchange(uint32_t kind, const char* words
 // Whether somebody else has ended the referee, or its spawner and all that it had started. A
 // candidate has no process of ours in its namespace that it could kill; it could only take the
 // memory, and of that the kernel keeps count.
-bool referee_client::state::was_killed(std::optional<uint64_t> kills_before) {
+bool referee_client::state::was_killed(std::optional<uint64_t> kills_before,
+                                       const std::stop_token& stop) {
   if (!process || !kills_before || kills_for_memory() != kills_before) return false;
-  auto ended = process->wait(longest_end_ms);
-  return ended ? ended->signal == SIGKILL : ended.error().category == "spawner_lost";
+  auto ended = process->wait(end_look_ms);
+  for (int waited = 0; !ended && ended.error().category == "timeout" && waited < longest_end_ms &&
+                       !stop.stop_requested();
+       waited += end_look_ms)
+    ended = process->wait(end_look_ms);
+  if (!ended) return ended.error().category == "spawner_lost";
+  return ended->was_ended_by_others();
 }
 
 template <class Result, class Request>
@@ -139,7 +146,7 @@ expected<Message<Result>> referee_client::state::ask(const Message<Request>& req
   if (got && got->kind == answer)
     return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
   bool is_late = !got && got.error().category == "timeout";
-  bool killed = !got && !is_late && !stop.stop_requested() && was_killed(before);
+  bool killed = !got && !is_late && !stop.stop_requested() && was_killed(before, stop);
   // Whatever it still does belongs to a request that is over.
   drop();
   if (stop.stop_requested())
@@ -201,11 +208,18 @@ referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int dead
   auto view = request.open();
   std::string candidate = view->getCandidateSha256();
   auto& lost = *state_->options.lost;
-  bool is_suspect = lost.holds(candidate);
+  bool is_suspect = view->getLostBefore() || lost.holds(candidate);
   auto started = std::chrono::steady_clock::now();
   bool works = is_suspect && state_->checks(view->getTaskDir(), deadline_ms / 2, stop);
   auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - started);
+  if (taken.count() * 2 >= deadline_ms ||
+      (view->getDeadlineMs() > 0 && taken.count() * 2 >= view->getDeadlineMs()))
+    return infrastructure_error(
+        "control_late",
+        "failed to evaluate: the control before it took " + std::to_string(taken.count()) +
+            " ms, which leaves too little time",
+        "the work is tried again; if it persists, raise the evaluation's deadline");
   auto result = state_->ask<wire::EvaluateResult>(
       is_suspect ? shortened(*view, taken) : request, evaluate_request_frame, evaluate_result_frame,
       deadline_ms - static_cast<int>(taken.count()), stop);

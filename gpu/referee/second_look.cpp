@@ -37,13 +37,14 @@ bool was_disturbed(const evaluation_record& x) {
 }
 
 bool was_lost(const evaluation_record& x) {
-  return x.fault.category == lost_spawner;
+  return x.fault.cls == fault_class::infrastructure &&
+         (x.fault.category == lost_spawner || x.fault.category == killed_outside ||
+          x.fault.category == killed_by_somebody);
 }
 
 // A finding may have ended the evaluation; its fault then says no more than the finding.
 bool is_open(const error& x) {
-  return x.cls == fault_class::none || x.category == disturbance || x.category == lost_spawner ||
-         x.category == "integrity";
+  return x.cls == fault_class::none || x.category == disturbance || x.category == "integrity";
 }
 
 bool shares_a_rule(const evaluation_record& a, const evaluation_record& b) {
@@ -76,7 +77,8 @@ void pay_no_more_than(const speedup_interval& seen, timing_record& timing) {
 
 // Who provokes a doubt when it finds itself slow shall not have two tries.
 void pay_the_slower(const evaluation_record& first, evaluation_record& second) {
-  if (first.timing.until_ended) pay_no_more_than(*first.timing.until_ended, second.timing);
+  if (first.timing.until_ended && !was_lost(first))
+    pay_no_more_than(*first.timing.until_ended, second.timing);
   if (!first.timing.measured || !second.timing.measured ||
       first.timing.speedup.low >= second.timing.speedup.low)
     return;
@@ -89,11 +91,12 @@ void pay_the_slower(const evaluation_record& first, evaluation_record& second) {
 } // namespace
 
 bool wants_second_look(const evaluation_record& x) {
-  if (any(x, is_certain) || !is_open(x.fault)) return false;
-  return any(x, is_doubtful) || was_disturbed(x) || was_lost(x);
+  if (any(x, is_certain)) return false;
+  return was_lost(x) || (is_open(x.fault) && (any(x, is_doubtful) || was_disturbed(x)));
 }
 
 evaluation_record doubted(evaluation_record x) {
+  if (was_lost(x)) return x;
   if (was_disturbed(x) && !x.found_right) return x;
   x.timing.measured = false;
   x.timing.note = "not timed: " + doubts_of(x) + " was found, and not confirmed";

@@ -25,8 +25,8 @@ constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as t
 constexpr size_t met_beside_own = 3;         // kinds
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
-// Seconds for doubts about kinds, however short the budget is: a kind that is still in doubt is paid
-// by the few calls it had, which often say nothing.
+// Seconds for doubts about kinds, however short the budget is: a kind that is still in doubt is
+// paid by the few calls it had, which often say nothing.
 constexpr double least_to_settle = 0.5;
 
 } // namespace
@@ -72,7 +72,10 @@ public:
     started_ = now_seconds();
     if (meet_all_kinds()) take_blocks();
     if (sound() && !is_short_) settle();
-    if (!sound()) return;
+    if (!sound()) {
+      record_.until_ended = shown_until_ended(blocks_);
+      return;
+    }
     summarize();
     look_for_work_while_stopped(run_, pairs_.seen());
   }
@@ -103,9 +106,8 @@ private:
   }
 
   bool meet(size_t kind, bool reference_first) {
-    auto met = meet_kind(
-        [&](pair_times& times) { return take_pair(kind, reference_first, times); },
-        [&] { return run_.expired(); });
+    auto met = meet_kind([&](pair_times& times) { return take_pair(kind, reference_first, times); },
+                         [&] { return run_.expired(); });
     if (!met) return false;
     blocks_[kind].blocks.push_back(
         {{met->reference, met->reference}, {met->candidate, met->candidate}, next_place_++});
@@ -295,10 +297,11 @@ private:
       record_.samples += calls;
     }
     if (!slow_) return;
-    run_.find("depends_on_contents", severity::warning,
-              fmt::format("{:.2f} times slower on contents of the kind {} than on others; the reward "
-                          "uses the slower time",
-                          slow_->times_slower, blocks_[slow_->kind].name));
+    run_.find(
+        "depends_on_contents", severity::warning,
+        fmt::format("{:.2f} times slower on contents of the kind {} than on others; the reward "
+                    "uses the slower time",
+                    slow_->times_slower, blocks_[slow_->kind].name));
   }
 
   measured_run& run_;
@@ -309,7 +312,7 @@ private:
   std::vector<std::vector<double>> looked_; // seconds of calls on those that are checked
   std::vector<size_t> met_order_;           // of all but the own, in secret
   std::vector<size_t> others_;              // of them those that are timed
-  std::vector<kind_blocks> blocks_;    // one entry a kind
+  std::vector<kind_blocks> blocks_;         // one entry a kind
   std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
   std::vector<timed_block> disturbed_; // both halves of a block are the one pair
   std::optional<slow_kind> slow_;      // paid alone

@@ -97,14 +97,21 @@ std::string own_directory(std::map<std::string, std::string>& mounts,
   return mounts[controller] + (groups[controller] == "/" ? "" : groups[controller]);
 }
 
+std::optional<uint64_t> kills_of(const std::string& file) {
+  auto found = counters(file);
+  return found.contains("oom_kill") ? std::optional{found["oom_kill"]} : std::nullopt;
+}
+
+constexpr const char* machine_wide = "/proc/vmstat";
+
 // The file that counts kills for want of memory; empty where none does.
 std::string file_of_kills() {
   auto mounts = mount_points();
   auto groups = own_groups();
-  for (const auto& x : {own_directory(mounts, groups, "") + "/memory.events.local",
-                        own_directory(mounts, groups, "memory") + "/memory.oom_control",
-                        std::string{"/proc/vmstat"}})
-    if (counters(x).contains("oom_kill")) return x;
+  for (const auto& x :
+       {own_directory(mounts, groups, "") + "/memory.events.local",
+        own_directory(mounts, groups, "memory") + "/memory.oom_control", std::string{machine_wide}})
+    if (kills_of(x)) return x;
   return {};
 }
 
@@ -185,10 +192,20 @@ bool cgroup::out_of_memory() const {
   return false;
 }
 
+std::optional<bool> cgroup::lost_members() const {
+  for (auto& x : directories_)
+    for (auto* name : {"/memory.events", "/memory.oom_control"})
+      if (auto kills = kills_of(x + name)) return *kills > 0;
+  return std::nullopt;
+}
+
 std::optional<uint64_t> kills_for_memory() {
   static const std::string file = file_of_kills(); // this is asked for each evaluation
-  auto found = counters(file);
-  return found.contains("oom_kill") ? std::optional{found["oom_kill"]} : std::nullopt;
+  return kills_of(file);
+}
+
+std::optional<uint64_t> kills_for_memory_anywhere() {
+  return kills_of(machine_wide);
 }
 
 // -- cgroup_backend ---------------------------------------------------------------------------

@@ -32,15 +32,23 @@ public:
   /// it killed because the machine, or a group around this one, had no memory left, is not told.
   bool out_of_memory() const;
 
+  /// Whether the kernel has ended one of its members for want of memory, whosever; nothing where the
+  /// group does not tell.
+  std::optional<bool> lost_members() const;
+
 private:
   friend class cgroup_backend;
   std::vector<std::string> directories_;
 };
 
 /// How many processes of the very group that this process is in the kernel has ended for want of
-/// memory: those of sandboxes with groups of their own are not among them. Where no group tells, those
-/// of the whole machine; nothing where that is not told either.
+/// memory: those of sandboxes with groups of their own are not among them. Where no group tells,
+/// those of the whole machine; nothing where that is not told either.
 std::optional<uint64_t> kills_for_memory();
+
+/// The same of the whole machine, sandboxes and other containers too; nothing where that is not
+/// told.
+std::optional<uint64_t> kills_for_memory_anywhere();
 
 /// Thread safety: any number of threads may call create().
 class cgroup_backend {

@@ -82,7 +82,9 @@ struct sandboxed_child::state {
   child bwrap;
   descriptor init;
   cgroup group;
-  mutable bool out_of_memory = false;
+  bool out_of_memory = false;
+  bool ended_from_outside = false;
+  std::optional<bool> killed_for_memory;
   std::optional<exit_status> ended;
 
   void kill() noexcept {
@@ -111,9 +113,11 @@ expected<exit_status> sandboxed_child::wait(int deadline_ms) {
   if (state_->ended) return *state_->ended;
   auto status = state_->bwrap.wait(deadline_ms);
   if (!status) return status;
+  state_->ended_from_outside = status->signal != 0;
   if (status->code > 128 && status->code <= 128 + SIGRTMAX)
     status = exit_status{-1, status->code - 128};
   state_->out_of_memory = state_->group.out_of_memory();
+  state_->killed_for_memory = state_->group.lost_members();
   state_->ended = *status;
   return status;
 }
@@ -132,6 +136,14 @@ int sandboxed_child::pid() const noexcept {
 
 bool sandboxed_child::out_of_memory() const noexcept {
   return state_->out_of_memory;
+}
+
+bool sandboxed_child::ended_from_outside() const noexcept {
+  return state_->ended_from_outside;
+}
+
+std::optional<bool> sandboxed_child::killed_for_memory() const noexcept {
+  return state_->killed_for_memory;
 }
 
 // -- sandbox ----------------------------------------------------------------------------------

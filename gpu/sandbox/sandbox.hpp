@@ -7,6 +7,7 @@
 // manifest; a run that requires a missing layer does not start.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,11 +55,11 @@ struct sandbox_spec {
   std::vector<std::string> devices; ///< nodes below /dev, besides the harmless ones
   std::string directory = "/tmp";
   std::vector<std::pair<int, int>> descriptors; ///< {ours, theirs}; 0 to 2 default to /dev/null
-  std::vector<int> cpus; ///< affinity; empty: as keep_to() says
-  resource_limits limits;                     ///< 0: default_limits(); no_limit: none
-  uint64_t memory_bytes = 0;                  ///< cgroup limit, where there is a cgroup
-  uint64_t process_count = 0;                 ///< cgroup limit, where there is a cgroup
-  uint64_t tmpfs_bytes = uint64_t{256} << 20; ///< of /tmp; 0: it is read-only
+  std::vector<int> cpus;                        ///< affinity; empty: as keep_to() says
+  resource_limits limits;                       ///< 0: default_limits(); no_limit: none
+  uint64_t memory_bytes = 0;                    ///< cgroup limit, where there is a cgroup
+  uint64_t process_count = 0;                   ///< cgroup limit, where there is a cgroup
+  uint64_t tmpfs_bytes = uint64_t{256} << 20;   ///< of /tmp; 0: it is read-only
 
   /// Compilers exec programs of /usr. Candidates do not: of /usr they see the libraries alone, and
   /// the candidate program calls enter_candidate_seccomp() before it loads what a policy wrote
@@ -102,6 +103,13 @@ public:
   bool running() const;
   int pid() const noexcept;            ///< of bubblewrap, outside
   bool out_of_memory() const noexcept; ///< the cgroup, where there is one, killed it
+
+  /// Whether a signal ended bubblewrap itself: nobody inside can send it one.
+  bool ended_from_outside() const noexcept;
+
+  /// Whether the kernel killed anybody inside for want of memory, its own or the machine's; nothing
+  /// where no cgroup tells.
+  std::optional<bool> killed_for_memory() const noexcept;
 
 private:
   friend class sandbox;

@@ -16,6 +16,10 @@ namespace kernelmill {
 /// With loopback, TCP and UDP too; in a network of its own they lead nowhere else.
 expected<descriptor> sandbox_seccomp_program(bool with_gpu = false, bool with_loopback = false);
 
+/// The same for Python that runs a candidate: no limit of processor time either, at which the
+/// kernel would kill it as somebody outside does.
+expected<descriptor> python_seccomp_program(bool with_gpu);
+
 /// The inner filter, for this process and all its threads, for good: an allow-list of what
 /// computing needs (memory, threads, clocks, reading files, traffic on descriptors that are open
 /// already). No exec, no fork, no file for writing, no signal to others, no change of affinity or

@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
+#include "gpu/referee/doubts.hpp"
 #include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/paid_kinds.hpp"
 #include "gpu/referee/result_words.hpp"
@@ -38,7 +40,6 @@ constexpr double reserve_share = 0.1;
 constexpr int grace_ms = 23'000;
 constexpr const char* time_spent = "the time of the evaluation is spent";
 constexpr size_t plan_bytes = 8; // of a seed, as kernelmill_torch/judged.py has it
-constexpr size_t least_seen = 2; // blocks that count for a second look
 
 // 0 where it is no number that can be a count.
 uint64_t count_of(const json& x, const char* name) {
@@ -80,8 +81,18 @@ public:
   }
 
   void run() {
+    auto kills = memory_kills::now();
+    parts_.lane.forget_ends();
     if (begin() && timed() && !condemned()) measure();
     end();
+    bool by_others = record_.fault.category == "python_failed" && kills.anywhere &&
+                     parts_.lane.was_ended_by_others() &&
+                     memory_kills::now().anywhere == kills.anywhere;
+    if (by_others)
+      record_.fault = {fault_class::infrastructure, "referee_killed",
+                       "failed to evaluate: somebody else has killed what judges with Python: " +
+                           record_.fault.message,
+                       "the work is tried again with new processes; see the system's log"};
   }
 
   bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
@@ -262,8 +273,7 @@ private:
   // had a try more.
   void keep_until_ended() {
     blocks_.write(record_.timing);
-    if (blocks_.count() >= least_seen)
-      record_.timing.until_ended = pay_slowest(blocks_.without_fixed()).speedup;
+    record_.timing.until_ended = shown_until_ended(blocks_.without_fixed());
   }
 
   // The clock that is not paid, for information: what fails there is no verdict.

@@ -1,6 +1,7 @@
 #include "gpu/torch/torch_lane.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -27,6 +28,7 @@ nlohmann::json parse_packet(const std::string& text) {
 }
 
 constexpr int start_deadline_ms = 240'000;            // importing torch from a cold disk
+constexpr int end_wait_ms = 500;                      // for the status of who has closed its socket
 constexpr uint64_t memory_limit = uint64_t{24} << 30; // of all candidates, where there is a cgroup
 constexpr uint64_t gpu_memory_limit = uint64_t{64} << 30;
 constexpr uint64_t data_limit = uint64_t{12} << 30; // of one candidate's private memory
@@ -85,6 +87,7 @@ torch_lane::~torch_lane() = default;
 tl::unexpected<error> torch_lane::lost(const std::string& cause) {
   auto words = read_last(printed_.get(), 4096);
   while (!words.empty() && words.back() == '\n') words.pop_back();
+  ended_by_others_ = was_ended_by_others();
   referee_.reset();
   warm_.reset();
   control_.reset();
@@ -98,7 +101,7 @@ tl::unexpected<error> torch_lane::lost(const std::string& cause) {
 }
 
 expected<void> torch_lane::start_warm_process(const python_facts& facts, int socket) {
-  auto filter = sandbox_seccomp_program(on_gpu());
+  auto filter = python_seccomp_program(on_gpu());
   KM_TRY(filter);
   auto spec = walls_of(options_, facts);
   auto number = [](uint64_t x) { return std::to_string(x); };
@@ -149,6 +152,14 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
   KM_TRY(started);
   referee_ = std::move(*started);
   return {};
+}
+
+bool torch_lane::was_ended_by_others() {
+  auto referee = referee_ ? referee_->wait(end_wait_ms) : exit_status{};
+  auto warm = warm_ ? warm_->wait(end_wait_ms) : exit_status{};
+  return ended_by_others_ || (referee && referee->was_ended_by_others()) ||
+         (warm && !warm_->out_of_memory() &&
+          (warm_->ended_from_outside() || warm->signal == SIGKILL));
 }
 
 expected<void> torch_lane::launch() {

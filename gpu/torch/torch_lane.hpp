@@ -42,6 +42,11 @@ public:
   expected<nlohmann::json> ask(const nlohmann::json& request, int deadline_ms,
                                const std::vector<int>& descriptors = {});
 
+  /// Whether somebody outside, or the kernel for want of memory, has ended the torch referee or the
+  /// warm process since forget_ends().
+  bool was_ended_by_others();
+  void forget_ends() noexcept { ended_by_others_ = false; }
+
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
 private:
@@ -57,6 +62,7 @@ private:
   std::optional<child> referee_;
   descriptor control_;
   bool ready_ = false;
+  bool ended_by_others_ = false;
   descriptor printed_;        // by both
 };
 

@@ -52,8 +52,14 @@ def judged_again(program: str, tasks: pathlib.Path, turn: str) -> Dict[str, Any]
             "kernel": stored["candidate"]}
 
 
+def interval_of(x: Dict[str, Any]) -> str:
+    if not x["estimate"]:  # the machine was too busy, or the calls too few
+        return "not timed"
+    return f"{x['estimate']:.2f} [{x['low']:.2f}, {x['high']:.2f}]"
+
+
 def row_of(x: Dict[str, Any]) -> str:
-    first, again = (f"{y['estimate']:.2f} [{y['low']:.2f}, {y['high']:.2f}]" for y in (x["first"], x["again"]))
+    first, again = (interval_of(y) for y in (x["first"], x["again"]))
     findings = ", ".join([*x["findings"], *(f"{k}: {v}" for k, v in x["sanitizers"].items() if v)]) or "none"
     return f"| `{x['task']}` | {first} | {again} | {x['outcome']} | {findings} | {'stands' if x['stands'] else 'does not stand'} |"
 

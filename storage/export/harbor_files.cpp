@@ -61,7 +61,9 @@ std::string test_sh(const harbor_task& x) {
       "reward=$(sed -n 's/^ *\"reward\": *\\([-0-9.eE+]*\\),*$/\\1/p' \"$logs/verdict.json\" | "
       "head -n 1)\n"
       "if [ -z \"$reward\" ]; then\n"
-      "  echo \"no verdict (exit code $code)\" >&2\n"
+      "  what=\"no verdict\"\n"
+      "  grep -q '^ *\"category\": *\"not_timed\"' \"$logs/verdict.json\" && what=\"not timed\"\n"
+      "  echo \"$what (exit code $code)\" >&2\n"
       "  exit 1\n"
       "fi\n"
       "echo \"$reward\" > \"$logs/reward.txt\"\n",

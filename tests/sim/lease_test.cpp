@@ -286,6 +286,44 @@ TEST_F(queues, survive_the_loss_of_many_nodes_but_not_of_any_number) {
   EXPECT_EQ(answers_, std::vector<std::string>{"worker_lost"});
 }
 
+// Each node knows of its own losses alone.
+TEST_F(queues, tell_the_next_judge_that_a_referee_was_lost) {
+  start({});
+  std::vector<bool> told;
+  std::vector<std::string> faults;
+  for (int i = 0; i < 3; ++i) {
+    auto worker = system_.spawn([&](gpu_runner_actor::pointer) -> gpu_runner_actor::behavior_type {
+      return {
+          [](atom::status) { return Message<wire::Snapshot>{}; },
+          [&](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
+            told.push_back(request.open()->getLostBefore());
+            return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
+              const auto& category = faults[told.size() - 1];
+              if (category.empty()) return;
+              x.initFault().setClass(wire::FaultClass::INFRASTRUCTURE);
+              x.getFault().setCategory(category);
+            });
+          },
+          [](atom::cancel, const envelope&) {},
+      };
+    });
+    caf::anon_send(cluster_, atom::lease_v, worker, uint32_t{1});
+  }
+  scheduler().run();
+  for (const char* first : {"referee_lost", "referee_killed"}) {
+    told.clear();
+    faults = {first, ""};
+    system_.spawn([this](caf::event_based_actor* self) {
+      self->request(cluster_, caf::infinite, atom::evaluate_v, envelope{},
+                    Message<wire::EvaluateRequest>{})
+          .then([this](const Message<wire::EvaluateResult>&) { answers_.emplace_back("judged"); });
+    });
+    scheduler().run();
+    EXPECT_EQ(told, (std::vector<bool>{false, first == std::string{"referee_lost"}}));
+  }
+  EXPECT_EQ(answers_.size(), 2u);
+}
+
 TEST_F(queues, give_a_retired_worker_nothing_and_take_what_it_has) {
   start({});
   add_worker("old", 2);

@@ -63,7 +63,8 @@ public:
     timed_.let_both_go_on();
     timed_.baseline().spin(false);
     timed_.candidates().note_spans(run_.record.spans);
-    if (sound()) summarize_rows(run_, quiet_, timed_, taken_);
+    if (sound()) return summarize_rows(run_, quiet_, timed_, taken_);
+    if (auto times = evaluate(taken_.paid)) record_.until_ended = shown_until_ended(times->kinds);
   }
 
 private:

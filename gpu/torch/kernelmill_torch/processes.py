@@ -29,6 +29,15 @@ AT_REST_SECONDS = 3.0  # without any work, also on a busy machine: it waits for 
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 
 
+def kills_for_memory() -> Optional[int]:
+    """How often the kernel of this machine has ended somebody for want of memory; None where it does not tell."""
+    try:
+        with open("/proc/vmstat") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), None)
+    except OSError:
+        return None
+
+
 class Process:
     """One forked process. Whatever it says is hearsay."""
 
@@ -45,6 +54,7 @@ class Process:
         finally:
             theirs.close()
             os.close(page)
+        self._kills = kills_for_memory()
         self.up = self.clocked = False
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
@@ -282,11 +292,16 @@ class Process:
         tail = ": " + words[-300:] if words else ""
         if status is None:
             return self.fault("crashed", "stopped answering" + tail)
+        if status == -signal.SIGKILL:
+            # Number 1 of a namespace cannot do that to itself; the kernel does where memory is short, and counts it.
+            if self._kills is not None and kills_for_memory() == self._kills:
+                return Fault("infrastructure", "killed_outside", f"{self.who} was killed from outside",
+                             "does something on this machine end processes? The work is tried again")
+            return self.fault("out_of_memory", "was ended by SIGKILL" + tail)
         if status > 128 or status < 0:
             number = status - 128 if status > 128 else -status
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-            category = "out_of_memory" if number == signal.SIGKILL else "crashed"
-            return self.fault(category, f"was ended by {name}" + tail)
+            return self.fault("crashed", f"was ended by {name}" + tail)
         return self.fault("crashed", f"ended itself with exit code {status}" + tail)
 
     def output(self) -> str:

@@ -114,6 +114,8 @@ bool enter_filter(int fd) {
   for (int fd = 0; fd < 1024; ++fd) ::close(fd);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  // No exit code says so: number 1 of a namespace can end itself with any.
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ::kill(::getpid(), SIGKILL);
   ::_exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -136,7 +138,8 @@ const char* km_isolate_problem() {
 }
 
 /// Forks; returns 0 in the new process, behind its walls, and never in the calling one, which
-/// stays as its waiter and ends as it ends (128 + signal). Returns -1 when a wall cannot be had.
+/// stays as its waiter and ends as it ends: killed if that was, else by its exit code, or 128 +
+/// signal. Returns -1 when a wall cannot be had.
 /// The caller is itself a fork that nobody needs.
 int km_isolate(const km_isolation* x) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

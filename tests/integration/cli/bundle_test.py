@@ -131,7 +131,9 @@ class Bundles(unittest.TestCase):
         traces = [json.loads(x) for f in (self.solutions() / "traces").iterdir() for x in f.read_text().splitlines()]
         self.assertEqual(sorted(x["name"] for x in solutions), sorted(x["solution"] for x in traces))
         states = sorted(x["evaluation"]["status"] for x in traces)
-        self.assertEqual(states, ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"])
+        # What this machine had no time to time is left out.
+        timed = found("timed", "first")
+        self.assertEqual(states, ["COMPILE_ERROR", "INCORRECT_NUMERICAL"] + len(timed) * ["PASSED"])
         self.assertEqual(solutions[0]["spec"]["entry_point"], "kernel.cpp::solve")
         for x in traces:  # what did not compile has no shape
             axes = set() if x["evaluation"]["status"] == "COMPILE_ERROR" else {"rows", "cols"}
@@ -148,11 +150,31 @@ class Bundles(unittest.TestCase):
         for kernel, least, most in (("fast.cpp", 0.3, 100), ("broken.cpp", -1, 0.29), (None, 0, 0)):
             logs = self.folder / f"logs-{kernel}"
             answer = kernels / kernel if kernel else self.folder / "nothing.cpp"
-            subprocess.run([task / "tests/test.sh"], check=True, timeout=PATIENCE, cwd=self.folder,
-                           env={"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(self.folder), "HARBOR_LOGS": str(logs),
-                                "HARBOR_ANSWER": str(answer)})
+            done = self.score(task, answer, logs, BIN)
+            while done.returncode == 1 and "not timed" in done.stderr:  # on a busy machine
+                done = self.score(task, answer, logs, BIN)
+            self.assertEqual(done.returncode, 0, done.stderr)
             reward = float((logs / "reward.txt").read_text())
             self.assertTrue(least <= reward <= most, (kernel, reward))
+
+    def score(self, task, answer, logs, programs):
+        return subprocess.run([task / "tests/test.sh"], check=False, capture_output=True, text=True, timeout=PATIENCE,
+                              cwd=self.folder, env={"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(self.folder),
+                                                    "HARBOR_LOGS": str(logs), "HARBOR_ANSWER": str(answer)})
+
+    def test_a_harbor_task_tells_a_verdict_without_a_reward_from_none(self):
+        call("export", "first", "--form", "harbor-tasks", "--out", "unpaid")
+        task, logs, programs = self.folder / "unpaid/native_row_sum", self.folder / "logs-unpaid", self.folder / "programs"
+        answer = SOURCE / "configs/policies/quickstart/row_sum/fast.cpp"
+        verdict = document("eval", "--task", "native/row_sum", "--no-timing", answer)
+        programs.mkdir()
+        for category, said in (("not_timed", "not timed (exit code 0)"), ("success", "no verdict (exit code 0)")):
+            (programs / "said").write_text(json.dumps({**verdict, "reward": None, "category": category}, indent=2))
+            (programs / "kernelmill").write_text(f"#!/bin/sh\ncat {programs}/said\n")
+            (programs / "kernelmill").chmod(0o755)
+            done = self.score(task, answer, logs, programs)
+            self.assertEqual((done.returncode, done.stderr.strip()), (1, said))
+            self.assertFalse((logs / "reward.txt").exists())
 
     def test_follow_tells_each_group_once(self):
         folder = self.folder / "runs/followed"
@@ -209,16 +231,22 @@ class Bundles(unittest.TestCase):
 
     def test_every_key_of_gpu_rls_own_files_is_produced(self):
         files = self.unpack("turn.tar.zst")
+        is_timed = "first/g0.e0.t1" in [x["name"] for x in found("timed", "first")]
         seen = 0
         for theirs in sorted((FIXTURES / "gpu_rl/run_b").rglob("*.json")):
             name = theirs.relative_to(FIXTURES / "gpu_rl/run_b").as_posix()
             ours = json.loads(files[name])
+            if name == "perf/benchmark.json" and not is_timed:
+                self.assertEqual(ours["status"], "not_run")
+                continue
             for path in paths_of(json.loads(theirs.read_text())):
                 at = ours
                 for key in path:
                     self.assertIn(key, at, f"{name}: {'.'.join(path)}")
                     at = at[key]
                 seen += 1
+        if not is_timed:
+            self.skipTest("the machine was too busy to time a turn")
         self.assertGreater(seen, 50)
         self.assertIn("patches/unified_diff.patch", files)
 
@@ -313,10 +341,13 @@ class Bundles(unittest.TestCase):
         ours = found("turn >= 0", "first")
         theirs = found("turn >= 0", "back")
         self.assertEqual(sorted(x["outcome"] for x in ours), sorted(x["outcome"] for x in theirs))
-        self.assertEqual(sorted(x["reward"] for x in ours), sorted(x["reward"] for x in theirs))
+        def order(reward):  # what is not timed has none
+            return (reward is None, reward)
+        self.assertEqual(sorted((x["reward"] for x in ours), key=order), sorted((x["reward"] for x in theirs), key=order))
         for turn in document("show", "back/g0.e0")["turns"]:  # the run's own parts come back, gpu_rl's three are its gates
             parts = sum(x["value"] * x["weight"] for x in turn["verdict"]["components"])
-            self.assertAlmostEqual(parts, turn["verdict"]["reward"])
+            if not turn["verdict"]["unpaid"]:
+                self.assertAlmostEqual(parts, turn["verdict"]["reward"])
             self.assertIn("g++", turn["facts"]["build"]["toolchain"])
         self.assertIn("imported from gpu_rl", call("show", "back").stdout)
 

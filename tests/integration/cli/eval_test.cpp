@@ -170,10 +170,18 @@ std::map<int, process_row> descendants(int of) {
   return result;
 }
 
+/// Right for half a second of a processor in each of a few calls, which is time to be seen at work;
+/// then without an end.
+std::string long_and_endless() {
+  auto body = row_sum.find("{\n") + 2;
+  return "#include <ctime>\n" + row_sum.substr(0, body) + R"(  static int calls = 0;
+  ++calls;
+  for (long until = clock() + CLOCKS_PER_SEC / 2; clock() < until || calls > 16;) {}
+)" + row_sum.substr(body);
+}
+
 TEST(eval, what_a_lost_referee_judged_is_judged_again) {
-  auto file =
-      write_file("endless.cpp", "extern \"C\" void solve(const float* x, float* y, int rows, "
-                                "int cols) { for (volatile int i = 0;; ++i) {} }\n");
+  auto file = write_file("endless.cpp", long_and_endless());
   running_program x{{"eval", "--task", "native/row_sum", "--json", file}};
   bool killed = false;
   while (!killed && x.running()) { // the candidate's own end is the limit

@@ -16,6 +16,7 @@ namespace kernelmill::test {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -134,8 +135,11 @@ TEST(run_command, tells_of_turns_that_are_right_and_not_timed) {
         where = "vague/" + e["id"].get<std::string>() + ".t" + std::to_string(turn);
   EXPECT_THAT(kernelmill({"show", "vague"}).out, HasSubstr("right and not timed"));
   auto turn = kernelmill({"show", where});
-  EXPECT_THAT(turn.out, AllOf(HasSubstr("\nnot timed, for which the "),
-                              HasSubstr("accepted, not_timed"), HasSubstr("says nothing")));
+  // A busy machine may have less to say than an interval.
+  EXPECT_THAT(turn.out,
+              AllOf(HasSubstr("\nnot timed, for which the "), HasSubstr("accepted, not_timed"),
+                    AnyOf(HasSubstr("says nothing"), HasSubstr("the machine is too busy"),
+                          HasSubstr("time of the evaluation was spent"))));
   auto report = kernelmill({"report", "vague", "--by", "turn", "--json"});
   EXPECT_EQ(report.document()["all"]["not_timed"], task["not_timed"]) << report.out;
   EXPECT_EQ(kernelmill({"resume", "vague", "--json"}).document()["totals"]["not_timed"],

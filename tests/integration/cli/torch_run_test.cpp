@@ -46,6 +46,13 @@ std::string answer(const std::string& last) {
          last + "\n";
 }
 
+/// Of a run's totals what its turns decide: how many of them a machine has time to time, it decides
+/// anew each time.
+nlohmann::json without_timing(nlohmann::json totals) {
+  for (const auto* key : {"not_timed", "unpaid"}) totals.erase(key);
+  return totals;
+}
+
 class torch_run : public testing::Test {
 protected:
   void SetUp() override {
@@ -111,7 +118,7 @@ TEST_F(torch_run, judges_repairs_and_reports) {
   EXPECT_EQ(killed.stop(SIGKILL).code, 128 + SIGKILL);
   auto resumed = kernelmill({"resume", "torch_two", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(resumed.document()["totals"], totals);
+  EXPECT_EQ(without_timing(resumed.document()["totals"]), without_timing(totals));
 }
 
 TEST_F(torch_run, goes_on_without_a_problem_that_cannot_be_judged) {

@@ -290,6 +290,14 @@ class Parts(unittest.TestCase):
 
 
 class Best(unittest.TestCase):
+    def test_a_judgement_that_is_not_timed_says_so(self):
+        row = {"task": "train/x", "first": {"estimate": 2.0, "low": 1.5, "high": 2.5},
+               "again": {"estimate": None, "low": None, "high": None}, "outcome": "accepted", "findings": [], "sanitizers": {},
+               "stands": True}
+        self.assertEqual(best.row_of(row), "| `train/x` | 2.00 [1.50, 2.50] | not timed | accepted | none | stands |")
+        row["first"] = {"estimate": 0.0, "low": 0.0, "high": 0.0}  # as a stored turn has it
+        self.assertIn("| not timed | not timed |", best.row_of(row))
+
     def test_a_kernel_is_judged_again(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)

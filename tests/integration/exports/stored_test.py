@@ -46,7 +46,7 @@ class Rescore(unittest.TestCase):
         self.assertEqual(rows(), before)
         after = rows("--verdict", "sparse")
         rewards = {t["reward"] for g in after for e in g["episodes"] for t in e["turns"]}
-        self.assertLessEqual(rewards, {0, 1})
+        self.assertLessEqual(rewards - {None}, {0, 1})  # what the machine could not time has none
         for group in after:
             advantages = [e["advantage"] for e in group["episodes"] if e["advantage"] is not None]
             self.assertAlmostEqual(sum(advantages), 0, places=9)

@@ -54,8 +54,17 @@ int ancestor_of(int pid, const std::string& name) {
   return pid;
 }
 
-void kills_the_referee_of(int pid) {
-  if (int found = ancestor_of(pid, "kernelmill-refe"); found > 1) ::kill(found, SIGKILL);
+outsider::deed ends_the_referee_by(int signal) {
+  return [signal](int pid) {
+    if (int found = ancestor_of(pid, "kernelmill-refe"); found > 1) ::kill(found, signal);
+  };
+}
+
+// That in which it is, not the one that is number 1 inside.
+void ends_the_bubblewrap_of(int pid) {
+  int found = ancestor_of(pid, "bwrap");
+  if (name_of(parent_of(found)) == "bwrap") found = parent_of(found);
+  if (found > 1) ::kill(found, SIGTERM);
 }
 
 // The referee's own, which has started the candidate. Who is orphaned belongs to another for as
@@ -63,6 +72,21 @@ void kills_the_referee_of(int pid) {
 void kills_the_spawner_of(int pid) {
   int found = ancestor_of(pid, "kernelmill-spaw");
   if (found > 1 && name_of(parent_of(found)) == "kernelmill-refe") ::kill(found, SIGKILL);
+}
+
+TEST_F(referee_outside, a_candidate_that_is_killed_each_time_is_not_at_fault) {
+  outsider kernel{candidate_program, 1000, after, outsider::kills()};
+  auto x = evaluate(row_sum(slow_body, slow_at_first));
+  EXPECT_GT(kernel.done(), 1);
+  EXPECT_STREQ(x.open()->getFault().getCategory().cStr(), "killed_outside") << summary(x);
+  EXPECT_EQ(blamed_class(x), wire::FaultClass::INFRASTRUCTURE) << summary(x);
+}
+
+TEST_F(referee_outside, a_candidate_whose_walls_were_ended_is_judged_again) {
+  outsider operator_{candidate_program, 1, after, ends_the_bubblewrap_of};
+  auto x = evaluate(row_sum(slow_body, slow_at_first));
+  EXPECT_EQ(operator_.done(), 1);
+  EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
 }
 
 // Those of a referee that was killed end with it, but a moment later.
@@ -100,8 +124,9 @@ TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_cand
   auto source = row_sum(slow_body, slow_at_first);
   auto named = [](wire::EvaluateRequest::Builder x) { x.setCandidateSha256("killed beside"); };
   for (int i = 0; i < 3; ++i) {
-    await_end_of_candidates();
-    outsider operator_{candidate_program, 1, after, kills_the_referee_of};
+    if (i > 0) await_end_of_candidates(); // before, there are those who wait for a candidate
+    outsider operator_{candidate_program, 1, after,
+                       ends_the_referee_by(i == 1 ? SIGTERM : SIGKILL)};
     std::string said;
     try {
       said = summary(evaluate(source, named));
@@ -115,6 +140,27 @@ TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_cand
   }
   auto x = evaluate(source, named);
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
+}
+
+// A referee that ends by a fault of its own once may have the machine's; whoever was there when
+// another ended so is tried after a control.
+TEST_F(referee_outside, a_second_loss_on_another_machine_is_the_candidates) {
+  auto source = row_sum(slow_body, slow_at_first);
+  for (bool lost_before : {false, true}) {
+    outsider fault{candidate_program, 1, after, ends_the_referee_by(SIGABRT)};
+    std::string said;
+    try {
+      said = summary(evaluate(source, [&](wire::EvaluateRequest::Builder x) {
+        x.setCandidateSha256(lost_before ? "new here" : "new anywhere");
+        x.setLostBefore(lost_before);
+      }));
+    } catch (const std::runtime_error& problem) {
+      said = problem.what();
+    }
+    EXPECT_EQ(fault.done(), 1);
+    EXPECT_EQ(said.find("disturbed_referee") != said.npos, lost_before) << said;
+    await_end_of_candidates();
+  }
 }
 
 TEST_F(referee_outside, a_candidate_that_was_stopped_has_its_time_all_the_same) {
@@ -141,8 +187,10 @@ TEST_F(referee_outside, no_candidate_can_choose_to_be_the_machines_fault) {
                            "#include <sys/syscall.h>\n";
   for (const std::string body :
        {"_exit(137);", "raise(SIGKILL); __builtin_trap();", "kill(getpid(), SIGKILL); _exit(137);",
-        "syscall(SYS_tgkill, getpid(), getpid(), 0x100000000 | SIGKILL); _exit(137);"}) {
+        "syscall(SYS_tgkill, getpid(), getpid(), 0x100000000 | SIGKILL); _exit(137);",
+        "syscall(SYS_exit, 137);", "syscall(SYS_exit_group, 0xabc89);"}) {
     auto x = evaluate(row_sum(body, head));
+    EXPECT_STRNE(x.open()->getFault().getCategory().cStr(), "disturbed_referee") << body;
     EXPECT_EQ(blamed_class(x), wire::FaultClass::CANDIDATE) << body << summary(x);
   }
 }

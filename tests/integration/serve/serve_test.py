@@ -15,7 +15,14 @@ from kernels import BROKEN, GOOD, PROGRAM, SIGNATURE, SOURCE, TASK, TASKS, WRONG
 import kernelmill
 
 PATIENCE = 600  # seconds: other work may have the machine
-ENDLESS = SIGNATURE + " { for (volatile int i = 0;; i = 1) {} }\n"
+# Half a second of a processor for each of 39 calls: one without end would be gone after two.
+LONG = """#include <ctime>
+static double worked() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return t.tv_sec + t.tv_nsec * 1e-9;
+}
+""" + GOOD.replace("{\n", "{\n  for (double until = worked() + 0.5; worked() < until;) {}\n", 1)
 
 OPENAPI = json.loads((SOURCE / "docs" / "reference" / "openapi.json").read_text())
 
@@ -300,12 +307,12 @@ class Tls(unittest.TestCase):
 
 
 class FullServer(unittest.TestCase):
-    """Servers whose slots are held by candidates without an end."""
+    """Servers whose slots are held by candidates that take long."""
 
     def fill(self, client):
         """Fills the slots, and has one more wait; returns that one."""
         while True:
-            one = client.submit([kernelmill.Candidate(TASK, source=ENDLESS)])[0]
+            one = client.submit([kernelmill.Candidate(TASK, source=LONG)])[0]
             if client.get(one.id).state == "waiting":
                 return one
 

@@ -1,5 +1,7 @@
 #include "torch_fixture.hpp"
 
+#include "tests/integration/referee/too_busy.hpp"
+
 namespace kernelmill {
 namespace {
 
@@ -38,6 +40,7 @@ TEST_F(torch_referee, a_right_module_is_timed_against_the_problems_own_model) {
         timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
       });
   auto timing = result.open()->getTiming();
+  SKIP_WHEN_TOO_BUSY(timing);
   ASSERT_TRUE(timing.getMeasured()) << summary(result);
   EXPECT_GT(timing.getCandidateMs(), 0);
   EXPECT_GT(timing.getReferenceMs(), 0);
@@ -107,8 +110,10 @@ def get_init_inputs():
            line + "\n";
   };
   auto honest = evaluate(problem, answer("x.clamp(min=0)"), timed);
-  ASSERT_TRUE(honest.open()->getTiming().getMeasured()) << summary(honest);
-  EXPECT_GE(honest.open()->getTiming().getKinds().size(), 2u);
+  if (auto timing = honest.open()->getTiming(); !too_busy(timing)) {
+    ASSERT_TRUE(timing.getMeasured()) << summary(honest);
+    EXPECT_GE(timing.getKinds().size(), 2u);
+  }
   auto looks = evaluate(
       problem, answer("x.clone() if bool((x.view(-1)[::1024] >= 0).all()) else torch.relu(x)"),
       timed);
@@ -141,7 +146,9 @@ def get_init_inputs():
     timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
   };
   auto honest = evaluate(problem, answer("torch.rand_like(x) + x"), timed);
-  EXPECT_TRUE(honest.open()->getTiming().getMeasured()) << summary(honest);
+  if (auto timing = honest.open()->getTiming(); !too_busy(timing))
+    EXPECT_TRUE(timing.getMeasured()) << summary(honest);
+  EXPECT_TRUE(honest.open()->getCorrect()) << summary(honest);
   auto lazy = evaluate(problem, answer("x + 0.5"), timed);
   EXPECT_FALSE(lazy.open()->getCorrect()) << summary(lazy);
 }

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <thread>
 
+#include "gpu/sandbox/cgroup.hpp"
+#include "tests/unit/process/outsider.hpp"
 #include "torch_fixture.hpp"
 
 namespace kernelmill {
@@ -92,6 +94,33 @@ TEST_F(torch_walls, a_process_that_ends_itself_is_told) {
                 linear_problem,
                 linear_answer("os.kill(os.getpid(), 11)\nimport ctypes\nctypes.string_at(0)"))),
             "crashed");
+}
+
+// Who was killed is judged again, and nobody's fault; nothing in here looks like that.
+TEST_F(torch_walls, nothing_that_it_does_looks_like_a_kill_from_outside) {
+  for (const char* body :
+       {"os._exit(137)", "os.kill(os.getpid(), 9)\nos._exit(137)",
+        "import resource, ctypes\nctypes.CDLL(None).signal(24, ctypes.c_void_p(1))\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True:\n    pass",
+        "import resource\nresource.prlimit(0, resource.RLIMIT_CPU, (1, 1))\nwhile True:\n    "
+        "pass"}) {
+    auto result = evaluate(linear_problem, linear_answer(body));
+    EXPECT_THAT(category(result), AnyOf("crashed", "runtime_error")) << body << summary(result);
+  }
+}
+
+TEST_F(torch_walls, who_was_killed_from_outside_is_judged_again) {
+  auto kills_before = kills_for_memory_anywhere();
+  outsider operator_{"km-victim", 1, 0, outsider::kills()};
+  auto result =
+      evaluate(linear_problem,
+               linear_answer("if self.calls == 0:\n    import ctypes, time\n"
+                             "    ctypes.CDLL(None).prctl(15, b'km-victim')\n    time.sleep(2)\n"
+                             "self.calls += 1\nreturn torch.relu(self.linear(x))"));
+  EXPECT_EQ(operator_.done(), 1);
+  if (kills_for_memory_anywhere() != kills_before)
+    GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
 }
 
 TEST_F(torch_walls, it_cannot_end_anybody_else) {

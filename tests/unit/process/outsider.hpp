@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -65,7 +66,8 @@ private:
   void look() {
     while (!over_ && left_ > 0) {
       for (int pid : descendants_of(::getpid())) {
-        if (left_ == 0 || !is_it(pid)) continue;
+        // Who was killed keeps its name until somebody has waited for it.
+        if (left_ == 0 || !is_it(pid) || !known_.insert(pid).second) continue;
         --left_;
         what_(pid);
         ++done_;
@@ -76,6 +78,7 @@ private:
 
   std::string name_;
   int left_;
+  std::set<int> known_; // to whom it was done
   double seconds_;
   deed what_;
   std::atomic<bool> over_ = false;

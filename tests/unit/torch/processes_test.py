@@ -33,6 +33,37 @@ for x in threads:
 
 
 @unittest.skipIf(Process is None, "there is no torch here")
+class Ended(unittest.TestCase):
+    """Whose fault an end is."""
+
+    def category_of(self, status, kills_before, kills_now):
+        self.addCleanup(setattr, processes, "kills_for_memory", processes.kills_for_memory)
+        processes.kills_for_memory = lambda: kills_now
+        process = Process.__new__(Process)
+        process.zygote = types.SimpleNamespace(status_of=lambda _pid: status)
+        process.pid, process.who, process.printed, process._kills = 1, "the candidate", -1, kills_before
+        fault = process.ended()
+        return fault.cls, fault.category
+
+    def test_who_was_killed_from_outside_is_not_at_fault(self):
+        self.assertEqual(self.category_of(-signal.SIGKILL, 5, 5), ("infrastructure", "killed_outside"))
+
+    def test_who_was_killed_where_memory_was_short_is(self):
+        self.assertEqual(self.category_of(-signal.SIGKILL, 5, 6), ("candidate", "out_of_memory"))
+
+    def test_where_nobody_counts_it_is(self):
+        self.assertEqual(self.category_of(-signal.SIGKILL, None, None), ("candidate", "out_of_memory"))
+
+    def test_no_exit_code_looks_like_that(self):
+        self.assertEqual(self.category_of(128 + signal.SIGKILL, 5, 5), ("candidate", "crashed"))
+
+    def test_kills_are_counted_here(self):
+        with open("/proc/vmstat") as file:
+            counted = "oom_kill " in file.read()
+        self.assertEqual(processes.kills_for_memory() is not None, counted)
+
+
+@unittest.skipIf(Process is None, "there is no torch here")
 class Stop(unittest.TestCase):
     def setUp(self):
         self.children = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
