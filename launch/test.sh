@@ -36,4 +36,4 @@ failed=$(sed 's/^[0-9]*://' "$failures")
 [ "$(wc -l <<<"$failed")" -le 3 ] || exit "$code"
 printf '\nOnce more, alone:\n'
 ctest --preset "$preset" --output-on-failure --rerun-failed "$@" || exit $?
-sed 's/^/UNSTABLE, failed beside others and passed alone: /' <<<"$failed"
+while read -r name; do echo "UNSTABLE, failed beside others and passed alone: $name"; done <<<"$failed"
