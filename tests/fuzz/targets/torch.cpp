@@ -28,6 +28,10 @@ torch_lane::torch_lane(spawner& processes, sandbox& walls, torch_lane_options op
 
 torch_lane::~torch_lane() = default;
 
+bool torch_lane::was_ended_by_others() {
+  return answers.size() % 2 == 1;
+}
+
 expected<nlohmann::json> torch_lane::ask(const nlohmann::json&, int, const std::vector<int>&) {
   if (next_answer >= answers.size())
     return infrastructure_error("python_failed", "failed to judge with Python: it ended");

@@ -146,8 +146,9 @@ def get_init_inputs():
     timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
   };
   auto honest = evaluate(problem, answer("torch.rand_like(x) + x"), timed);
-  if (auto timing = honest.open()->getTiming(); !too_busy(timing))
+  if (auto timing = honest.open()->getTiming(); !too_busy(timing)) {
     EXPECT_TRUE(timing.getMeasured()) << summary(honest);
+  }
   EXPECT_TRUE(honest.open()->getCorrect()) << summary(honest);
   auto lazy = evaluate(problem, answer("x + 0.5"), timed);
   EXPECT_FALSE(lazy.open()->getCorrect()) << summary(lazy);
