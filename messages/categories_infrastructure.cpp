@@ -95,7 +95,8 @@ constexpr error_category table[] = {
     {"control_late",
      "a control, which comes before a candidate beside which a referee was lost, took half of the "
      "time",
-     "the evaluation is repeated; run less beside it, or raise `evaluation.deadline_ms`"},
+     "the evaluation is repeated; run less beside it, or raise `evaluation.deadline_ms`, of the "
+     "contract torch `evaluation.torch_deadline_ms`"},
     {"gpu_memory", "the referee, or the problem's own model, found too little memory",
      "the evaluation is repeated without what is kept of other problems"},
     {"gpu_stuck", "the process of an earlier candidate does not end",

@@ -40,7 +40,10 @@ void candidate_process::conclude() {
   auto status = child_.wait(candidate_end_wait_ms);
   if (!status) {
     auto fault = status.error(); // such as the end of the spawner, and of all that it had started
-    if (fault.category == "timeout") fault.category = lost_spawner; // bubblewrap is gone already
+    if (fault.category == "timeout") // bubblewrap is gone already
+      fault = {fault_class::infrastructure, lost_spawner,
+               "failed to learn how a candidate ended: kernelmill-spawner does not say it",
+               "has something stopped kernelmill-spawner? The work is tried again"};
     ending_ = candidate_ending{std::move(fault), false};
     return;
   }

@@ -106,7 +106,7 @@ public:
 
   /// Whether it is still there. One that somebody else has ended while nobody asked it has no
   /// ending() yet.
-  bool alive() const { return !ending_ && child_.running(); }
+  bool alive() const { return !ending_ && child_.running() && (pid_ == 0 || !rest_.gone()); }
 
   /// After a `load` command: nothing when the library is in, else the candidate's fault.
   std::optional<error> load_fault() const;

@@ -92,6 +92,14 @@ struct span {
   double seconds;
 };
 
+/// Of a call: what it was made on, by the record's seed, and the share of its bounds that it may
+/// use.
+struct call_contents {
+  task_case which;
+  uint64_t call = 0;
+  double share = 1;
+};
+
 struct evaluation_record {
   bool correct = false;
   bool found_right = false; ///< every case passed, whatever was found when it was timed
@@ -107,6 +115,7 @@ struct evaluation_record {
   bool sealed = false;              ///< a hidden case or a timed row began
   uint32_t case_count = 0;          ///< of the task; `cases` holds those that ran
   secret_seed seed{};
+  std::optional<call_contents> wrong_baseline; ///< on which the baseline was wrong
   error fault{fault_class::none, {}, {}, {}};
 };
 

@@ -37,7 +37,8 @@ struct referee_client::state {
                                 int deadline_ms, const std::stop_token& stop);
   expected<frame> exchange(uint32_t kind, const char* words, size_t bytes, int deadline_ms,
                            const std::stop_token& stop);
-  bool was_killed(std::optional<uint64_t> kills_before, const std::stop_token& stop);
+  bool was_killed(std::optional<uint64_t> kills_before, int patience_ms,
+                  const std::stop_token& stop);
   expected<Message<wire::CheckResult>> check(const std::string& task_directory, int deadline_ms,
                                              const std::stop_token& stop);
   // Whether a task is judged here as it should be.
@@ -50,6 +51,15 @@ namespace {
 // own takes seconds to end, more beside others.
 constexpr int longest_end_ms = 30'000;
 constexpr int end_look_ms = 100; // nobody who wants to end waits longer for that
+constexpr int shortest_end_ms = 2000;
+
+// Who asked does not wait much longer than until its deadline.
+int patience_until(std::chrono::steady_clock::time_point deadline) {
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(
+      std::clamp<int64_t>(left.count(), shortest_end_ms, longest_end_ms));
+}
 
 // Nobody waits longer for who needs a control: its time is the candidate's.
 Message<wire::EvaluateRequest> shortened(wire::EvaluateRequest::Reader x,
@@ -125,11 +135,11 @@ expected<frame> referee_client::state::exchange(uint32_t kind, const char* words
 // Whether somebody else has ended the referee, or its spawner and all that it had started. A
 // candidate has no process of ours in its namespace that it could kill; it could only take the
 // memory, and of that the kernel keeps count.
-bool referee_client::state::was_killed(std::optional<uint64_t> kills_before,
+bool referee_client::state::was_killed(std::optional<uint64_t> kills_before, int patience_ms,
                                        const std::stop_token& stop) {
   if (!process || !kills_before || kills_for_memory() != kills_before) return false;
   auto ended = process->wait(end_look_ms);
-  for (int waited = 0; !ended && ended.error().category == "timeout" && waited < longest_end_ms &&
+  for (int waited = 0; !ended && ended.error().category == "timeout" && waited < patience_ms &&
                        !stop.stop_requested();
        waited += end_look_ms)
     ended = process->wait(end_look_ms);
@@ -142,11 +152,12 @@ expected<Message<Result>> referee_client::state::ask(const Message<Request>& req
                                                      uint32_t answer, int deadline_ms,
                                                      const std::stop_token& stop) {
   auto before = kills_for_memory();
+  auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds{deadline_ms};
   auto got = exchange(kind, request.data(), request.size(), deadline_ms, stop);
   if (got && got->kind == answer)
     return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
   bool is_late = !got && got.error().category == "timeout";
-  bool killed = !got && !is_late && !stop.stop_requested() && was_killed(before, stop);
+  bool killed = !got && !is_late && !stop.stop_requested() && was_killed(before, patience_until(until), stop);
   // Whatever it still does belongs to a request that is over.
   drop();
   if (stop.stop_requested())

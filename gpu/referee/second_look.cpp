@@ -36,7 +36,9 @@ bool was_disturbed(const evaluation_record& x) {
   return x.fault.category == disturbance;
 }
 
+// By nobody in reach of the candidate, which is not to be its loss.
 bool was_lost(const evaluation_record& x) {
+  if (x.wrong_baseline && x.fault.cls == fault_class::configuration) return true;
   return x.fault.cls == fault_class::infrastructure &&
          (x.fault.category == lost_spawner || x.fault.category == killed_outside ||
           x.fault.category == killed_by_somebody);

@@ -67,8 +67,8 @@ bool timed_pairs::take(const task_case& kind, bool reference_first, pair_times& 
                        double share) {
   fill(kind);
   if (!time_empty()) return false;
-  bool taken = reference_first ? time_reference(times) && time_candidate(times, share)
-                               : time_candidate(times, share) && time_reference(times);
+  bool taken = reference_first ? time_reference(times, share) && time_candidate(times, share)
+                               : time_candidate(times, share) && time_reference(times, share);
   times.candidate_disturbed =
       excused_.excuses(times.reference_disturbed, times.candidate_disturbed);
   times.disturbed = times.reference_disturbed || times.candidate_disturbed;
@@ -122,7 +122,7 @@ bool timed_pairs::time_empty() {
   return true;
 }
 
-bool timed_pairs::time_reference(pair_times& times) {
+bool timed_pairs::time_reference(pair_times& times, double share) {
   auto& baseline = *run_.prepared.baseline();
   baseline.deliver(run_.work, true);
   auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
@@ -139,8 +139,10 @@ bool timed_pairs::time_reference(pair_times& times) {
   times.reference_waited = done->waited;
   seen_.reference_late.push_back(done->late_cpu);
   seen_.reference_times.push_back(done->seconds);
-  auto result = run_.work.check(baseline.outputs());
-  return result.pass() || blame_task("is wrong: " + result.first_bad);
+  auto result = run_.work.check(baseline.outputs(), share);
+  if (result.pass()) return true;
+  run_.record.wrong_baseline = call_contents{run_.work.selected(), next_call_ - 1, share};
+  return blame_task("is wrong: " + result.first_bad);
 }
 
 bool timed_pairs::time_candidate(pair_times& times, double share) {

@@ -104,7 +104,7 @@ public:
 private:
   void fill(const task_case& kind);
   bool time_empty();
-  bool time_reference(pair_times& times);
+  bool time_reference(pair_times& times, double share);
   bool time_candidate(pair_times& times, double share);
   bool is_right(double share_of_bounds);
   double without_fixed(const call_measure& candidate) const;

@@ -302,9 +302,14 @@ expected<descriptor> sandbox_seccomp_program(bool with_gpu, bool with_loopback) 
 
 expected<descriptor> python_seccomp_program(bool with_gpu) {
   return sandbox_program(with_gpu, false, [](rule_list& rules) {
-    rules.one(refuse, "setrlimit", {SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, RLIMIT_CPU)});
-    rules.one(refuse, "prlimit64",
-              {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, RLIMIT_CPU), SCMP_A2(SCMP_CMP_NE, 0)});
+    // These carry words of the caller's own on where the signal comes from, and the kernel believes
+    // that it is its own.
+    rules.all(refuse, {"rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal"});
+    for (uint64_t limit : {RLIMIT_CPU, RLIMIT_RTTIME}) {
+      rules.one(refuse, "setrlimit", {SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, limit)});
+      rules.one(refuse, "prlimit64",
+                {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, limit), SCMP_A2(SCMP_CMP_NE, 0)});
+    }
   });
 }
 

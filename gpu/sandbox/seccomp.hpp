@@ -16,8 +16,8 @@ namespace kernelmill {
 /// With loopback, TCP and UDP too; in a network of its own they lead nowhere else.
 expected<descriptor> sandbox_seccomp_program(bool with_gpu = false, bool with_loopback = false);
 
-/// The same for Python that runs a candidate: no limit of processor time either, at which the
-/// kernel would kill it as somebody outside does.
+/// The same for Python that runs a candidate, which shall not be able to end as if somebody outside
+/// had killed it: no limits of processor time, and no signals that pretend to be the kernel's.
 expected<descriptor> python_seccomp_program(bool with_gpu);
 
 /// The inner filter, for this process and all its threads, for good: an allow-list of what

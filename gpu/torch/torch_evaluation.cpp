@@ -84,7 +84,6 @@ public:
     auto kills = memory_kills::now();
     parts_.lane.forget_ends();
     if (begin() && timed() && !condemned()) measure();
-    end();
     bool by_others = record_.fault.category == "python_failed" && kills.anywhere &&
                      parts_.lane.was_ended_by_others() &&
                      memory_kills::now().anywhere == kills.anywhere;
@@ -93,6 +92,7 @@ public:
                        "failed to evaluate: somebody else has killed what judges with Python: " +
                            record_.fault.message,
                        "the work is tried again with new processes; see the system's log"};
+    end();
   }
 
   bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }

@@ -28,7 +28,9 @@ nlohmann::json parse_packet(const std::string& text) {
 }
 
 constexpr int start_deadline_ms = 240'000;            // importing torch from a cold disk
-constexpr int end_wait_ms = 500;                      // for the status of who has closed its socket
+// For the status of who has closed its socket: a GPU's memory takes seconds to free.
+constexpr int referee_end_ms = 10'000;
+constexpr int warm_end_ms = 500;
 constexpr uint64_t memory_limit = uint64_t{24} << 30; // of all candidates, where there is a cgroup
 constexpr uint64_t gpu_memory_limit = uint64_t{64} << 30;
 constexpr uint64_t data_limit = uint64_t{12} << 30; // of one candidate's private memory
@@ -84,10 +86,10 @@ torch_lane::torch_lane(spawner& processes, sandbox& walls, torch_lane_options op
 
 torch_lane::~torch_lane() = default;
 
-tl::unexpected<error> torch_lane::lost(const std::string& cause) {
+tl::unexpected<error> torch_lane::lost(const std::string& cause, int patience_ms) {
   auto words = read_last(printed_.get(), 4096);
   while (!words.empty() && words.back() == '\n') words.pop_back();
-  ended_by_others_ = was_ended_by_others();
+  note_ends(patience_ms);
   referee_.reset();
   warm_.reset();
   control_.reset();
@@ -154,12 +156,23 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
   return {};
 }
 
-bool torch_lane::was_ended_by_others() {
-  auto referee = referee_ ? referee_->wait(end_wait_ms) : exit_status{};
-  auto warm = warm_ ? warm_->wait(end_wait_ms) : exit_status{};
-  return ended_by_others_ || (referee && referee->was_ended_by_others()) ||
-         (warm && !warm_->out_of_memory() &&
-          (warm_->ended_from_outside() || warm->signal == SIGKILL));
+void torch_lane::forget_ends() {
+  // Who died while nobody asked anything of it has nothing to do with what is asked now.
+  if ((referee_ && !referee_->running()) || (warm_ && !warm_->running())) {
+    referee_.reset();
+    warm_.reset();
+    control_.reset();
+  }
+  ended_by_others_ = false;
+}
+
+void torch_lane::note_ends(int patience_ms) {
+  if (referee_)
+    if (auto status = referee_->wait(patience_ms); status && status->was_ended_by_others())
+      ended_by_others_ = true;
+  if (!warm_) return;
+  if (auto status = warm_->wait(warm_end_ms))
+    if (warm_->ended_from_outside() || status->was_ended_by_others()) ended_by_others_ = true;
 }
 
 expected<void> torch_lane::launch() {
@@ -196,6 +209,7 @@ expected<void> torch_lane::await_ready() {
 expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int deadline_ms,
                                          const std::vector<int>& descriptors) {
   if (!control_ || !referee_ || !referee_->running() || !warm_ || !warm_->running()) {
+    note_ends(0);
     referee_.reset();
     warm_.reset();
     control_.reset();
@@ -203,10 +217,10 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int dead
   }
   KM_TRY(await_ready());
   if (!send_packet(control_.get(), request.dump(), descriptors))
-    return lost(std::string{"nobody takes the request: "} + std::strerror(errno));
+    return lost(std::string{"nobody takes the request: "} + std::strerror(errno), referee_end_ms);
   auto text = receive_packet(control_.get(), deadline_ms);
   if (!text) return lost(text.error().message);
-  if (text->text.empty()) return lost("the torch referee ended");
+  if (text->text.empty()) return lost("the torch referee ended", referee_end_ms);
   auto answer = parse_packet(text->text);
   if (!answer.is_object()) return lost("its answer is none");
   return answer;

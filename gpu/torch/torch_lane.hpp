@@ -44,8 +44,11 @@ public:
 
   /// Whether somebody outside, or the kernel for want of memory, has ended the torch referee or the
   /// warm process since forget_ends().
-  bool was_ended_by_others();
-  void forget_ends() noexcept { ended_by_others_ = false; }
+  bool was_ended_by_others() {
+    note_ends(0);
+    return ended_by_others_;
+  }
+  void forget_ends();
 
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
@@ -53,7 +56,8 @@ private:
   expected<void> await_ready();
   expected<void> start_warm_process(const python_facts& facts, int socket);
   expected<void> start_referee(const python_facts& facts, int control, int zygote);
-  tl::unexpected<error> lost(const std::string& cause);
+  tl::unexpected<error> lost(const std::string& cause, int patience_ms = 0);
+  void note_ends(int patience_ms);
 
   spawner& processes_;
   sandbox& walls_;

@@ -59,15 +59,24 @@ public:
     run_.candidate.forget();
     run_.prepared.arena()->gpu().rouse(); // it may have rested since the baseline was timed
     timed_.baseline().spin(true);
-    if (warm_up()) time_all();
+    try {
+      if (warm_up()) time_all();
+    } catch (const device_failure&) { // a candidate can provoke that, by taking all of the memory
+      keep_until_ended();
+      throw;
+    }
     timed_.let_both_go_on();
     timed_.baseline().spin(false);
     timed_.candidates().note_spans(run_.record.spans);
     if (sound()) return summarize_rows(run_, quiet_, timed_, taken_);
-    if (auto times = evaluate(taken_.paid)) record_.until_ended = shown_until_ended(times->kinds);
+    keep_until_ended();
   }
 
 private:
+  void keep_until_ended() {
+    if (auto times = evaluate(taken_.paid)) record_.until_ended = shown_until_ended(times->kinds);
+  }
+
   bool sound() const { return run_.record.correct && run_.record.fault.cls == fault_class::none; }
 
   // -- rows -----------------------------------------------------------------------------------

@@ -37,7 +37,11 @@ class Pool:
             except Fault:
                 process.close()
                 continue
+            if not process.alive():  # whoever killed it meanwhile has not killed a candidate
+                process.close()
+                continue
             process.who = who
+            process.note_kills()
             return process
         process = Process(self.lib, self.zygote, who)
         process.settle()

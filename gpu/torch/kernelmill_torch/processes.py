@@ -54,7 +54,7 @@ class Process:
         finally:
             theirs.close()
             os.close(page)
-        self._kills = kills_for_memory()
+        self.note_kills()
         self.up = self.clocked = False
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
@@ -274,6 +274,10 @@ class Process:
             self.call(native.LEAVE, 0, 0, seconds)
             self.clocked = False
 
+    def note_kills(self) -> None:
+        """How often the kernel had ended somebody for want of memory when a candidate came; see ended()."""
+        self._kills = kills_for_memory()
+
     def fault(self, category: str, what: str, hint: str = "") -> Fault:
         return Fault("candidate", category, f"{self.who} {what}", hint)
 
@@ -294,12 +298,13 @@ class Process:
             return self.fault("crashed", "stopped answering" + tail)
         if status == -signal.SIGKILL:
             # Number 1 of a namespace cannot do that to itself; the kernel does where memory is short, and counts it.
-            if self._kills is not None and kills_for_memory() == self._kills:
-                return Fault("infrastructure", "killed_outside", f"{self.who} was killed from outside",
-                             "does something on this machine end processes? The work is tried again")
-            return self.fault("out_of_memory", "was ended by SIGKILL" + tail)
-        if status > 128 or status < 0:
-            number = status - 128 if status > 128 else -status
+            if self._kills is None or kills_for_memory() != self._kills:
+                return self.fault("out_of_memory", "was ended by SIGKILL" + tail)
+        if status < 0:  # its waiter was, which nobody inside can reach
+            return Fault("infrastructure", "killed_outside", f"{self.who} was killed from outside",
+                         "does something on this machine end processes? The work is tried again")
+        if status > 128:
+            number = status - 128
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
             return self.fault("crashed", f"was ended by {name}" + tail)
         return self.fault("crashed", f"ended itself with exit code {status}" + tail)

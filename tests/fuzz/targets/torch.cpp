@@ -28,8 +28,12 @@ torch_lane::torch_lane(spawner& processes, sandbox& walls, torch_lane_options op
 
 torch_lane::~torch_lane() = default;
 
-bool torch_lane::was_ended_by_others() {
-  return answers.size() % 2 == 1;
+void torch_lane::note_ends(int) {
+  ended_by_others_ = answers.size() % 2 == 1;
+}
+
+void torch_lane::forget_ends() {
+  ended_by_others_ = false;
 }
 
 expected<nlohmann::json> torch_lane::ask(const nlohmann::json&, int, const std::vector<int>&) {

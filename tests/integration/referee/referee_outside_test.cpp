@@ -56,22 +56,23 @@ int ancestor_of(int pid, const std::string& name) {
 
 outsider::deed ends_the_referee_by(int signal) {
   return [signal](int pid) {
-    if (int found = ancestor_of(pid, "kernelmill-refe"); found > 1) ::kill(found, signal);
+    int found = ancestor_of(pid, "kernelmill-refe"); // none of one that is ending
+    return found > 1 && ::kill(found, signal) == 0;
   };
 }
 
 // That in which it is, not the one that is number 1 inside.
-void ends_the_bubblewrap_of(int pid) {
+bool ends_the_bubblewrap_of(int pid) {
   int found = ancestor_of(pid, "bwrap");
   if (name_of(parent_of(found)) == "bwrap") found = parent_of(found);
-  if (found > 1) ::kill(found, SIGTERM);
+  return found > 1 && ::kill(found, SIGTERM) == 0;
 }
 
 // The referee's own, which has started the candidate. Who is orphaned belongs to another for as
 // long as it takes to end.
-void kills_the_spawner_of(int pid) {
+bool kills_the_spawner_of(int pid) {
   int found = ancestor_of(pid, "kernelmill-spaw");
-  if (found > 1 && name_of(parent_of(found)) == "kernelmill-refe") ::kill(found, SIGKILL);
+  return found > 1 && name_of(parent_of(found)) == "kernelmill-refe" && ::kill(found, SIGKILL) == 0;
 }
 
 TEST_F(referee_outside, a_candidate_that_is_killed_each_time_is_not_at_fault) {
@@ -89,9 +90,13 @@ TEST_F(referee_outside, a_candidate_whose_walls_were_ended_is_judged_again) {
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
 }
 
-// Those of a referee that was killed end with it, but a moment later.
+// Those of a referee that was killed end with it, but a moment later; so do those that were judged.
 void await_end_of_candidates() {
-  auto is_one = [](int pid) { return std::string{candidate_program}.starts_with(name_of(pid)); };
+  auto is_one = [](int pid) {
+    auto times = processor_times_of(pid);
+    return std::string{candidate_program}.starts_with(name_of(pid)) &&
+           times.user + times.system >= after; // the others wait for a candidate
+  };
   auto until = std::chrono::steady_clock::now() + std::chrono::seconds{60};
   for (auto all = descendants_of(::getpid()); std::any_of(all.begin(), all.end(), is_one);
        all = descendants_of(::getpid())) {
@@ -124,7 +129,8 @@ TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_cand
   auto source = row_sum(slow_body, slow_at_first);
   auto named = [](wire::EvaluateRequest::Builder x) { x.setCandidateSha256("killed beside"); };
   for (int i = 0; i < 3; ++i) {
-    if (i > 0) await_end_of_candidates(); // before, there are those who wait for a candidate
+    SCOPED_TRACE(i);
+    await_end_of_candidates();
     outsider operator_{candidate_program, 1, after,
                        ends_the_referee_by(i == 1 ? SIGTERM : SIGKILL)};
     std::string said;
@@ -147,6 +153,7 @@ TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_cand
 TEST_F(referee_outside, a_second_loss_on_another_machine_is_the_candidates) {
   auto source = row_sum(slow_body, slow_at_first);
   for (bool lost_before : {false, true}) {
+    await_end_of_candidates();
     outsider fault{candidate_program, 1, after, ends_the_referee_by(SIGABRT)};
     std::string said;
     try {
@@ -159,7 +166,6 @@ TEST_F(referee_outside, a_second_loss_on_another_machine_is_the_candidates) {
     }
     EXPECT_EQ(fault.done(), 1);
     EXPECT_EQ(said.find("disturbed_referee") != said.npos, lost_before) << said;
-    await_end_of_candidates();
   }
 }
 
@@ -174,8 +180,9 @@ TEST_F(referee_outside, a_referee_that_was_stopped_takes_nothing_from_its_candid
   outsider operator_{"kernelmill-referee", 1, 0, [](int pid) {
                        auto stop = outsider::stops_for(std::chrono::seconds{3});
                        for (int child : descendants_of(pid)) ::kill(child, SIGSTOP);
-                       stop(pid);
+                       bool stopped = stop(pid);
                        for (int child : descendants_of(pid)) ::kill(child, SIGCONT);
+                       return stopped;
                      }};
   auto x = evaluate(row_sum(slow_body, slow_at_first));
   EXPECT_EQ(operator_.done(), 1);

@@ -95,6 +95,22 @@ TEST_F(referee_timing, who_is_slow_for_other_contents_is_paid_as_for_those) {
 }
 
 // In its calls a candidate sees how often a thread of its woke up between them.
+// On some contents alone, which a control has to be made on.
+TEST_F(referee_timing, a_baseline_that_is_wrong_now_and_then_is_the_tasks_fault) {
+  auto folder = changed_task(
+      {{"baseline.cpp",
+        row_sum("if (long(rows) * cols > 100000 && x[0] > 0.5f) { y[0] = 1e9f; return; }" +
+                std::string{honest_body})}});
+  auto result = evaluate(row_sum(honest_body), [&](wire::EvaluateRequest::Builder x) {
+    x.setTaskDir(folder);
+    x.initTiming().setEnabled(true);
+    x.getTiming().setMinBlocks(8);
+    x.getTiming().setMaxBlocks(8);
+  });
+  EXPECT_STREQ(result.open()->getFault().getCategory().cStr(), "bad_baseline") << summary(result);
+  EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION);
+}
+
 TEST_F(referee_timing, a_baseline_that_is_wrong_when_timed_is_the_tasks_fault) {
   auto folder = changed_task(
       {{"baseline.cpp", row_sum(std::string{honest_body} + "if (cols == 1024) y[5] = 0;")}});

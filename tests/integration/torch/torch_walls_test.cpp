@@ -103,7 +103,13 @@ TEST_F(torch_walls, nothing_that_it_does_looks_like_a_kill_from_outside) {
         "import resource, ctypes\nctypes.CDLL(None).signal(24, ctypes.c_void_p(1))\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True:\n    pass",
         "import resource\nresource.prlimit(0, resource.RLIMIT_CPU, (1, 1))\nwhile True:\n    "
-        "pass"}) {
+        "pass",
+        // As the kernel's own (si_code 0x80): rt_sigqueueinfo, rt_tgsigqueueinfo,
+        // pidfd_send_signal.
+        "import ctypes\nlibc = ctypes.CDLL(None)\ninfo = (ctypes.c_int * 32)(9, 0, 0x80)\n"
+        "libc.syscall(129, os.getpid(), 9, info)\n"
+        "libc.syscall(297, os.getpid(), os.getpid(), 9, info)\n"
+        "libc.syscall(424, os.pidfd_open(os.getpid()), 9, info, 0)\nraise ValueError"}) {
     auto result = evaluate(linear_problem, linear_answer(body));
     EXPECT_THAT(category(result), AnyOf("crashed", "runtime_error")) << body << summary(result);
   }
@@ -121,6 +127,24 @@ TEST_F(torch_walls, who_was_killed_from_outside_is_judged_again) {
   if (kills_for_memory_anywhere() != kills_before)
     GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+}
+
+// Its parent waits for it; the process that this was forked from is everybody's.
+TEST_F(torch_walls, who_lost_the_warm_process_is_not_at_fault) {
+  auto kills_before = kills_for_memory_anywhere();
+  outsider operator_{"km-victim", 1, 0, [](int pid) {
+                       int warm = parent_of(parent_of(pid));
+                       return warm > 1 && ::kill(warm, SIGKILL) == 0;
+                     }};
+  auto result =
+      evaluate(linear_problem,
+               linear_answer("import ctypes, time\nctypes.CDLL(None).prctl(15, b'km-victim')\n"
+                             "time.sleep(2)\nreturn torch.relu(self.linear(x))"));
+  EXPECT_EQ(operator_.done(), 1);
+  if (kills_for_memory_anywhere() != kills_before)
+    GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+  EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::INFRASTRUCTURE);
+  EXPECT_THAT(category(result), AnyOf("referee_killed", "killed_outside")) << summary(result);
 }
 
 TEST_F(torch_walls, it_cannot_end_anybody_else) {

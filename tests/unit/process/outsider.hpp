@@ -22,7 +22,7 @@ namespace kernelmill {
 /// while, and does something to each of the first `times` of them.
 class outsider {
 public:
-  using deed = std::function<void(int pid)>;
+  using deed = std::function<bool(int pid)>; // false: that was not the one
 
   outsider(std::string name, int times, double seconds, deed what)
       : name_(std::move(name)), left_(times), seconds_(seconds), what_(std::move(what)),
@@ -38,14 +38,14 @@ public:
   }
 
   static deed kills() {
-    return [](int pid) { ::kill(pid, SIGKILL); };
+    return [](int pid) { return ::kill(pid, SIGKILL) == 0; };
   }
 
   static deed stops_for(std::chrono::milliseconds time) {
     return [time](int pid) {
-      ::kill(pid, SIGSTOP);
+      if (::kill(pid, SIGSTOP) != 0) return false;
       std::this_thread::sleep_for(time); // this is what it is about: nobody may wait for its end
-      ::kill(pid, SIGCONT);
+      return ::kill(pid, SIGCONT) == 0;
     };
   }
 
@@ -67,9 +67,9 @@ private:
     while (!over_ && left_ > 0) {
       for (int pid : descendants_of(::getpid())) {
         // Who was killed keeps its name until somebody has waited for it.
-        if (left_ == 0 || !is_it(pid) || !known_.insert(pid).second) continue;
+        if (left_ == 0 || known_.contains(pid) || !is_it(pid) || !what_(pid)) continue;
+        known_.insert(pid);
         --left_;
-        what_(pid);
         ++done_;
       }
       std::this_thread::yield();

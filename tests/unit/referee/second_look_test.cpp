@@ -105,6 +105,17 @@ TEST(second_look, who_was_lost_with_its_spawner_is_looked_at_again_and_not_accus
   EXPECT_NE(confirmed(lost(), disturbed()).fault.cls, fault_class::candidate);
 }
 
+TEST(second_look, who_met_contents_on_which_the_baseline_is_wrong_is_judged_on_others) {
+  auto unlucky = right();
+  unlucky.timing.measured = false;
+  unlucky.fault = {fault_class::configuration, "bad_baseline", "it is wrong", {}};
+  EXPECT_FALSE(wants_second_look(unlucky)); // nobody knows on what
+  unlucky.wrong_baseline.emplace();
+  EXPECT_TRUE(wants_second_look(unlucky));
+  EXPECT_FALSE(is_accused(confirmed(unlucky, right())));
+  EXPECT_EQ(confirmed(unlucky, unlucky).fault.category, "bad_baseline");
+}
+
 TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
   EXPECT_TRUE(is_accused(confirmed(right({"early_return"}), right({"input_overwrite"}))));
 }
