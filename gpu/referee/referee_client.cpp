@@ -57,8 +57,7 @@ constexpr int shortest_end_ms = 2000;
 int patience_until(std::chrono::steady_clock::time_point deadline) {
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(
-      std::clamp<int64_t>(left.count(), shortest_end_ms, longest_end_ms));
+  return static_cast<int>(std::clamp<int64_t>(left.count(), shortest_end_ms, longest_end_ms));
 }
 
 // Nobody waits longer for who needs a control: its time is the candidate's.
@@ -157,7 +156,8 @@ expected<Message<Result>> referee_client::state::ask(const Message<Request>& req
   if (got && got->kind == answer)
     return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
   bool is_late = !got && got.error().category == "timeout";
-  bool killed = !got && !is_late && !stop.stop_requested() && was_killed(before, patience_until(until), stop);
+  bool killed = !got && !is_late && !stop.stop_requested() &&
+                was_killed(before, patience_until(until), stop);
   // Whatever it still does belongs to a request that is over.
   drop();
   if (stop.stop_requested())

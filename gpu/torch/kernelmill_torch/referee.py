@@ -116,10 +116,10 @@ class Referee:
         if self.crowded:
             self.close_benches()
             self.crowded = False
-        # Once for all that comes of the request: who is judged once more has no time more.
         for bench in self.benches.values():
             if bench.baseline is not None:
                 bench.baseline.note_kills()
+        # Once for all that comes of the request: who is judged once more has no time more.
         self.options, self.deadline = request, time.monotonic() + float(request["seconds"])
         if self.artifact >= 0:
             os.close(self.artifact)

@@ -167,7 +167,8 @@ static bool begun = (std::thread(doze).detach(), true);
   auto body = "long now = wakes; double gap = seconds() - left;"
               "if (left > 0 && gap > 1e-3) { ++gaps; ran += now - seen > 2 + gap / 500e-6; }"
               "if (gaps < 6 || ran < gaps / 2) {" +
-              std::string{honest_body} + "}" + "seen = wakes; left = seconds();";
+              std::string{honest_body} + "}" +
+              "seen = wakes; left = cols == 1024 ? seconds() : 0;"; // between cases it may go on
   auto result = evaluate(row_sum(body, sleeper), timed);
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
 }

@@ -174,6 +174,7 @@ TEST_F(host_check_of, openmp_that_synchronizes_is_no_race) {
     hits += copied;
 #pragma omp atomic
     total += 1;
+#pragma omp barrier
     omp_set_lock(&lock); locked += hits; omp_unset_lock(&lock);
 #pragma omp sections
     {
