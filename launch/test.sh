@@ -20,17 +20,16 @@ fi
 # it is told otherwise.
 cmake --preset "$preset" -DKERNELMILL_TESTS=ON -DKERNELMILL_UNITY="${KERNELMILL_UNITY:-ON}"
 cmake --build --preset "$preset" --parallel "$(nproc)"
-# No exec and no pipe: ctest's closing lines are the last that one sees, and its code is ours.
 [ "$preset" = default ] && build=build || build=build-$preset
 failures=$build/Testing/Temporary/LastTestsFailed.log
 rm -f "$failures"
+# No exec and no pipe: ctest's closing lines are seen, and its code is ours.
 code=0
 ctest --preset "$preset" --output-on-failure --parallel 2 "$@" || code=$?
 [ "$code" = 0 ] && exit 0
 
-# Tests on real processes share two cores with one another. What fails beside others and not by
-# itself is said, and a fault of that test; it does not hide what the rest have shown. More than a
-# few at once are no accident.
+# Tests on real processes share two cores. One that fails beside others and passes alone is named,
+# and is to be mended. More than three at once are no accident.
 [ -s "$failures" ] || exit "$code"
 failed=$(sed 's/^[0-9]*://' "$failures")
 [ "$(wc -l <<<"$failed")" -le 3 ] || exit "$code"

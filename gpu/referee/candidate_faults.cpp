@@ -46,6 +46,11 @@ bool wants_control(const error& fault) {
   return fault.cls == fault_class::infrastructure || fault.cls == fault_class::configuration;
 }
 
+bool is_end_by_others(const error& fault) {
+  return fault.category == lost_spawner || fault.category == killed_outside ||
+         fault.category == killed_by_somebody;
+}
+
 memory_kills memory_kills::now() {
   return {kills_for_memory(), kills_for_memory_anywhere()};
 }

@@ -37,6 +37,9 @@ inline constexpr const char* lost_spawner = "spawner_lost";
 inline constexpr const char* killed_outside = "killed_outside";
 inline constexpr const char* killed_by_somebody = "killed";
 
+/// Whether a fault is of one of these categories.
+bool is_end_by_others(const error& fault);
+
 /// How often the kernel has ended somebody for want of memory until now.
 struct memory_kills {
   std::optional<uint64_t> near;     ///< as kills_for_memory()

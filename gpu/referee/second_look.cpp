@@ -39,9 +39,7 @@ bool was_disturbed(const evaluation_record& x) {
 // By nobody in reach of the candidate, which is not to be its loss.
 bool was_lost(const evaluation_record& x) {
   if (x.wrong_baseline && x.fault.cls == fault_class::configuration) return true;
-  return x.fault.cls == fault_class::infrastructure &&
-         (x.fault.category == lost_spawner || x.fault.category == killed_outside ||
-          x.fault.category == killed_by_somebody);
+  return x.fault.cls == fault_class::infrastructure && is_end_by_others(x.fault);
 }
 
 // A finding may have ended the evaluation; its fault then says no more than the finding.

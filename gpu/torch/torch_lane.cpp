@@ -90,9 +90,7 @@ tl::unexpected<error> torch_lane::lost(const std::string& cause, int patience_ms
   auto words = read_last(printed_.get(), 4096);
   while (!words.empty() && words.back() == '\n') words.pop_back();
   note_ends(patience_ms);
-  referee_.reset();
-  warm_.reset();
-  control_.reset();
+  drop();
   return infrastructure_error(
       "python_failed",
       "failed to judge with Python: " + cause +
@@ -156,13 +154,19 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
   return {};
 }
 
+bool torch_lane::running() const {
+  return control_ && referee_ && referee_->running() && warm_ && warm_->running();
+}
+
+void torch_lane::drop() {
+  referee_.reset();
+  warm_.reset();
+  control_.reset();
+}
+
 void torch_lane::forget_ends() {
   // Who died while nobody asked anything of it has nothing to do with what is asked now.
-  if ((referee_ && !referee_->running()) || (warm_ && !warm_->running())) {
-    referee_.reset();
-    warm_.reset();
-    control_.reset();
-  }
+  if (!running()) drop();
   ended_by_others_ = false;
 }
 
@@ -208,11 +212,9 @@ expected<void> torch_lane::await_ready() {
 
 expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int deadline_ms,
                                          const std::vector<int>& descriptors) {
-  if (!control_ || !referee_ || !referee_->running() || !warm_ || !warm_->running()) {
+  if (!running()) {
     note_ends(0);
-    referee_.reset();
-    warm_.reset();
-    control_.reset();
+    drop();
     KM_TRY(launch());
   }
   KM_TRY(await_ready());

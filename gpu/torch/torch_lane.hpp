@@ -58,6 +58,8 @@ private:
   expected<void> start_referee(const python_facts& facts, int control, int zygote);
   tl::unexpected<error> lost(const std::string& cause, int patience_ms = 0);
   void note_ends(int patience_ms);
+  bool running() const; // both of them
+  void drop();
 
   spawner& processes_;
   sandbox& walls_;
