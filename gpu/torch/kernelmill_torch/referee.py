@@ -20,7 +20,7 @@ from typing import Any, Optional
 
 import torch
 
-from kernelmill_torch import blame, channel, kernels, native, problem_check
+from kernelmill_torch import blame, channel, kernels, native, problem_check, weights
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
@@ -368,6 +368,7 @@ def main() -> None:
     try:
         if options.device == "cuda":
             torch.cuda.init()
+        weights.import_ahead()
         zygote.await_ready(START_SECONDS)
         referee.pool.refill()
         channel.send(control, {"ready": {"torch": torch.__version__, **zygote.facts}})

@@ -23,6 +23,8 @@ WARMED_SECONDS = 5e-3      # calls shorter than that are made on other contents 
 WARM_CALLS = 32            # at most, while they take less than a millisecond
 WARMING_SECONDS = 1e-3
 QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
+ROW_SECONDS = 2e-3         # of calls in a row on a GPU
+LONG_CALL_SECONDS = 2.5e-4 # of a call, from which on a row takes twice as long: it would have few
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -236,17 +238,19 @@ class Rows:
 
     def calibrate(self, process: Process, seconds: float, contents: list[list[Any]]) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
-        target = 2e-3 if self.device == "cuda" else 20e-3
+        on_gpu = self.device == "cuda"
 
         def calls(count: int) -> float:
             return min([self.row(process, count, seconds, contents[:count]).calls for _ in range(4)][1:])
 
         def fitting(one: float) -> int:
-            return max(1, min(self.layout.sets, int(target / max(one, 1e-6))))
+            # What a rested process takes for its first launch, 0.1 to 0.2 ms of some, is a part of few calls' time.
+            wanted = ROW_SECONDS * (2 if one > LONG_CALL_SECONDS else 1) if on_gpu else 20e-3
+            return max(1, min(self.layout.sets, int(wanted / max(one, 1e-6))))
 
         first = calls(1)
         several = fitting(first)
-        if self.device == "cuda" and several > 1:  # a row of any length takes what the GPU needs to turn to its process
+        if on_gpu and several > 1:  # a row of any length takes what the GPU needs to turn to its process
             first = min(first, (calls(several) - first) / (several - 1))
         return fitting(first)
 

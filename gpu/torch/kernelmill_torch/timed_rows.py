@@ -211,8 +211,9 @@ class TimedRows(Quiet):
         """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
         if seed:
             seed_everything(seed)
-        pairs = [(one.outputs, self.bench.problem.run(drawn)) for drawn, one in zip(contents, outputs)]
-        return compare.count_bad([x for got, want in pairs for x in zip(got, want, self.rules_when_timed(self.kind, want))])
+        wanted = [x for drawn in contents[:len(outputs)] for x in self.bench.problem.run(drawn)]
+        got = [x for one in outputs for x in one.outputs]
+        return compare.count_bad(list(zip(got, wanted, self.rules_when_timed(self.kind, wanted))))
 
     def is_right_untimed(self) -> bool:
         """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""

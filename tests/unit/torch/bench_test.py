@@ -36,7 +36,11 @@ class LengthOfARow(unittest.TestCase):
     def test_what_a_row_takes_besides_its_calls_does_not_shorten_it(self):
         self.assertEqual(self.length(100e-6, sets=64), 20)
         self.assertEqual(self.length(100e-6), 16)
-        self.assertEqual(self.length(500e-6), 4)
+        self.assertEqual(self.length(200e-6), 10)
+
+    def test_a_row_of_long_calls_is_twice_as_long(self):
+        self.assertEqual(self.length(500e-6), 8)
+        self.assertEqual(self.length(3e-3), 1)
 
     def test_a_long_call_is_a_row(self):
         self.assertEqual(self.length(5e-3), 1)

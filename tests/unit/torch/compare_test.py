@@ -52,6 +52,23 @@ class Compare(unittest.TestCase):
         self.assertEqual(compare.count_bad(pairs), by_one)
         self.assertEqual(compare.count_bad([]), 0)
 
+    def test_what_is_looked_at_quickly_is_counted_as_by_the_thorough_way(self):
+        numbers = (0.0, 1.0, 1.0009, 1.0031, -1.0, 3e38, INF, -INF, NAN)
+        for dtype in (torch.float32, torch.float64):
+            for want in numbers:
+                for got in numbers:
+                    one = torch.tensor([2.0, got], dtype=dtype), torch.tensor([2.0, want], dtype=dtype), self.rule
+                    self.assertEqual(compare.count_bad([one]), int(compare.judge_part(*one)[0].sum()), (got, want, dtype))
+        exact = compare.Rule(1e9, 1e9)  # of whole numbers no bound lets any pass
+        for got, bad in (([1, 2], 0), ([1, 3], 1), ([4, 3], 2)):
+            self.assertEqual(compare.count_bad([(torch.tensor(got), torch.tensor([1, 2]), exact)]), bad)
+        self.assertEqual(compare.count_bad([(torch.zeros(0), torch.zeros(0), self.rule)]), 0)
+
+    def test_sizes_of_several_outputs_are_those_of_each(self):
+        outputs = [torch.randn(300), torch.tensor([1, 2]), torch.tensor([3.0, INF]), torch.tensor(2.0), torch.zeros(0)]
+        for x, size in zip(outputs, problem.root_mean_squares(outputs)):
+            self.assertAlmostEqual(size, problem.root_mean_square(x) if x.is_floating_point() else 0.0)
+
     def test_another_draw_is_judged_at_its_own_scale(self):
         want = torch.randn(4096)
         rules = [compare.Rule(1e-3, 1e-3)]  # of outputs of one
