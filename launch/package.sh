@@ -23,6 +23,7 @@ rm -rf build-package/stage
 for component in programs libraries; do
   cmake --install build-package --strip --component "$component" --prefix "$PWD/$stage" >&2
 done
+launch/packaging/same_code.sh >"$stage/share/kernelmill/gpu_check/same_code.txt"
 python3 -B launch/packaging/sbom.py "$stage" --version "$version" \
   --out "$stage/share/doc/kernelmill/sbom.spdx.json"
 python3 -B launch/packaging/check.py "$stage" >build-package/check.txt || { cat build-package/check.txt >&2; exit 1; }

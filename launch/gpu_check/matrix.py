@@ -1,6 +1,7 @@
 """Generated attacks of every class, and what became of them: tests/exploits/matrix."""
 
 import collections
+import hashlib
 import json
 import os
 import pathlib
@@ -9,7 +10,7 @@ import subprocess
 import sys
 
 from gpu_check import common
-from gpu_check.common import MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
+from gpu_check.common import HERE, MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
 
 RESULTS = ("caught", "unpaid", "paid", "machine")  # the last two are no good
 BAD = ("caught", "unpaid", "machine", "paid")      # the worst last
@@ -169,9 +170,22 @@ def commit():
     return json.loads(done.stdout)["git"] if done.returncode == 0 else ""
 
 
+def commits_of_this_code(commit):
+    """The program's own, and those that launch/packaging/same_code.sh found to differ from it in nothing that judges."""
+    listed = HERE.parent / "same_code.txt"
+    return {commit, *(listed.read_text().split() if listed.is_file() else [])}
+
+
+def digest_of(x):
+    """Of all that is judged of a variant: generators change, too."""
+    parts = [x.get(name) for name in ("source", "companion", "task", "language", "preset", "clock", "expect")]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
 def kept_row(x, result, verdict, commit):
     timing = verdict.get("timing") or {}
-    return {"class": x["class"], "contract": x["contract"], "seed": x["seed"], "result": result, "outcome": verdict.get("outcome"),
+    return {"class": x["class"], "contract": x["contract"], "seed": x["seed"], "variant": digest_of(x), "result": result,
+            "outcome": verdict.get("outcome"),
             "reasons": sorted(reasons(verdict)), "speedup": timing.get("speedup") if timing.get("measured") else None,
             "slot_s": verdict.get("slot_s"), "slot_seconds": verdict.get("slot_seconds"), "commit": commit}
 
@@ -180,8 +194,8 @@ def key_of(row):
     return row["class"], row["contract"], row["seed"]
 
 
-def rows_of_other_runs(folders, commit):
-    """{(class, contract, seed): row} of the results of other runs, which must be of the same commit; of two the worse."""
+def rows_of_other_runs(folders, commits):
+    """{(class, contract, seed): row} of the results of other runs, which must be of the same code; of two the worse."""
     found = {}
     for folder in folders:
         path = pathlib.Path(folder) / "matrix.results.ndjson"
@@ -189,8 +203,9 @@ def rows_of_other_runs(folders, commit):
             sys.exit(f"gpu_check.sh: --add {folder}: there is no {path.name}")
         mine = {}
         for row in map(json.loads, filter(lambda line: line.endswith("}"), path.read_text().splitlines())):
-            if row.get("commit") != commit:
-                sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, and this program of {commit}")
+            if row.get("commit") not in commits:
+                sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
+                         f"({', '.join(sorted(commits))}); leave it out, or run that commit's")
             mine[key_of(row)] = row  # the latest: what was judged once more
         for key, row in mine.items():
             found[key] = max(row, found.get(key, row), key=lambda x: BAD.index(x["result"]))
@@ -225,9 +240,13 @@ def check_matrix():
     root = OUT / "matrix_tasks"
     shutil.copytree(TASKS, root, dirs_exist_ok=True)
     program = commit()
-    rows = rows_of_other_runs(options.add, program)
+    rows = rows_of_other_runs(options.add, commits_of_this_code(program))
+    found = []
+    for x in variants(options.only, contracts, seeds, options.first_seed):
+        if rows.get(key_of(x), {}).get("variant") != digest_of(x):
+            rows.pop(key_of(x), None)
+            found.append(x)
     added = len(rows)
-    found = [x for x in variants(options.only, contracts, seeds, options.first_seed) if key_of(x) not in rows]
     left = lambda: common.part().left() - 5
     doubtful = []
     with (OUT / "matrix.results.ndjson").open("w") as kept:

@@ -5,7 +5,7 @@ import unittest
 
 from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import commands, result_of, rows_of_other_runs, share_of, variants
+from gpu_check.matrix import commands, digest_of, result_of, rows_of_other_runs, share_of, variants
 
 
 def verdict(outcome, low=None, **more):
@@ -83,12 +83,19 @@ class OtherRuns(unittest.TestCase):
     def test_what_two_runs_judged_counts_once_and_as_the_worse(self):
         first = self.results((0, "caught"), (1, "paid"), (1, "unpaid"), (2, "paid"))
         second = self.results((2, "caught"), (3, "machine"))
-        found = rows_of_other_runs([first, second], "c")
+        found = rows_of_other_runs([first, second], {"c"})
         self.assertEqual({key[2]: row["result"] for key, row in found.items()}, {0: "caught", 1: "unpaid", 2: "paid", 3: "machine"})
 
     def test_another_commit_is_another_matrix(self):
         with self.assertRaises(SystemExit):
-            rows_of_other_runs([self.results((0, "caught"), commit="d")], "c")
+            rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c"})
+        self.assertEqual(len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c", "d"})), 1)
+
+    def test_another_source_is_another_variant(self):
+        x, same = (next(iter(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 1))) for _ in range(2))
+        self.assertEqual(digest_of(x), digest_of(same))
+        for name in ("source", "task", "clock"):
+            self.assertNotEqual(digest_of(x), digest_of(x | {name: "other"}))
 
 
 class Time(unittest.TestCase):

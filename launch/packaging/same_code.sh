@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Prints HEAD and the commits before it that differ from it in nothing that judges, a line each: what they measured holds
+# for it, too (gpu_check's --add).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+code=(actors gpu launch messages retrieval storage configs/tasks CMakeLists.txt CMakePresets.json
+  ':!launch/gpu_check' ':!launch/gpu_check.sh' ':!launch/package.sh' ':!launch/packaging')
+while read -r commit; do
+  git diff --quiet "$commit" HEAD -- "${code[@]}" || break
+  echo "$commit"
+done < <(git rev-list --abbrev-commit --abbrev=12 --max-count=100 HEAD)
