@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-code=(actors gpu launch messages retrieval storage configs/tasks CMakeLists.txt CMakePresets.json
-  ':!launch/gpu_check' ':!launch/gpu_check.sh' ':!launch/package.sh' ':!launch/packaging')
+code=(actors gpu messages launch/cmake launch/config launch/judging launch/machine launch/node launch/commands/judge.cpp
+  configs/tasks CMakeLists.txt CMakePresets.json)
 while read -r commit; do
   git diff --quiet "$commit" HEAD -- "${code[@]}" || break
   echo "$commit"

@@ -1,11 +1,14 @@
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
 from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
 from gpu_check.false_alarms import rounds
 from gpu_check.matrix import commands, digest_of, result_of, rows_of_other_runs, share_of, variants
+
+SOURCES = pathlib.Path(__file__).resolve().parents[3]
 
 
 def verdict(outcome, low=None, **more):
@@ -96,6 +99,22 @@ class OtherRuns(unittest.TestCase):
         self.assertEqual(digest_of(x), digest_of(same))
         for name in ("source", "task", "clock"):
             self.assertNotEqual(digest_of(x), digest_of(x | {name: "other"}))
+
+
+class SameCode(unittest.TestCase):
+    def git(self, *words):
+        done = subprocess.run(["git", "-C", SOURCES, *words], capture_output=True, text=True)
+        return done.stdout.split() if done.returncode == 0 else []
+
+    def test_commits_that_changed_nothing_that_judges_are_listed_and_no_other(self):
+        head = self.git("rev-parse", "--short=12", "HEAD")
+        if not head:
+            self.skipTest("there is no git repository here")
+        listed = subprocess.run([SOURCES / "launch/packaging/same_code.sh"], capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual(listed[:1], head)
+        for older in self.git("rev-list", "--abbrev-commit", "--abbrev=12", "--max-count=100", "HEAD"):
+            changed = self.git("diff", "--name-only", older, "HEAD", "--", "gpu")
+            self.assertFalse(older in listed and changed, (older, changed))
 
 
 class Time(unittest.TestCase):
