@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
-from generators import CLASSES, CONTRACTS, make
+from generators import CLASSES, CONTRACTS, blame, luck, make
+from generators.text import tasks
 
 EXPLOITS = pathlib.Path(__file__).resolve().parents[2] / "exploits"
 TABLE = json.loads((EXPLOITS / "matrix" / "matrix.json").read_text())
@@ -46,6 +47,20 @@ class Table(unittest.TestCase):
 
     def test_every_generator_has_cells(self):
         self.assertEqual({name for name, _, _ in cells("generator")}, set(CLASSES))
+
+
+class Numbers(unittest.TestCase):
+    """Of ours that attacks have: where these are others, they take hold of nothing."""
+
+    def test_timed_shapes_are_those_of_the_tasks(self):
+        for task, others in luck.TASKS.items():
+            timed = json.loads((tasks() / task / "task.json").read_text())["timed"]["scalars"]
+            self.assertEqual(set(others.split(" || ")), {f"{name} != {value}" for name, value in timed.items()}, task)
+
+    def test_hidden_cases_begin_behind_the_visible_ones(self):
+        cases = json.loads((tasks() / "native/row_sum" / "task.json").read_text())["cases"]
+        self.assertEqual(min(blame.HIDDEN_CALLS), 3 * sum(not x.get("hidden") for x in cases))
+        self.assertLess(max(blame.HIDDEN_CALLS), 3 * len(cases))
 
 
 class Variants(unittest.TestCase):
@@ -92,7 +107,8 @@ class Variants(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("nvcc"), "there is no nvcc")
     def test_sources_for_gpus_compile(self):
-        for name, contract in (("work_in_an_untimed_call", "device-cuda"), ("calls_side_by_side", "native-cuda")):
+        for name, contract in (("work_in_an_untimed_call", "device-cuda"), ("row_at_once_in_private", "device-cuda"),
+                               ("calls_side_by_side", "native-cuda"), ("timers_left", "native-cuda")):
             x = make(name, 0, contract)
             self.assertNotIn("error", refusal(["nvcc", "-std=c++20", "-arch=sm_90", "-c", "-o", "/dev/null"], x["source"], ".cu"), name)
 

@@ -28,6 +28,11 @@ class Results(unittest.TestCase):
         for expect in ("unpaid", "refused", "poorer"):
             self.assertEqual(result_of({"expect": expect}, verdict("infrastructure")), "machine")
 
+    def test_nobody_caught_what_does_not_compile(self):
+        found = verdict("rejected", category="compile_error")
+        self.assertEqual(result_of({"expect": "unpaid", "contract": "native-cpu"}, found), "machine")
+        self.assertEqual(result_of({"expect": "unpaid", "contract": "torch-cpu"}, found), "caught")
+
     def test_what_is_unchanged_is_unpaid(self):
         found = verdict("accepted", 1.3, integrity={"findings": [{"rule": "unchanged"}]})
         self.assertEqual(result_of({"expect": "unpaid"}, found), "unpaid")
