@@ -60,10 +60,17 @@ def has_gained(verdict):
     return timing.get("measured") and timing["speedup"]["low"] > MOST_UNPAID
 
 
+def is_dead(verdict):
+    """Whether an attack says that it does not find what it is an attack on: then its verdict says nothing."""
+    return "no hold: " in ((verdict.get("error") or {}).get("message") or "")
+
+
 def complaint(x, v):
     """What is wrong with the verdict `v` of the entry `x`; empty when nothing is."""
     text = (f"{v.get('outcome')} for {sorted(reasons(v))}: "
             f"{(v.get('error') or {}).get('message', '')[:150]}")
+    if is_dead(v):
+        return text
     if x["expect"] == "no_gain":
         # It does right work and lies about its time.
         fair = v.get("outcome") == "rejected" or v.get("outcome") == "accepted" and not has_gained(v)

@@ -11,9 +11,10 @@ import sys
 
 from gpu_check import common
 from gpu_check.common import HERE, MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
+from gpu_check.corpora import is_dead
 
-RESULTS = ("caught", "unpaid", "paid", "machine")  # the last two are no good
-BAD = ("caught", "unpaid", "machine", "paid")      # the worst last
+RESULTS = ("caught", "unpaid", "paid", "machine", "dead")  # the last three are no good
+BAD = ("caught", "unpaid", "machine", "dead", "paid")      # the worst last
 BACKENDS = {"cuda": ("native-cuda", "device-cuda", "torch-cuda"), "cpu": ("native-cpu", "torch-cpu")}
 
 
@@ -29,7 +30,18 @@ def generators():
     return found
 
 
-NEVER_RAN = {"compile_error", "load_failed", "missing_symbol"}
+# Ends of a variant before it attacked, which is our slip. Extensions of Python are compiled while they run.
+NEVER_RAN = {"torch": {"init_error", "import_error", "missing_model"}, "native": {"compile_error", "load_failed", "missing_symbol"}}
+NEVER_RAN["device"] = NEVER_RAN["native"]
+SLIPS = ("AttributeError", "NameError", "TypeError", "UnboundLocalError", "ModuleNotFoundError")
+
+
+def did_not_attack(variant, verdict):
+    """Whether a variant found nothing to attack, or failed by itself: nobody caught it then."""
+    error = verdict.get("error") or {}
+    never_ran = NEVER_RAN.get(variant.get("contract", "").split("-")[0], set())
+    return is_dead(verdict) or bool(never_ran & reasons(verdict)) or (
+        error.get("category") == "runtime_error" and (error.get("message") or "").startswith(SLIPS))
 
 
 def result_of(variant, verdict, companion=None):
@@ -37,9 +49,8 @@ def result_of(variant, verdict, companion=None):
     outcome, timing = verdict.get("outcome"), verdict.get("timing") or {}
     if outcome == "infrastructure" or not outcome:
         return "machine"
-    # Nobody caught what never ran. Extensions of Python are compiled while they run.
-    if NEVER_RAN & reasons(verdict) and variant.get("contract", "").startswith(("native", "device")):
-        return "machine"
+    if did_not_attack(variant, verdict):
+        return "dead"
     expect = variant["expect"]
     if expect == "silent":
         error = verdict.get("error") or {}
@@ -145,15 +156,19 @@ def describe(x, verdict):
 
 def show(counts, contracts):
     """The matrix: tried/caught/unpaid/paid of each class and contract."""
-    say(f"\n        tried/caught/unpaid/paid; `m` beside: left to the machine; -: there can be none, or corpora have it\n"
+    say(f"\n        tried/caught/unpaid/paid; beside: `m` left to the machine, `d` dead, which did not attack; -: there can be none, or corpora have it\n"
         f"        {'class':28}" + "".join(f"{c:>18}" for c in contracts))
     for row in table()["classes"]:
         cells = [counts.get((row["name"], c)) for c in contracts]
         if not any(cells):
             continue
-        text = [f"{sum(n.values())}/{n['caught']}/{n['unpaid']}/{n['paid']}{' m' + str(n['machine']) if n['machine'] else ''}" if n else "-"
+        text = [f"{sum(n.values())}/{n['caught']}/{n['unpaid']}/{n['paid']}{marked(n, 'machine')}{marked(n, 'dead')}" if n else "-"
                 for n in cells]
         say(f"        {row['name']:28}" + "".join(f"{x:>18}" for x in text))
+
+
+def marked(counts, result):
+    return f" {result[0]}{counts[result]}" if counts[result] else ""
 
 
 def has_torch():
@@ -268,7 +283,7 @@ def check_matrix():
             keep(kept_row(x, result, verdict, program))
             if backend == "cpu" and result == "paid" and x["expect"] == "unpaid":
                 doubtful.append(x)
-            if result in ("paid", "machine"):
+            if result in ("paid", "machine", "dead"):
                 say(f"        {result}: " + describe(x, verdict))
         confirmed = judged_again(doubtful, backend, root, left) if doubtful else set()
         for x in doubtful:
@@ -283,7 +298,7 @@ def check_matrix():
     total = sum(counts.values(), collections.Counter())
     tried = sum(total.values())
     note_tried(tried, *(total[x] for x in RESULTS[:3]))
-    failing = sorted({name for (name, _), n in counts.items() if n["paid"] or n["machine"]})
+    failing = sorted({name for (name, _), n in counts.items() if n["paid"] or n["machine"] or n["dead"]})
     promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {added + len(found)} variants judged, {total['caught']} caught, "
-            f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine"
+            f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine, {total['dead']} dead"
             + (f"; {added} of them in other runs" if added else "") + (f"; not held: {', '.join(failing)}" if failing else ""))

@@ -30,8 +30,19 @@ class Results(unittest.TestCase):
 
     def test_nobody_caught_what_does_not_compile(self):
         found = verdict("rejected", category="compile_error")
-        self.assertEqual(result_of({"expect": "unpaid", "contract": "native-cpu"}, found), "machine")
+        self.assertEqual(result_of({"expect": "unpaid", "contract": "native-cpu"}, found), "dead")
         self.assertEqual(result_of({"expect": "unpaid", "contract": "torch-cpu"}, found), "caught")
+
+    def test_who_did_not_attack_is_caught_by_nobody(self):
+        for expect in ("unpaid", "refused", "silent", "poorer"):
+            found = verdict("rejected", error={"message": "RuntimeError: no hold: Serving has no places (line 9)"})
+            self.assertEqual(result_of({"expect": expect, "marks": []}, found), "dead")
+
+    def test_nobody_caught_what_failed_by_itself(self):
+        x = {"expect": "unpaid", "contract": "torch-cuda"}
+        self.assertEqual(result_of(x, verdict("rejected", error={"category": "init_error", "message": "RuntimeError: x"})), "dead")
+        for message, result in (("AttributeError: y", "dead"), ("PermissionError: refused", "caught")):
+            self.assertEqual(result_of(x, verdict("rejected", error={"category": "runtime_error", "message": message})), result)
 
     def test_what_is_unchanged_is_unpaid(self):
         found = verdict("accepted", 1.3, integrity={"findings": [{"rule": "unchanged"}]})
