@@ -64,8 +64,8 @@ class Reaching(ast.NodeVisitor):
     def visit_FunctionDef(self, node):
         before, self.lookup = self.lookup, node.name == "server"
         if self.lookup:
-            self.serving |= {text_of(x) for loop in ast.walk(node) if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Tuple)
-                             for x in loop.iter.elts}
+            loops = (x for x in ast.walk(node) if isinstance(x, ast.For) and isinstance(x.iter, ast.Tuple))
+            self.serving |= {text_of(x) for loop in loops for x in loop.iter.elts}
         self.generic_visit(node)
         self.lookup = before
 
