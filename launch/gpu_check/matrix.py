@@ -203,6 +203,14 @@ def digest_of(x):
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def is_of_today(row):
+    """Whether a generator still makes the variant that was judged."""
+    try:
+        return row.get("variant") == digest_of(generators().make(row["class"], row["seed"], row["contract"]))
+    except KeyError:  # there is no such class any more
+        return False
+
+
 def kept_row(x, result, verdict, commit):
     timing = verdict.get("timing") or {}
     return {"class": x["class"], "contract": x["contract"], "seed": x["seed"], "variant": digest_of(x), "result": result,
@@ -261,13 +269,9 @@ def check_matrix():
     root = OUT / "matrix_tasks"
     shutil.copytree(TASKS, root, dirs_exist_ok=True)
     program = commit()
-    rows = rows_of_other_runs(options.add, commits_of_this_code(program))
-    found = []
-    for x in variants(options.only, contracts, seeds, options.first_seed):
-        if rows.get(key_of(x), {}).get("variant") != digest_of(x):
-            rows.pop(key_of(x), None)
-            found.append(x)
+    rows = {key: row for key, row in rows_of_other_runs(options.add, commits_of_this_code(program)).items() if is_of_today(row)}
     added = len(rows)
+    found = [x for x in variants(options.only, contracts, seeds, options.first_seed) if key_of(x) not in rows]
     left = lambda: common.part().left() - 5
     doubtful = []
     with (OUT / "matrix.results.ndjson").open("w") as kept:

@@ -6,7 +6,7 @@ import unittest
 
 from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import commands, digest_of, result_of, rows_of_other_runs, share_of, variants
+from gpu_check.matrix import commands, digest_of, is_of_today, result_of, rows_of_other_runs, share_of, variants
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
 
@@ -115,6 +115,14 @@ class OtherRuns(unittest.TestCase):
         self.assertEqual(digest_of(x), digest_of(same))
         for name in ("source", "task", "clock"):
             self.assertNotEqual(digest_of(x), digest_of(x | {name: "other"}))
+
+
+    def test_what_a_generator_no_longer_makes_is_not_counted(self):
+        x = next(iter(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 1)))
+        row = {"class": "rows_slowed", "contract": "torch-cuda", "seed": 0, "variant": digest_of(x)}
+        self.assertTrue(is_of_today(row))
+        for other in ({"variant": "older"}, {"seed": 1}, {"class": "no such class"}):
+            self.assertFalse(is_of_today(row | other))
 
 
 class SameCode(unittest.TestCase):
