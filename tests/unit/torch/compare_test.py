@@ -64,6 +64,16 @@ class Compare(unittest.TestCase):
             self.assertEqual(compare.count_bad([(torch.tensor(got), torch.tensor([1, 2]), exact)]), bad)
         self.assertEqual(compare.count_bad([(torch.zeros(0), torch.zeros(0), self.rule)]), 0)
 
+    def test_a_rule_of_an_output_that_is_nothing_in_double_precision_is_no_fault(self):
+        x, y = torch.rand(1024), torch.rand(1024)
+        out = (x + y) - x - y
+        exact = (x.double() + y.double()) - x.double() - y.double()
+        level = problem.relative_error(out, exact, problem.root_mean_square(exact))
+        self.assertGreater(level, 1e200)
+        for rule in (compare.Rule(4 * level * 1e-8, 4 * level), compare.Rule(INF, INF), compare.Rule(INF, 1e-3)):
+            self.assertEqual(compare.count_bad([(out, out, rule)]), 0)
+        self.assertEqual(compare.count_bad([(torch.tensor([INF]), torch.tensor([1.0]), compare.Rule(INF, 1e-3))]), 1)
+
     def test_sizes_of_several_outputs_are_those_of_each(self):
         outputs = [torch.randn(300), torch.tensor([1, 2]), torch.tensor([3.0, INF]), torch.tensor(2.0), torch.zeros(0)]
         for x, size in zip(outputs, problem.root_mean_squares(outputs)):
