@@ -13,7 +13,8 @@ from gpu_check import common
 from gpu_check.common import HERE, MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
 from gpu_check.corpora import is_dead
 
-RESULTS = ("caught", "unpaid", "paid", "machine", "dead")  # the last three are no good
+RESULTS = ("caught", "unpaid", "paid", "machine", "dead")
+NO_GOOD = RESULTS[2:]
 BAD = ("caught", "unpaid", "machine", "dead", "paid")      # the worst last
 BACKENDS = {"cuda": ("native-cuda", "device-cuda", "torch-cuda"), "cpu": ("native-cpu", "torch-cpu")}
 
@@ -287,7 +288,7 @@ def check_matrix():
             keep(kept_row(x, result, verdict, program))
             if backend == "cpu" and result == "paid" and x["expect"] == "unpaid":
                 doubtful.append(x)
-            if result in ("paid", "machine", "dead"):
+            if result in NO_GOOD:
                 say(f"        {result}: " + describe(x, verdict))
         confirmed = judged_again(doubtful, backend, root, left) if doubtful else set()
         for x in doubtful:
@@ -302,7 +303,7 @@ def check_matrix():
     total = sum(counts.values(), collections.Counter())
     tried = sum(total.values())
     note_tried(tried, *(total[x] for x in RESULTS[:3]))
-    failing = sorted({name for (name, _), n in counts.items() if n["paid"] or n["machine"] or n["dead"]})
+    failing = sorted({name for (name, _), n in counts.items() if any(n[x] for x in NO_GOOD)})
     promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {added + len(found)} variants judged, {total['caught']} caught, "
             f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine, {total['dead']} dead"
             + (f"; {added} of them in other runs" if added else "") + (f"; not held: {', '.join(failing)}" if failing else ""))
