@@ -192,6 +192,16 @@ class Attacks(unittest.TestCase):
         self.none(name for name, text in self.sources.items()
                   if looks.search(text) and name not in others and not re.search(r'RuntimeError\(f?"no hold: ', text))
 
+    # On a GPU models are made where new tensors are the GPU's; and calls that warm up have no variable for their set.
+    def test_memory_of_the_host_is_asked_for_by_name(self):
+        self.none(f"{name}: {line.strip()}" for name, text in self.sources.items() for line in text.splitlines()
+                  if ("pin_memory" in line or "torch.Generator()" in line) and 'device="cpu"' not in line)
+
+    def test_who_looks_for_the_set_of_an_input_looks_into_lists(self):
+        looking = {name: text for name, text in self.sources.items() if re.search(r"\by is x\b|inputs\[0\] is x\b", text)}
+        self.assertLessEqual({"returned_buffer.py", "skipped_copy.py", "whole_row_at_once.py"}, set(looking))
+        self.none(name for name, text in looking.items() if not re.search(r"isinstance\(value, \(?list\b", text))
+
     def test_lists_of_objects_have_those_from_before_the_fork(self):
         self.assertIn("gc.freeze()", (OURS / "zygote.py").read_text())
         self.none(name for name, text in self.sources.items() if "gc.get_objects" in text and "gc.unfreeze()" not in text)
