@@ -242,6 +242,14 @@ def rows_of_other_runs(folders, commits):
     return found
 
 
+def repeats(rows):
+    """Where variants were judged more than once under several seeds: how many there are beside how many were judged."""
+    found = collections.defaultdict(list)
+    for row in rows:
+        found[row["class"], row["contract"]].append(row["variant"])
+    return [f"{name} of {contract} {len(set(x))} of {len(x)}" for (name, contract), x in found.items() if len(set(x)) < len(x)]
+
+
 def say_seconds(rows):
     """Where the time of the slot went, seconds a verdict."""
     for contract in sorted({x["contract"] for x in rows}):
@@ -304,6 +312,8 @@ def check_matrix():
     tried = sum(total.values())
     note_tried(tried, *(total[x] for x in RESULTS[:3]))
     failing = sorted({name for (name, _), n in counts.items() if any(n[x] for x in NO_GOOD)})
+    same = repeats(rows.values())
     promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {added + len(found)} variants judged, {total['caught']} caught, "
             f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine, {total['dead']} dead"
-            + (f"; {added} of them in other runs" if added else "") + (f"; not held: {', '.join(failing)}" if failing else ""))
+            + (f"; {added} of them in other runs" if added else "")
+            + (f"; distinct are only: {', '.join(same)}" if same else "") + (f"; not held: {', '.join(failing)}" if failing else ""))

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -61,6 +62,29 @@ class Numbers(unittest.TestCase):
         cases = json.loads((tasks() / "native/row_sum" / "task.json").read_text())["cases"]
         self.assertEqual(min(blame.HIDDEN_CALLS), 3 * sum(not x.get("hidden") for x in cases))
         self.assertLess(max(blame.HIDDEN_CALLS), 3 * len(cases))
+
+
+def has_launch_line(text):
+    return bool(re.search(r"^[ \t]*//[ \t]*launch:", text, re.MULTILINE))
+
+
+class LaunchLines(unittest.TestCase):
+    """A source of device code without one is refused before anybody looks at what it does."""
+
+    def test_sources_of_device_code_have_one(self):
+        for entry in json.loads((EXPLOITS / "gpu_corpus" / "manifest.json").read_text()):
+            if entry.get("contract") == "device" and "bad_launch" not in entry.get("rules", []):
+                self.assertTrue(has_launch_line((EXPLOITS / "gpu_corpus" / entry["file"]).read_text()), entry["file"])
+        for name, contract, _ in cells("generator"):
+            if contract == "device-cuda":
+                self.assertTrue(has_launch_line(make(name, 0, contract)["source"]), name)
+
+    def test_generated_ones_include_headers_of_devices_alone(self):
+        for name, contract, _ in cells("generator"):
+            if contract == "device-cuda":
+                for seed in range(5):
+                    named = re.findall(r"#\s*include\s*[<\"]([^>\"]+)", make(name, seed, contract)["source"])
+                    self.assertLessEqual(set(named), {"cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h"}, name)
 
 
 class Variants(unittest.TestCase):

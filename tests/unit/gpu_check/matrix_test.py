@@ -1,14 +1,29 @@
+import ast
+import collections
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
 
 from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import commands, digest_of, is_of_today, result_of, rows_of_other_runs, share_of, variants
+from gpu_check.matrix import VARIANTS, commands, digest_of, is_of_today, repeats, result_of, rows_of_other_runs, share_of, table, variants
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
+
+
+def essence(x):
+    """What a variant does: its source without comments, the marks of what it prints, and its problem."""
+    text = x["source"] + (x.get("companion") or "")
+    if x["suffix"] == ".py":
+        text = ast.dump(ast.parse(text))
+    else:
+        text = re.sub(r"//(?! launch: ).*|/\*.*?\*/|\s", "", text)
+    for mark in x.get("marks", []):
+        text = text.replace(mark, "")
+    return text, str(x["task"]), x.get("preset"), x.get("clock")
 
 
 def verdict(outcome, low=None, **more):
@@ -88,6 +103,46 @@ class Batches(unittest.TestCase):
         self.assertEqual(rows[0]["seed"], 0)
         tasks = [str(x["task"]) for x in rows if 0 < x["seed"] < 25]
         self.assertEqual(len(set(tasks)), 1 + sum(a != b for a, b in zip(tasks, tasks[1:])))
+
+
+class Distinct(unittest.TestCase):
+    """As many variants are attacks of their own as are counted."""
+
+    def claimed(self):
+        return {(row["name"], contract): row.get("variants", VARIANTS) for row in table()["classes"]
+                for contract, cell in row["cells"].items() if cell.get("generator")}
+
+    def made(self):
+        found = collections.defaultdict(list)
+        for x in variants([], table()["contracts"], lambda row: row.get("variants", VARIANTS)):
+            found[x["class"], x["contract"]].append(x)
+        return found
+
+    def test_no_seed_gives_what_another_gives(self):
+        found = {key: len({digest_of(x) for x in made}) for key, made in self.made().items()}
+        self.assertEqual(found, self.claimed())
+
+    def test_they_differ_in_more_than_comments_and_marks(self):
+        found = {key: len({essence(x) for x in made}) for key, made in self.made().items() if key[0] != "unchanged"}
+        self.assertEqual(found, {key: n for key, n in self.claimed().items() if key[0] != "unchanged"})
+
+    def test_there_are_fifty_for_who_asks(self):
+        for name, contract in self.claimed():
+            made = list(variants([name], [contract], lambda _row: 50))
+            self.assertEqual(len({digest_of(x) for x in made}), 50, f"{name} {contract}")
+
+    def test_a_class_without_another_variant_says_so(self):
+        from generators import CLASSES, make
+
+        CLASSES["three of them"] = lambda draw, _contract: {"task": "native/row_sum", "source": str(draw.randrange(3))}
+        self.addCleanup(CLASSES.pop, "three of them")
+        self.assertEqual({make("three of them", seed, "native-cpu")["source"] for seed in range(3)}, {"0", "1", "2"})
+        with self.assertRaisesRegex(RuntimeError, "three of them has only 3 variants for native-cpu"):
+            make("three of them", 3, "native-cpu")
+
+    def test_what_is_judged_twice_is_told(self):
+        rows = [{"class": "a", "contract": "torch-cuda", "variant": x} for x in "xyx"]
+        self.assertEqual(repeats(rows + [rows[0] | {"class": "b"}]), ["a of torch-cuda 2 of 3"])
 
 
 class OtherRuns(unittest.TestCase):
