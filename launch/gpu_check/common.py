@@ -45,13 +45,18 @@ honest = []                     # (part, contract, whether cores were busy, outc
 class Part:
     def __init__(self, name):
         self.name, self.started = name, time.monotonic()
-        self.tried = self.caught = self.unpaid = self.paid = 0  # hacks, or what else the part tries
+        self.tried = self.caught = self.unpaid = self.paid = 0  # hacks and planted faults, none of what is only timed
         self.said = []                                          # (whether it holds, text)
 
     def left(self):
         """Seconds until the part must have ended; infinite when no limit was given."""
         limit = getattr(options, "seconds", None)
         return float("inf") if not limit else limit - (time.monotonic() - self.started)
+
+
+def share_of(left, usually, names):
+    """Seconds of the first of `names`, of those that are left for all of them."""
+    return left * usually[names[0]] / sum(usually[x] for x in names)
 
 
 def part():
@@ -172,11 +177,11 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
             say(words.read()[-2000:])
 
 
-def judge(name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False):
-    """Judges all in one command. Returns the verdicts by name, and seconds."""
+def judge(name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False, seconds=float("inf")):
+    """Judges all in one command, in no more than `seconds`. Returns the verdicts by name, and the seconds that it took."""
     started = time.monotonic()
     found = {}
-    for verdict in verdicts_of(name, candidates, cache, options, part().left(), first_gpu=first_gpu):
+    for verdict in verdicts_of(name, candidates, cache, options, min(seconds, part().left()), first_gpu=first_gpu):
         found[verdict["name"]] = verdict
         if are_honest:
             note_honest(verdict, is_busy)

@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
-from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
+from gpu_check import common
+from gpu_check.__main__ import PARTS, USUALLY, usual_seconds
 from gpu_check.false_alarms import rounds
 from gpu_check.matrix import VARIANTS, commands, digest_of, is_of_today, repeats, result_of, rows_of_other_runs, share_of, table, variants
 
@@ -208,10 +209,14 @@ class Time(unittest.TestCase):
         left, given = 1650.0, []
         names = ["planted", "torch_same", "truth", "matrix"]
         for number, name in enumerate(names):
-            given.append(share_of_part(left, name, names[number + 1:]))
+            given.append(common.share_of(left, USUALLY, names[number:]))
             left -= given[-1] / 2  # each leaves a half
         self.assertLess(given[0], given[1])
         self.assertAlmostEqual(given[-1], left + given[-1] / 2)
+
+    def test_as_many_copies_as_were_asked_for_take_as_long(self):
+        self.assertEqual(usual_seconds(200), USUALLY)
+        self.assertEqual(usual_seconds(40)["same"], 40)
 
     def test_quiet_and_busy_rounds_take_turns(self):
         rows = [("a", "t", "f", "native", "any"), ("b", "t", "f", "torch", "cuda")]
