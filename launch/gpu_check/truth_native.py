@@ -7,11 +7,10 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from gpu_check import common
+from gpu_check import common, truth_device
 from gpu_check.clocks import PlainTimer, event_timer, plain_library
-from gpu_check.common import OUT, baseline, honest_set, say, task_spec
+from gpu_check.common import OUT, baseline, honest_set, say
 
-KINDS = {"f32": "float", "i32": "int"}
 UNSEEN = 0.5  # of the time of calls: where events have less, the work is not where they are
 # A pool gives its memory back whenever somebody waits for the GPU: then a call takes longer in short rows than in long ones.
 TAKES_FROM_POOL = "cudaMallocAsync"
@@ -37,42 +36,6 @@ def launched_twice(source):
     return source.replace(found[-1], found[-1] + "\n" + "\n".join(found), 1)
 
 
-def as_native(source, task):
-    """Device code with a `solve` of our own that launches what its lines say, for a plain process."""
-    spec, arguments, body = task_spec(task), [], []
-    for x in spec["arguments"]:
-        kind = KINDS.get(x["type"], x["type"])
-        arguments.append(f"{kind} {x['name']}" if x["role"] == "scalar"
-                         else f"{'const ' if x['role'] == 'input' else ''}{kind}* {x['name']}")
-    for name, size in re.findall(r"^// scratch: (\w+)\[(.*)\]\s*$", source, re.M):
-        body.append(f"static char* {name} = nullptr;\n  if ({name} == nullptr) cudaMalloc(&{name}, {size});")
-    scratch = re.findall(r"^// scratch: (\w+)\[", source, re.M)
-    for kernel, shape, given in re.findall(r"^// launch: (\w+)<<<(.*)>>>\((.*)\)\s*$", source, re.M):
-        signature = re.search(rf"\b{kernel}\(([^)]*)\)", source).group(1)
-        kinds = [" ".join(x.split()[:-1]) + "*" * x.split()[-1].count("*") for x in signature.split(",")]
-        given = [f"({kind.replace('__restrict__', '')}){x.strip()}" if x.strip() in scratch else x.strip()
-                 for kind, x in zip(kinds, split(given))]
-        shared = parts[2] if len(parts := split(shape)) > 2 else "0"
-        body.append(f"cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});"
-                    if shared != "0" else "")
-        body.append(f"{kernel}<<<{shape}>>>({', '.join(given)});")
-    return (source + "\n#include <algorithm>\nstatic int ceil_div(int a, int b) { return (a + b - 1) / b; }\n"
-            "using std::min;\nusing std::max;\n"
-            f'extern "C" void solve({", ".join(arguments)}) {{\n  ' + "\n  ".join(x for x in body if x) + "\n}\n")
-
-
-def split(text):
-    """Parts between commas that are in no brackets."""
-    parts, depth = [""], 0
-    for c in text:
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += c
-    return [x.strip() for x in parts]
-
-
 def sources(contract):
     """Yields (name, task, source) of what is timed."""
     chosen = common.options.problems
@@ -91,12 +54,18 @@ def sources(contract):
             yield f"{task.split('/')[1]} twice", task, text
 
 
-def compiled(source):
-    """The library of a source for a plain process; None when it does not compile."""
+def compiled(source, task=None):
+    """The library of a source for a plain process, of device code that of a task; None when it does not compile."""
     try:
-        return plain_library(source, source.with_suffix(".so"))
-    except subprocess.CalledProcessError as problem:
-        say(f"        {source.name}: {problem.stderr.decode()[:300]}")
+        if task is None:
+            return plain_library(source, source.with_suffix(".so"))
+        text, cubin, host = source.read_text(), source.with_suffix(".cubin"), source.with_suffix(".plain.cu")
+        cubin.write_bytes(truth_device.cubin_of(text))
+        host.write_text(truth_device.launcher(text, task, cubin))
+        return plain_library(host, source.with_suffix(".so"))
+    except (subprocess.CalledProcessError, ValueError) as problem:
+        words = problem.stderr.decode() if isinstance(problem, subprocess.CalledProcessError) else str(problem)
+        say(f"        {source.name}: {words[:300]}")
         return None
 
 
@@ -114,17 +83,17 @@ def prepare(contract, seconds):
     until = time.monotonic() + seconds / 2
     folder = OUT / f"truth_{contract}"
     folder.mkdir(exist_ok=True)
-    rows, plain = [], {}
+    rows, plain = [], {}  # what is compiled(): a source, and the task of device code
     for name, task, text in sources(contract):
-        file, other = (folder / (name.replace(" ", ".") + end) for end in (".cu", ".plain.cu"))
+        file = folder / (name.replace(" ", ".") + ".cu")
         file.write_text(text)
-        other.write_text(text if contract == "native" else as_native(text, task))
-        plain[name], plain[task] = other, folder / (task.replace("/", ".") + ".cu")
-        plain[task].write_text(baseline(task).read_text())
+        reference = folder / (task.replace("/", ".") + ".cu")
+        reference.write_text(baseline(task).read_text())
+        plain |= {name: (file, task if contract == "device" else None), task: (reference, None)}
         rows.append((name, task, file, contract))
     event_timer()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        libraries = dict(zip(plain, pool.map(compiled, plain.values())))
+        libraries = dict(zip(plain, pool.map(lambda x: compiled(*x), plain.values())))
     times, references = {}, {}  # ms; none of what failed
     with PlainTimer() as timer:
         for name, task, *_ in rows:

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from gpu_check import clocks, common, truth, truth_native, truth_problems
+from gpu_check import clocks, common, truth, truth_device, truth_native, truth_problems
 
 
 class Problems(unittest.TestCase):
@@ -79,8 +79,19 @@ class Sources(unittest.TestCase):
         self.assertEqual(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n").count("launch:"), 2)
         self.assertIsNone(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n" * 5))
 
+    def test_device_code_is_launched_as_its_lines_say(self):
+        source = ("// scratch: tops[4 * rows]\n// launch: first<<<dim3(rows, 2), 256, 4 * cols>>>(x, tops, cols)\n"
+                  'extern "C" __global__ void first(const float4* __restrict__ x, float *tops, int cols) {\n}\n')
+        spec = {"arguments": [{"name": "x", "type": "f32", "role": "input"}, {"name": "rows", "type": "i32", "role": "scalar"},
+                              {"name": "cols", "type": "i32", "role": "scalar"}]}
+        with mock.patch.object(truth_device, "task_spec", lambda task: spec):
+            text = truth_device.launcher(source, "t", "/tmp/x.cubin")
+        for part in ('"/tmp/x.cubin"', "solve(const float* x, int rows, int cols)", "auto a0 = (void*)(x);", "auto a1 = (void*)(tops);", "auto a2 = (int)(cols);",
+                     "void* given[] = {&a0, &a1, &a2};", "dim3(dim3(rows, 2)), dim3(256), unsigned(4 * cols)"):
+            self.assertIn(part, text)
+
     def test_arguments_are_parted_where_no_bracket_is_open(self):
-        self.assertEqual(truth_native.split("dim3(a, b), 256, f(c, d)"), ["dim3(a, b)", "256", "f(c, d)"])
+        self.assertEqual(truth_device.split("dim3(a, b), 256, f(c, d)"), ["dim3(a, b)", "256", "f(c, d)"])
 
 
 class Time(unittest.TestCase):
