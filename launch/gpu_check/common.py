@@ -45,7 +45,7 @@ honest = []                     # (part, contract, whether cores were busy, outc
 class Part:
     def __init__(self, name):
         self.name, self.started = name, time.monotonic()
-        self.tried = self.caught = self.unpaid = self.paid = 0  # hacks and planted faults, none of what is only timed
+        self.tried = self.caught = self.unpaid = self.paid = 0  # of what a part wants to catch; what is only timed says so by itself
         self.said = []                                          # (whether it holds, text)
 
     def left(self):

@@ -1,6 +1,7 @@
 """Kernels of the contracts `native` and `device` whose times a plain process knows: the baselines, the baselines called
 twice, and the honest kernels of the corpora."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,8 @@ from gpu_check import common, truth_device
 from gpu_check.clocks import PlainTimer, event_timer, plain_library
 from gpu_check.common import OUT, baseline, honest_set, say
 
+CALLS = 20        # alone, and five rows: three short sittings of a process each say more than one long one
+VERDICT_S = 0.8   # on an H200
 UNSEEN = 0.5  # of the time of calls: where events have less, the work is not where they are
 # A pool gives its memory back whenever somebody waits for the GPU: then a call takes longer in short rows than in long ones.
 TAKES_FROM_POOL = "cudaMallocAsync"
@@ -69,18 +72,16 @@ def compiled(source, task=None):
         return None
 
 
-def say_alone(times):
+def say_alone(sitting):
     """What a single call between events takes more than a queued one."""
-    more = sorted((alone - device) * 1e3 for device, alone in times if device and alone)
+    more = sorted((x["alone_ms"] - x["device"][0]) * 1e3 for x in sitting.values() if x and x["device"] and x["alone_ms"])
     if more:
         say(f"        a single call between events takes {more[len(more) // 2]:.1f} µs more than a queued one (median of {len(more)}; "
             f"{more[0]:.1f} to {more[-1]:.1f})")
 
 
-def prepare(contract, seconds):
-    """Compiles and measures until half of `seconds` has passed. Returns (truth, candidates), as
-    truth.judge_and_compare wants them."""
-    until = time.monotonic() + seconds / 2
+def prepare(contract):
+    """(rows (name, task, file, contract), libraries by name and by task) for plain processes."""
     folder = OUT / f"truth_{contract}"
     folder.mkdir(exist_ok=True)
     rows, plain = [], {}  # what is compiled(): a source, and the task of device code
@@ -93,30 +94,47 @@ def prepare(contract, seconds):
         rows.append((name, task, file, contract))
     event_timer()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        libraries = dict(zip(plain, pool.map(lambda x: compiled(*x), plain.values())))
-    times, references = {}, {}  # ms; none of what failed
+        return rows, dict(zip(plain, pool.map(lambda x: compiled(*x), plain.values())))
+
+
+def sit(contract, number, rows, libraries, until):
+    """The sitting of one plain process, which ends then; None of a module that it could not time."""
+    result, references = {}, {}  # ms
     with PlainTimer() as timer:
         for name, task, *_ in rows:
             if time.monotonic() > until:
                 break
             if task not in references:
-                references[task] = libraries[task] and timer.time(task, libraries[task])
-            times[name] = libraries[name] and timer.time(task, libraries[name])
-    if len(times) < len(rows):
-        say(f"        no time to measure {len(rows) - len(times)} of {len(rows)}")
-    truth, candidates, failed, alone = {}, [], [], []
-    for name, task, *rest in rows[:len(times)]:
-        mine, model = times[name], references[task]
-        if not mine or not model:
-            failed.append(name)
-            continue
-        truth[name] = {"device": (mine[1], model[1]), "call": (mine[2], model[2])}
-        alone.append((mine[1], mine[0]))
-        if mine[1] < UNSEEN * mine[2]:
-            say(f"        {name}: events do not see its own stream, so its calls alone are compared")
-            del truth[name]["device"]
-        candidates.append((name, task, *rest))
-    say_alone(alone)
+                references[task] = libraries[task] and timer.time(task, libraries[task], CALLS)
+            mine = libraries[name] and timer.time(task, libraries[name], CALLS)
+            result[name] = times_of(mine, references[task]) if mine and references[task] else None
+    (OUT / f"truth.plain.{contract}.{number}.ndjson").write_text(
+        "".join(json.dumps({"name": name} | x) + "\n" for name, x in result.items() if x))
+    if len(result) < len(rows):
+        say(f"        sitting {number} had no time for {len(rows) - len(result)} of {len(rows)}")
+    return result
+
+
+def times_of(mine, reference):
+    """As a sitting has them, from what PlainTimer says of a module and of the reference."""
+    both = lambda i: (mine[i], reference[i], reference[i] / mine[i])
+    return {"alone_ms": mine[0], "device": both(1) if mine[1] >= UNSEEN * mine[2] else None, "call": both(2)}
+
+
+def say_unknown(rows, sitting):
+    """What the first sitting does not know, and what is strange in it."""
+    say_alone(sitting)
+    unseen = [name for name, x in sitting.items() if x and not x["device"]]
+    if unseen:
+        say(f"        events do not see the streams of these, so their calls alone are compared: {', '.join(unseen)}")
+    failed = [x[0] for x in rows if x[0] in sitting and not sitting[x[0]]]
     if failed:
         say(f"        no plain measurement of {', '.join(failed)}")
-    return truth, candidates
+
+
+def spare_for(left, verdicts, took):
+    """Seconds of those left for a sitting before so many verdicts, and of those to be kept for one after them, each as long as
+    the first took at most. Verdicts come first, then the sitting after them, which has the machine of another moment."""
+    spare = max(0.0, left - VERDICT_S * verdicts)
+    after = min(took, spare)
+    return min(took, spare - after), after

@@ -2,7 +2,7 @@
 //   event_timer LIBRARY CALLS ARGUMENT...    f32:COUNT (normal), i32:COUNT:LOW:HIGH (below HIGH) or a scalar's value
 // Prints milliseconds: the median of CALLS single calls, each after the caches were filled with clean lines; events around
 // 20 calls that were queued behind a delay, divided by 20; and the host's clock over 64 calls back to back until the GPU is
-// done, divided by 64. Of the last two, the median of 9 rows.
+// done, divided by 64. Of the last two, the median of rows, a quarter of CALLS: 3 at least, 9 at most.
 //   event_timer -    does so for each line of its input, in one process: making a context takes longer than all calls. Words lie
 //                    between tabs; a library that does not load or finds no memory is answered by "failed", any other fault
 //                    ends the process.
@@ -173,13 +173,14 @@ outcome time_one(const std::vector<std::string>& words) {
     flush();
     alone.push_back(between_events(1));
   }
-  for (int r = 0; r < 9; ++r) {
+  int count = std::clamp(calls / 4, 3, 9);
+  for (int r = 0; r < count; ++r) {
     flush();
     delay<<<1, 1>>>(2'000'000);
     rows.push_back(between_events(20));
   }
   std::vector<double> walls;
-  for (int r = 0; r < 9; ++r) {
+  for (int r = 0; r < count; ++r) {
     flush();
     cudaDeviceSynchronize();
     auto began = std::chrono::steady_clock::now();

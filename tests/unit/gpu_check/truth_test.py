@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from gpu_check import clocks, common, truth, truth_device, truth_native, truth_problems
+from gpu_check import clocks, common, truth, truth_device, truth_findings, truth_native, truth_problems
 
 
 class Problems(unittest.TestCase):
@@ -26,42 +26,136 @@ class Problems(unittest.TestCase):
         self.assertEqual(truth_problems.chosen(), list(truth_problems.ALL))
 
 
-class Comparing(unittest.TestCase):
-    def test_speedups_and_times_are_held_against_truth(self):
-        found = truth.Findings("torch")
-        verdict = {"outcome": "accepted", "timing": {"measured": True, "clock_asked": "device", "candidate_ms": 1.0, "reference_ms": 2.0,
-                                                     "device_ms": {"candidate": 1.0, "reference": 2.0},
-                                                     "speedup": {"estimate": 2.0, "low": 1.9, "high": 2.1}}}
-        found.compare("device", verdict, truth.Known.of(1.0, 2.02), "softmax triton")
-        self.assertEqual({len(x) for x in found.found.values()}, {1, 2})
-        self.assertTrue(all(off <= most for rows in found.found.values() for off, most, _ in rows))
-        found.compare("device", verdict, truth.Known.of(1.0, 3.0), "softmax copy")
-        self.assertFalse(all(off <= most for rows in found.found.values() for off, most, _ in rows))
-        self.assertIn("device: copies", found.found)
+def known(candidate, reference):
+    """Of one sitting."""
+    return truth_findings.known_by("call", "x", [{"x": {"call": (candidate, reference, reference / candidate)}}])
 
-    def test_what_is_paid_for_other_contents_is_not_held_against_events(self):
-        found = truth.Findings("native")
-        verdict = {"outcome": "accepted", "integrity": {"findings": [{"rule": "depends_on_contents"}]},
-                   "timing": {"measured": True, "clock_asked": "call", "call_ms": {"candidate": 1.0, "reference": 2.0},
-                              "speedup": {"estimate": 1.1, "low": 1.0, "high": 1.2}}}
-        found.compare("call", verdict, truth.Known.of(1.0, 2.0), "softmax persistent")
+
+def verdict(paid, kinds=(), **more):
+    """`kinds`: (ratio, calls), the problem's own first, of a reference of 1 ms."""
+    own = kinds[0][0] if kinds else paid
+    kinds = [{"name": str(i), "reference_ms": 1.0, "candidate_ms": 1 / ratio, "calls": calls} for i, (ratio, calls) in enumerate(kinds)]
+    return {"outcome": "accepted", "timing": {
+        "measured": True, "clock_asked": "call", "call_ms": {"candidate": 1 / own, "reference": 1.0}, "kinds": kinds,
+        "speedup": {"estimate": paid, "low": 0.9 * paid, "high": 1.1 * paid}}} | more
+
+
+class Comparing(unittest.TestCase):
+    def off(self, found, kind):
+        return [words for off, most, words in found.found[f"call: {kind}"] if abs(off) > most]
+
+    def test_speedups_and_times_are_held_against_truth(self):
+        found = truth_findings.Findings("torch")
+        found.compare("call", verdict(2.0), known(0.5, 1.01), "softmax triton")
+        self.assertEqual({len(x) for x in found.found.values()}, {1, 2})
+        self.assertFalse(any(self.off(found, x) for x in ("times", "ratio of the two times", "speedup that is paid")))
+        found.compare("call", verdict(2.0), known(0.5, 1.5), "softmax copy")
+        for kind in ("ratio of the two times", "speedup that is paid", "copies"):
+            self.assertEqual(self.off(found, kind), ["softmax copy"])
+
+    def test_what_is_paid_for_other_contents_is_not_held_against_a_plain_process(self):
+        found = truth_findings.Findings("native")
+        slow = verdict(1.1, [(2.0, 50), (1.1, 50)], integrity={"findings": [{"rule": "depends_on_contents"}]})
+        slow["timing"]["call_ms"] = {"candidate": 1.0, "reference": 1.1}  # the torch lane's: of what is paid
+        found.compare("call", slow, known(0.5, 1.0), "softmax persistent")
         self.assertNotIn("call: speedup that is paid", found.found)
-        self.assertIn("call: ratio of the two times", found.found)
-        self.assertEqual(found.other_contents, ["softmax persistent"])
+        self.assertEqual(self.off(found, "ratio of the two times"), [])
+        self.assertEqual(found.slower_contents, ["softmax persistent"])
 
     def test_what_lies_between_two_sittings_is_not_off(self):
-        known = truth.known_by("call", "softmax copy", [
-            {("softmax", "copy"): {"call_ms": x, "call_ratio": 1.0 / x}, ("softmax", "model"): {"call_ms": 1.0}} for x in (0.5, 0.8)])
-        self.assertEqual((known.candidate.low, known.candidate.high, known.ratio.low, known.ratio.high), (0.5, 0.8, 1.25, 2.0))
-        self.assertEqual([known.candidate.off(x) for x in (0.5, 0.7, 0.8)], [0.0] * 3)
-        self.assertAlmostEqual(known.candidate.off(0.4), -0.2)
-        self.assertAlmostEqual(known.candidate.off(1.0), 0.25)
-        self.assertIsNone(truth.known_by("call", "softmax twice", [{}]))
+        found = truth_findings.known_by("call", "softmax copy", [
+            {"softmax copy": {"call": (x, 1.0, 1.0 / x)}} for x in (0.5, 0.8)] + [{}, {"softmax copy": None}])
+        self.assertEqual((found.candidate.low, found.candidate.high, found.ratio.low, found.ratio.high), (0.5, 0.8, 1.25, 2.0))
+        self.assertEqual(found.sittings, 2)
+        self.assertEqual([found.candidate.off(x) for x in (0.5, 0.7, 0.8)], [0.0] * 3)
+        self.assertAlmostEqual(found.candidate.off(0.4), -0.2)
+        self.assertAlmostEqual(found.candidate.off(1.0), 0.25)
+        self.assertIsNone(truth_findings.known_by("call", "softmax twice", [{}]))
+        self.assertIsNone(truth_findings.known_by("device", "x", [{"x": {"device": None, "call": (1, 1, 1)}}]))
 
     def test_no_time_is_missing(self):
-        found = truth.Findings("torch")
-        found.compare("device", {"outcome": "rejected", "timing": {"measured": False}}, truth.Known.of(1.0, 2.0), "softmax copy")
+        found = truth_findings.Findings("torch")
+        found.compare("call", {"outcome": "rejected", "timing": {"measured": False}}, known(1.0, 2.0), "softmax copy")
         self.assertEqual(found.missing, ["softmax copy"])
+
+    def test_fewer_than_half_prove_nothing(self):
+        for judged, holds in ((47, True), (32, False)):
+            found = truth_findings.Findings("torch")
+            found.compare("call", verdict(2.0), known(0.5, 1.0), "softmax triton")
+            with mock.patch.object(truth_findings, "promise") as said:
+                found.promise(judged, 65)
+            self.assertEqual(all(x.args[0] for x in said.call_args_list), holds)
+
+    def test_the_words_name_what_is_off_and_how_many_were_compared_by_their_own_contents(self):
+        found = truth_findings.Findings("torch")
+        found.other_contents = ["a b"]
+        holds, words = found.words_of("call: speedup that is paid", [(0.01, 0.03, "a b"), (-0.07, 0.06, "c d"), (0.2, 0.03, "e f")])
+        self.assertFalse(holds)
+        self.assertIn("1 of 3 within", words)
+        self.assertIn("(1 of them by their own contents alone); off: e f +20.0 %, c d -7.0 %", words)
+
+
+class OtherContents(unittest.TestCase):
+    """Ratios and calls of verdicts of 2026-11-26 on an H200."""
+
+    SOFTMAX = [(0.300, 128), (0.232, 64), (0.430, 64), (0.397, 64), (0.386, 128)]  # softmax_4096x4096 otherwise
+    NOISE = [(0.354, 192), (0.409, 64), (0.452, 64), (0.418, 64), (0.419, 64), (0.413, 64), (0.436, 128), (0.488, 64), (0.444, 64)]
+
+    def own(self, paid, kinds, module="otherwise", most=0.03):
+        return truth_findings.own_speedup_alone(verdict(paid, kinds), module, most)
+
+    def test_a_quarter_of_the_calls_beyond_what_is_paid_explains_it(self):
+        self.assertAlmostEqual(self.own(0.343, self.SOFTMAX), 0.300)
+        self.assertAlmostEqual(self.own(1.669, [(1.730, 72), (1.610, 16), (1.639, 13), (1.670, 14), (1.643, 15)]), 1.730)  # histogram_copies
+        self.assertIsNone(self.own(0.343, [(0.300, 384), (0.430, 64)]))  # one odd row
+
+    def test_what_is_paid_beyond_all_kinds_is_an_error(self):
+        self.assertIsNone(self.own(0.5, self.SOFTMAX))
+        self.assertIsNone(self.own(0.25, self.SOFTMAX))  # partly alone lies there, a seventh of the calls
+
+    def test_kinds_that_differ_by_less_than_the_limit_explain_nothing(self):
+        self.assertIsNone(self.own(1.01, [(1.0, 50), (1.02, 50)]))
+
+    def test_short_calls_and_the_same_code_are_never_excused(self):
+        self.assertIsNone(self.own(0.433, self.NOISE, "triton", 0.06))  # gelu_1024x1024, where contents cost nothing
+        for module in ("copy", "twice", "three_times", "gelu_baseline"):
+            self.assertIsNone(self.own(0.343, self.SOFTMAX, module))
+
+    def test_the_excused_are_compared_by_their_own_and_listed(self):
+        found = truth_findings.Findings("torch")
+        found.compare("call", verdict(0.343, self.SOFTMAX), known(1 / 0.296, 1.0), "softmax_4096x4096 otherwise")
+        self.assertTrue(all(abs(off) <= most for off, most, _ in found.found["call: speedup that is paid"]))
+        self.assertEqual(found.other_contents, ["softmax_4096x4096 otherwise"])
+
+
+class Sittings(unittest.TestCase):
+    def test_verdicts_come_before_further_sittings(self):
+        self.assertEqual(truth_native.spare_for(200, 60, 20), (20, 20))
+        before, after = truth_native.spare_for(60 * truth_native.VERDICT_S + 25, 60, 20)
+        self.assertAlmostEqual(before, 5)
+        self.assertAlmostEqual(after, 20)
+        self.assertEqual(truth_native.spare_for(10, 60, 20), (0, 0))
+
+    def test_what_events_do_not_see_has_no_device_time(self):
+        self.assertEqual(truth_native.times_of((1, 2, 2.5), (1, 4, 5)), {"alone_ms": 1, "device": (2, 4, 2), "call": (2.5, 5, 2)})
+        self.assertIsNone(truth_native.times_of((1, 1, 2.5), (1, 4, 5))["device"])
+
+    def test_a_sitting_ends_in_time_and_says_none_of_what_failed(self):
+        times = {"a.so": (1, 2, 2), "b.so": None, "r.so": (1, 4, 4)}
+        rows, libraries = [("t a", "t"), ("t b", "t")], {"t a": "a.so", "t b": "b.so", "t": "r.so"}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(truth_native, "OUT", pathlib.Path(folder)), \
+                mock.patch.object(truth_native, "PlainTimer") as timer:
+            timer.return_value.__enter__.return_value.time = lambda task, library, calls: times[library]
+            found = truth_native.sit("native", 1, rows, libraries, float("inf"))
+            self.assertEqual(found, {"t a": {"alone_ms": 1, "device": (2, 4, 2), "call": (2, 4, 2)}, "t b": None})
+            self.assertEqual(truth_native.sit("native", 2, rows, libraries, 0), {})
+
+    def test_torch_has_ratios_of_neighbouring_rows(self):
+        row = {"problem": "p", "alone_ms": 1, "device_ms": None, "device_ratio": None}
+        found = truth.sitting_of([row | {"module": "model", "call_ms": 2, "call_ratio": 1}, row | {"module": "copy", "call_ms": 1, "call_ratio": 1.9},
+                                  row | {"problem": "q", "module": "copy"}])
+        self.assertEqual(found["p copy"], {"alone_ms": 1, "device": None, "call": (1, 2, 1.9)})
+        self.assertEqual(set(found), {"p model", "p copy"})
 
 
 class Sources(unittest.TestCase):

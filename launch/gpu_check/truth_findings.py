@@ -1,0 +1,165 @@
+"""What plain processes know of a module, and how far verdicts are off it. A sitting is what one plain process said:
+{name: {clock: (candidate ms, reference ms, ratio), or None where that clock does not see its work}}."""
+
+from typing import NamedTuple, Optional
+
+from gpu_check import common
+from gpu_check.common import promise, say
+
+LONG_MS = 0.05          # calls of so much and more
+WITHIN = (0.03, 0.06)   # of those, of shorter ones
+COPIES_WITHIN = 0.02
+LEAST_JUDGED = 0.5      # of the modules: few that are right prove nothing of the others
+CALLS_BEYOND = 0.25     # of all: so many move what is paid, the middle of all blocks, and one odd row does not
+SAME_CODE = ("copy", "twice", "three_times")  # as the reference: no contents can change their speedup
+MOST_NAMED = 12
+
+
+class Range(NamedTuple):
+    """What sittings say. Processes differ, by where their memory lies and by how fast the host is just then."""
+
+    low: float
+    middle: float
+    high: float
+
+    def off(self, value):
+        """How far a value lies outside, relative to the nearer end."""
+        return value / self.low - 1 if value < self.low else max(0.0, value / self.high - 1)
+
+    def words(self, digits):
+        return f"{self.low:.{digits}f}-{self.high:.{digits}f}"
+
+
+def range_of(values):
+    return Range(min(values), sum(values) / len(values), max(values))
+
+
+class Known(NamedTuple):
+    """By one clock, milliseconds."""
+
+    candidate: Range
+    reference: Range
+    ratio: Range
+    sittings: int = 1
+
+
+def known_by(clock, name, sittings) -> Optional[Known]:
+    """What sittings say of a module by one clock; nothing where one of them cannot see its work by this clock."""
+    rows = [x[name][clock] for x in sittings if x.get(name)]
+    if not rows or None in rows:
+        return None
+    return Known(*(range_of(values) for values in zip(*rows)), len(rows))
+
+
+def depends_on_contents(verdict):
+    """Whether the speedup is that of a kind of contents on which the candidate is slower than on the problem's own."""
+    return "depends_on_contents" in common.reasons(verdict)
+
+
+def pair(verdict, clock):
+    """(candidate ms, reference ms) of a verdict by a clock, on the problem's own contents, or None."""
+    timing = verdict.get("timing") or {}
+    found = timing.get(f"{clock}_ms")
+    if not timing.get("measured"):
+        return None
+    asked = timing.get("clock_asked") == clock
+    if asked and depends_on_contents(verdict) and timing.get("kinds"):  # the other times may be those of the slowest kind
+        found = {side: timing["kinds"][0][f"{side}_ms"] for side in ("candidate", "reference")}
+    if not found:  # a lane that has one clock
+        return (timing["candidate_ms"], timing["reference_ms"]) if asked and clock == "call" else None
+    return found["candidate"], found["reference"]
+
+
+def own_speedup_alone(verdict, module, most):
+    """The ratio of the own contents where others have another speedup and that is why the paid one differs; else nothing.
+
+    What is paid is the middle of all blocks, so only kinds beyond it can have moved it: those must have a quarter of the calls.
+    Short calls are never excused, for there even copies differ by 10 to 30 % from kind to kind; nor is the reference's own code."""
+    kinds, paid = verdict["timing"].get("kinds") or [], verdict["timing"]["speedup"]["estimate"]
+    if len(kinds) < 2 or most != WITHIN[0] or module in SAME_CODE or module.endswith("_baseline"):
+        return None
+    own, *others = ((x["reference_ms"] / x["candidate_ms"], x["calls"]) for x in kinds)
+    up = paid > own[0]
+    edge = own[0] * (1 + most if up else 1 - most)
+    edge = max(edge, paid) if up else min(edge, paid)
+    beyond = sum(calls for ratio, calls in others if (ratio > edge if up else ratio < edge))
+    return own[0] if beyond >= CALLS_BEYOND * sum(x["calls"] for x in kinds) else None
+
+
+def limit_of(ms):
+    return WITHIN[0] if ms >= LONG_MS else WITHIN[1]
+
+
+TITLE = (f"{'problem and module':44} {'clock':6} {'true reference':>16} {'true candidate':>16} {'true ratio':>13} {'of':>2} {'our ref':>9} "
+         f"{'our cand':>9} {'ratio':>7} {'off':>8}")
+
+
+class Findings:
+    """What was off, by what was compared: (how far, what it may be, words)."""
+
+    def __init__(self, name):
+        self.name, self.found, self.missing, self.slower_contents, self.other_contents = name, {}, [], [], []
+
+    def add(self, kind, off, most, words):
+        self.found.setdefault(kind, []).append((off, most, words))
+
+    def compare(self, clock, verdict, truth, words):
+        """One verdict and what is Known by one clock. Returns a line for people."""
+        ours = pair(verdict, clock)
+        most = limit_of(min(truth.candidate.middle, truth.reference.middle))
+        line = (f"{words:44} {clock:6} {truth.reference.words(4):>16} {truth.candidate.words(4):>16} {truth.ratio.words(3):>13} "
+                f"{truth.sittings:2} ")
+        if not ours:
+            self.missing.append(words)
+            return line + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[:110]
+        for side, own, true in (("candidate", ours[0], truth.candidate), ("reference", ours[1], truth.reference)):
+            self.add(f"{clock}: times", true.off(own), limit_of(true.middle), f"{words} {side}")
+        ratio = ours[1] / ours[0]
+        off = truth.ratio.off(ratio)
+        self.add(f"{clock}: ratio of the two times", off, most, words)
+        line += f"{ours[1]:9.4f} {ours[0]:9.4f} {ratio:7.3f} {off * 100:+6.1f} %"
+        # Of the judged process itself: where they agree with us, it is the process that differs and not the clock.
+        events = {c["name"]: c["value"] for c in verdict.get("conditions", [])}.get("time_by_events")
+        line += f"  its own events {events:.4f}" if events and clock == "device" else ""
+        is_paid = verdict["timing"].get("clock_asked") == clock and (verdict["timing"].get("speedup") or {}).get("estimate")
+        return line + (self.compare_paid(clock, verdict, truth.ratio, most, words) if is_paid else "")
+
+    def compare_paid(self, clock, verdict, truth, most, words):
+        speedup, module = verdict["timing"]["speedup"], words.split()[1]
+        paid = speedup["estimate"]
+        own = own_speedup_alone(verdict, module, most)
+        if depends_on_contents(verdict):  # of which a plain process knows nothing
+            self.slower_contents.append(words)
+        else:
+            self.add(f"{clock}: speedup that is paid", truth.off(own or paid), most, words)
+            if own:
+                self.other_contents.append(words)
+        if module == "copy":
+            self.add(f"{clock}: copies", paid - 1, COPIES_WITHIN, words)
+        return f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {truth.off(paid) * 100:+6.1f} %"
+
+    def promise(self, judged, asked):
+        """Says all of it, of the modules that were judged."""
+        promise(judged >= LEAST_JUDGED * asked, f"truth, {self.name}: {judged} of {asked} modules judged, at least half of them")
+        for kind, found in sorted(self.found.items()):
+            promise(*self.words_of(kind, found))
+        if self.slower_contents:
+            say(f"        paid for contents on which they are slower, so not compared ({len(self.slower_contents)}): "
+                f"{', '.join(self.slower_contents)}")
+        if self.other_contents:
+            say(f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)}): "
+                f"{', '.join(self.other_contents)}")
+        if self.missing:
+            promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
+
+    def words_of(self, kind, found):
+        """Whether all are within, and the words, the worst by its own bound first."""
+        found = sorted(found, key=lambda x: -abs(x[0]) / x[1])
+        off = [x for x in found if abs(x[0]) > x[1]]
+        named = ", ".join(f"{words} {by * 100:+.1f} %" for by, _, words in (off or found[:1])[:MOST_NAMED])
+        bounds = ("within 2 % of one" if kind.endswith("copies")
+                  else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)")
+        alone = (f" ({len(self.other_contents)} of them by their own contents alone)" if kind.endswith("is paid") and self.other_contents
+                 else "")
+        return not off, (f"truth, {self.name}, {kind}: {len(found) - len(off)} of {len(found)} {bounds}{alone}; "
+                         f"{'off' if off else 'worst'}: {named}")
