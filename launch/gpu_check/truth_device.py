@@ -64,7 +64,7 @@ def toolkit():
 
 @functools.cache
 def nvrtc():
-    return ctypes.CDLL(str(next(toolkit().glob("lib*/libnvrtc.so"))))
+    return ctypes.CDLL(str(next(toolkit().glob("lib*/libnvrtc.so"), "libnvrtc.so")))
 
 
 def cubin_of(source):

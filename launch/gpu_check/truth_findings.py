@@ -133,7 +133,7 @@ class Findings:
         else:
             self.add(f"{clock}: speedup that is paid", truth.off(own or paid), most, words)
             if own:
-                self.other_contents.append(words)
+                self.other_contents.append((clock, words))
         if module == "copy":
             self.add(f"{clock}: copies", paid - 1, COPIES_WITHIN, words)
         return f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {truth.off(paid) * 100:+6.1f} %"
@@ -148,7 +148,7 @@ class Findings:
                 f"{', '.join(self.slower_contents)}")
         if self.other_contents:
             say(f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)}): "
-                f"{', '.join(self.other_contents)}")
+                f"{', '.join(words for _, words in self.other_contents)}")
         if self.missing:
             promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
 
@@ -159,7 +159,7 @@ class Findings:
         named = ", ".join(f"{words} {by * 100:+.1f} %" for by, _, words in (off or found[:1])[:MOST_NAMED])
         bounds = ("within 2 % of one" if kind.endswith("copies")
                   else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)")
-        alone = (f" ({len(self.other_contents)} of them by their own contents alone)" if kind.endswith("is paid") and self.other_contents
-                 else "")
+        count = sum(kind == f"{clock}: speedup that is paid" for clock, _ in self.other_contents)
+        alone = f" ({count} of them by their own contents alone)" if count else ""
         return not off, (f"truth, {self.name}, {kind}: {len(found) - len(off)} of {len(found)} {bounds}{alone}; "
                          f"{'off' if off else 'worst'}: {named}")

@@ -66,7 +66,7 @@ def compiled(source, task=None):
         cubin.write_bytes(truth_device.cubin_of(text))
         host.write_text(truth_device.launcher(text, task, cubin))
         return plain_library(host, source.with_suffix(".so"))
-    except (subprocess.CalledProcessError, ValueError) as problem:
+    except (subprocess.CalledProcessError, ValueError, OSError) as problem:  # OSError: there is no NVRTC
         words = problem.stderr.decode() if isinstance(problem, subprocess.CalledProcessError) else str(problem)
         say(f"        {source.name}: {words[:300]}")
         return None

@@ -88,7 +88,7 @@ class Comparing(unittest.TestCase):
 
     def test_the_words_name_what_is_off_and_how_many_were_compared_by_their_own_contents(self):
         found = truth_findings.Findings("torch")
-        found.other_contents = ["a b"]
+        found.other_contents = [("call", "a b"), ("device", "a b")]
         holds, words = found.words_of("call: speedup that is paid", [(0.01, 0.03, "a b"), (-0.07, 0.06, "c d"), (0.2, 0.03, "e f")])
         self.assertFalse(holds)
         self.assertIn("1 of 3 within", words)
@@ -125,7 +125,7 @@ class OtherContents(unittest.TestCase):
         found = truth_findings.Findings("torch")
         found.compare("call", verdict(0.343, self.SOFTMAX), known(1 / 0.296, 1.0), "softmax_4096x4096 otherwise")
         self.assertTrue(all(abs(off) <= most for off, most, _ in found.found["call: speedup that is paid"]))
-        self.assertEqual(found.other_contents, ["softmax_4096x4096 otherwise"])
+        self.assertEqual(found.other_contents, [("call", "softmax_4096x4096 otherwise")])
 
 
 class Sittings(unittest.TestCase):
