@@ -200,10 +200,11 @@ class ApartRows(TimedRows):
         return max([*ways, found] if self.bench.is_random else ways, key=lambda x: x[1])
 
     def seen(self) -> dict[str, float]:
-        """Seconds by which a candidate is charged, for the record: what of a row is no call's, at most so much; what opens the gate;
-        calls alone, and alone behind the gate."""
+        """Seconds by which a candidate is charged, for the record: what of a row is no call's, at most so much; what it has longer
+        before and after its calls; what opens the gate; calls alone, and alone behind the gate."""
         fixed, _ = self.fixed()
         result = {"fixed": fixed * self.row_length, "fixed_at_most": self.bench.free.most_fixed, "opening": self.opening}
+        result |= self.watch.charged_besides(self.bench.free)
         for name, rows in ("alone", self.alone), ("queued", self.alone_queued):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)

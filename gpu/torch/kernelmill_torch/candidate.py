@@ -217,6 +217,7 @@ class Serving:
                 elif command == native.WARM:
                     for _ in range(count):
                         self.returned = [model(*sets[first].inputs)]
+                    nudge(speck, 1)  # what TURN does is to be warm as well: a model may use nothing of torch
                     sync()
                 elif command == native.WAKE:
                     sync()

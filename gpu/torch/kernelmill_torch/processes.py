@@ -158,7 +158,7 @@ class Process:
         started = time.monotonic()
         self.lib.km_page_open_gate(self.page, self.gate)
         if is_queued:
-            self.call(native.WAKE, 0, 0, seconds)
+            self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE)
             return time.monotonic() - started
         taken = self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN)
         if taken >= 0 and self.lib.km_page_status(self.page) != 0:

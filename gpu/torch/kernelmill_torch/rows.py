@@ -12,7 +12,7 @@ from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet, Layout
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.problem import OUT_OF_MEMORY
-from kernelmill_torch.processes import SPIN_AWAKE, Process
+from kernelmill_torch.processes import SPIN, SPIN_AWAKE, Process
 from kernelmill_torch.watch import Free, Row
 
 LOOKS = 3
@@ -115,10 +115,10 @@ class Rows:
         waking, awake = process.wake(seconds)
         if on_gpu:
             waking = 0.0
-            if is_warmed:
+            if not is_gated:
                 # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, and after one call still 0.05 ms, which
                 # is no work of its calls. It stays awake until contents are there: who sleeps meanwhile takes as much again.
-                process.call(native.WARM, 0, self.warm_calls(), seconds, SPIN_AWAKE)
+                process.call(native.WARM, 0, self.warm_calls() if is_warmed else 0, seconds, SPIN_AWAKE)
             is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed,
                                                    native.QUEUE_APART if is_apart else native.QUEUE)
             revealing, flushing = self.reveal(process.arena, contents)
@@ -128,7 +128,9 @@ class Rows:
         if on_gpu and is_gated:
             calls = self.open_gate(process, is_queued, seconds)
         else:
-            calls = process.call(native.CALL_APART if is_apart else native.CALL, 0, count, seconds, seed=seed)
+            # A referee that sleeps when a row of some milliseconds is done is woken 0.05 to 0.1 ms later, and learns of rows without
+            # calls, which are over before, that this takes nothing.
+            calls = process.call(native.CALL_APART if is_apart else native.CALL, 0, count, seconds, SPIN_AWAKE if on_gpu else SPIN, seed)
         started = time.monotonic()
         process.halt()
         looking = self.look()

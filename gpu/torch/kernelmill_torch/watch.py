@@ -9,6 +9,7 @@ ROWS = 4  # of a kind, before anything is said
 LATEST = 32
 AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 SELDOM = 8  # one row in so many, and one more, may have it by a busy machine's doing
+PARTS_BESIDES = "waking", "revealing", "turning", "taking", "fetching"  # of a row, besides its calls
 UNFINISHED_SECONDS = 1.5e-4  # three times what honest medians of four looks at the GPU differ by
 
 
@@ -28,7 +29,7 @@ class Row(NamedTuple):
     @property
     def besides(self) -> float:
         """In which it might have worked as well as in its calls."""
-        return self.waking + self.revealing + self.turning + self.taking + self.fetching
+        return sum(getattr(self, part) for part in PARTS_BESIDES)
 
 
 class Free(NamedTuple):
@@ -82,6 +83,16 @@ class Watch:
         if min(len(reference), len(candidate)) < ROWS:
             return 0.0
         return statistics.median(candidate) - min(statistics.median(reference) + _chance(reference, candidate), free.limit)
+
+    def charged_besides(self, free: Free) -> dict[str, float]:
+        """Seconds that the candidate pays in each row because it usually has longer what lies before and after its calls, and by how
+        much it has each part longer (medians), for the record."""
+        result = {"besides": self._usually_longer(free)}
+        if result["besides"] > 0:
+            for part in PARTS_BESIDES:
+                reference, candidate = (statistics.median(getattr(row, part) for row in kind[-LATEST:]) for kind in self.rows)
+                result[f"besides_{part}"] = candidate - reference
+        return result
 
     def _usual(self, free: Free) -> float:
         """Seconds besides the calls of a row of the baseline. Who has it shorter by more than chance has it could be quicker

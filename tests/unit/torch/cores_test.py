@@ -64,6 +64,15 @@ class Cores(unittest.TestCase):
         os.sched_setaffinity(self.timed[0].number(), core.allowed)
         self.assertFalse(core.has(self.timed[0]))
 
+    def test_who_holds_the_clock_is_ahead_of_compilers_like_those_it_times(self):
+        with mock.patch.object(cores, "put_ahead") as put:
+            core = self.core()
+            if core.number is None:
+                self.skipTest("others have every core")
+            core.take_turns(Pool(self), *self.timed)
+        ahead = {call.args[0] for call in put.call_args_list}
+        self.assertLessEqual({os.getpid(), *(x.number() for x in self.timed)}, ahead)
+
     def test_a_waker_that_has_ended_is_replaced(self):
         core, pool = self.core(), Pool(self)
         if core.number is None:

@@ -43,6 +43,18 @@ class Findings(unittest.TestCase):
 
 
 @unittest.skipIf(Watch is None, "there is no torch here")
+class Charged(unittest.TestCase):
+    FREE = Free and Free(besides=4.0, limit=6.0)
+
+    def test_the_record_says_which_part_is_longer(self):
+        x = watched("turning", [1.0] * 4, [1.5] * 4).charged_besides(self.FREE)
+        self.assertEqual((x["besides"], x["besides_turning"], x["besides_taking"]), (0.5, 0.5, 0.0))
+
+    def test_of_who_pays_nothing_it_names_no_part(self):
+        self.assertEqual(watched("turning", [1.0] * 4, [1.0] * 4).charged_besides(self.FREE), {"besides": 0.0})
+
+
+@unittest.skipIf(Watch is None, "there is no torch here")
 class SecondsOfARow(unittest.TestCase):
     """What comes before and after the calls takes the baseline 2 s, in a few rows 3 s; 4 s were free at first."""
     FREE = Free and Free(besides=4.0, limit=6.0)
