@@ -193,9 +193,16 @@ def commit():
 
 
 def commits_of_this_code(commit):
-    """The program's own, and those that launch/packaging/same_code.sh found to differ from it in nothing that judges."""
+    """{commit: contracts}: the program's own, and those that launch/packaging/same_code.sh found to judge these as it does."""
     listed = HERE.parent / "same_code.txt"
-    return {commit, *(listed.read_text().split() if listed.is_file() else [])}
+    lines = map(str.split, listed.read_text().splitlines() if listed.is_file() else [])
+    return {line[0]: line[1:] for line in lines} | {commit: ["native", "device", "torch"]}
+
+
+def still_holds(row, contracts):
+    """Whether a verdict of another commit is this program's, too: of its contract all are, or those that needed no timing."""
+    contract = row["contract"].split("-")[0]
+    return contract in contracts or contract + ":untimed" in contracts and row["reasons"] == ["wrong_result"]
 
 
 def digest_of(x):
@@ -225,7 +232,8 @@ def key_of(row):
 
 
 def rows_of_other_runs(folders, commits):
-    """{(class, contract, seed): row} of the results of other runs, which must be of the same code; of two the worse."""
+    """{(class, contract, seed): row} of the results of other runs that still hold; of two the worse. `commits` are those of the
+    same code, as commits_of_this_code() has them."""
     found = {}
     for folder in folders:
         path = pathlib.Path(folder) / "matrix.results.ndjson"
@@ -236,7 +244,8 @@ def rows_of_other_runs(folders, commits):
             if row.get("commit") not in commits:
                 sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
                          f"({', '.join(sorted(commits))}); leave it out, or run that commit's")
-            mine[key_of(row)] = row  # the latest: what was judged once more
+            if still_holds(row, commits[row["commit"]]):
+                mine[key_of(row)] = row  # the latest: what was judged once more
         for key, row in mine.items():
             found[key] = max(row, found.get(key, row), key=lambda x: BAD.index(x["result"]))
     return found

@@ -13,6 +13,7 @@ from gpu_check.false_alarms import rounds
 from gpu_check.matrix import VARIANTS, commands, digest_of, is_of_today, repeats, result_of, rows_of_other_runs, share_of, table, variants
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
+ALL = ["native", "device", "torch"]
 
 
 def essence(x):
@@ -147,10 +148,10 @@ class Distinct(unittest.TestCase):
 
 
 class OtherRuns(unittest.TestCase):
-    def results(self, *rows, commit="c"):
+    def results(self, *rows, commit="c", contract="torch-cuda", reasons=()):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        lines = [json.dumps({"class": "a", "contract": "torch-cuda", "seed": seed, "result": result, "commit": commit})
+        lines = [json.dumps({"class": "a", "contract": contract, "seed": seed, "result": result, "commit": commit, "reasons": reasons})
                  for seed, result in rows]
         (pathlib.Path(folder.name) / "matrix.results.ndjson").write_text("\n".join(lines) + '\n{"cut')
         return folder.name
@@ -158,13 +159,23 @@ class OtherRuns(unittest.TestCase):
     def test_what_two_runs_judged_counts_once_and_as_the_worse(self):
         first = self.results((0, "caught"), (1, "paid"), (1, "unpaid"), (2, "paid"))
         second = self.results((2, "caught"), (3, "machine"))
-        found = rows_of_other_runs([first, second], {"c"})
+        found = rows_of_other_runs([first, second], {"c": ALL})
         self.assertEqual({key[2]: row["result"] for key, row in found.items()}, {0: "caught", 1: "unpaid", 2: "paid", 3: "machine"})
 
     def test_another_commit_is_another_matrix(self):
         with self.assertRaises(SystemExit):
-            rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c"})
-        self.assertEqual(len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c", "d"})), 1)
+            rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL})
+        self.assertEqual(len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL, "d": ALL})), 1)
+
+    def test_of_a_commit_that_times_torch_otherwise_what_needed_no_timing_holds(self):
+        def count(contracts, **row):
+            return len(rows_of_other_runs([self.results((0, "caught"), **row)], {"c": contracts}))
+
+        untimed = ["native", "device", "torch:untimed"]
+        self.assertEqual(count(untimed, reasons=["wrong_result"]), 1)
+        self.assertEqual(count(untimed, reasons=["integrity", "wrong_when_timed"]), 0)
+        self.assertEqual(count(untimed, contract="native-cuda"), 1)
+        self.assertEqual(count(["native", "device"], reasons=["wrong_result"]), 0)
 
     def test_another_source_is_another_variant(self):
         x, same = (next(iter(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 1))) for _ in range(2))
@@ -186,16 +197,22 @@ class SameCode(unittest.TestCase):
         done = subprocess.run(["git", "-C", SOURCES, *words], capture_output=True, text=True)
         return done.stdout.split() if done.returncode == 0 else []
 
-    def test_commits_that_changed_nothing_that_judges_are_listed_and_no_other(self):
+    def test_commits_whose_verdicts_hold_are_listed_and_no_other(self):
         head = self.git("rev-parse", "--short=12", "HEAD")
         if not head:
             self.skipTest("there is no git repository here")
-        listed = subprocess.run([SOURCES / "launch/packaging/same_code.sh"], capture_output=True, text=True, check=True).stdout.split()
-        self.assertEqual(listed[:1], head)
-        declared = [line.split()[0] for line in (SOURCES / "launch/packaging/same_verdicts.txt").read_text().splitlines() if line[:1] != "#"]
-        for newer in listed[:-1]:  # of the last the change itself counts no more
+        said = subprocess.run([SOURCES / "launch/packaging/same_code.sh"], capture_output=True, text=True, check=True).stdout.splitlines()
+        listed = [(line.split()[0], line.split()[1:]) for line in said]
+        self.assertEqual(listed[0], (head[0], ALL))
+        declared = dict(line.split()[:2] for line in (SOURCES / "launch/packaging/same_verdicts.txt").read_text().splitlines() if line[:1] != "#")
+        for (newer, _), (_, contracts) in zip(listed, listed[1:]):
             changed = self.git("diff", "--name-only", newer + "^", newer, "--", "gpu")
-            self.assertFalse(changed and newer not in declared, (newer, changed))
+            if declared.get(newer) == "all":
+                continue
+            self.assertFalse([x for x in changed if not x.startswith("gpu/torch/")], newer)
+            if changed:
+                self.assertNotIn("torch", contracts, newer)
+            self.assertEqual(contracts[:2], ALL[:2])
 
 
 class Time(unittest.TestCase):
