@@ -7,6 +7,7 @@ import unittest.mock
 try:
     import torch
     from fakes import BusyBench, FakeBench, judgement
+    from kernelmill_torch import timed_rows
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.quiet import RETAKES
@@ -37,6 +38,11 @@ class DisturbedPairs(unittest.TestCase):
         pair, left = self.take([2.0] * RETAKES, [(3.0, 2.0), (1.0, 5.0), (4.0, 4.0)])
         self.assertEqual((pair, left), ((1.0, 2.0), 0))
 
+    def test_what_takes_long_is_not_taken_again(self):
+        now = itertools.count(step=timed_rows.RETAKE_SECONDS)  # each look at the clock is so much later
+        with unittest.mock.patch.object(timed_rows.time, "monotonic", lambda: next(now)):
+            pair, left = self.take([2.0] * RETAKES, [(3.0, 2.0), (1.0, 5.0), (4.0, 4.0)])
+        self.assertEqual((pair, left), ((3.0, 2.0), RETAKES - 1))
 
     def pairs_of(self, count, pair_of):
         """What counts of so many pairs."""
