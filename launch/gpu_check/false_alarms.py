@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from gpu_check import common, rates
-from gpu_check.common import CPU_CORPUS, OUT, TORCH_CORPUS, honest_set, note_tried, promise, reasons, say, verdicts_of
+from gpu_check.common import CPU_CORPUS, OUT, TORCH_CORPUS, honest_set, promise, reasons, say, verdicts_of
 
 BUSY = 16
 ROUND = 125   # verdicts of one command: quiet and busy take turns, so that a limit of time meets both alike
@@ -84,7 +84,6 @@ def check_false_alarms():
         say(f"        {key[0]}, {key[1]}: refused {rates.words(len(mine), judged[key])}"
             + "".join(f"; {n} for {rule}" for rule, n in collections.Counter(x[2] for x in mine).items()))
     (OUT / "false_alarms.json").write_text(json.dumps({"judged": total, "refused": refused, "machine": machine}))
-    note_tried(total, total - len(refused))
     promise(total > 0 and len(refused) <= max(1, ALLOWED * total),
             f"honest kernels refused: {rates.words(len(refused), total)}; left to the machine {rates.words(len(machine), total)}; "
             f"{len(rows)} kernels")
