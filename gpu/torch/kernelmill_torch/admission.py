@@ -13,8 +13,12 @@ from kernelmill_torch.contents import KINDS, OWN
 from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
 
 SEEDS = (17, 18)
+MOVES_SEED = 1836021349  # nobody draws contents by it: what moves them is to be no part of them
 TOO_LARGE = "too large"  # for the memory that is there
-STEP = 2.0**-20         # relative, by which inputs are moved to see what becomes of it
+STEP = 2.0**-20         # relative, by which inputs are moved to see what becomes of it, in double precision
+COARSE_STEP = 2.0**-8   # in the problem's own
+COARSE_MOVES = 3        # so often, for one may change one output by next to nothing
+MOST_COPIED = 1 << 30   # bytes of inputs
 MOST_GAIN = 32.0        # of that; where it is more, honest orders of the arithmetic differ by too much
 MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so much
 SMALL_OUTPUT = 64       # elements, whose size a draw may have near zero by chance
@@ -145,14 +149,33 @@ def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool, dense_term
     return max(floor, gain * gain * ROUNDING)
 
 
-def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool) -> None:
+def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts: Optional[list[float]] = None) -> None:
     """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
-    how large they are otherwise."""
+    how large they are otherwise: on these very contents, where `shifts` say that, else on others of the kind."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
     dense_terms = problem.dense_terms if problem.exact else 0.0  # else nobody knows what torch's own arithmetic loses
     truth.floor = [floor_of(terms, gauge, i, is_plain, dense_terms, level) for i, level in enumerate(truth.level)]
     if gauge.shift:
-        truth.spread = [max(x, shift) for x, shift in zip(truth.spread, gauge.shift)]
+        truth.spread = [max(x, shift) for x, shift in zip(truth.spread, shifts or gauge.shift)]
+
+
+def shifts_of(inputs: list[Any], gauge: Gauge, problem: Problem) -> Optional[list[float]]:
+    """As Gauge.shift, of these contents: draws of a kind other than the problem's own differ in scale, by up to 2^50. None where the
+    gauge says enough, and of inputs that nobody should copy beside a candidate: there it has to do."""
+    bytes_of_inputs = sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
+    if gauge.kind == OWN or not any(gauge.shift) or bytes_of_inputs > MOST_COPIED:
+        return None
+
+    def run(step: float, seed: int) -> list[torch.Tensor]:
+        copies = moved(inputs, step, problem.dtype, seed)
+        seed_everything(SEEDS[0])
+        return problem.run(copies)
+
+    result = []
+    for x, *others in zip(run(0.0, 0), *(run(COARSE_STEP, i) for i in range(COARSE_MOVES))):
+        is_few = x.is_floating_point() and x.numel() <= SMALL_OUTPUT
+        result.append(root_mean_square(torch.stack(others).double() - x.double()) / COARSE_STEP if is_few else 0.0)
+    return result
 
 
 def is_finite(outputs: list[torch.Tensor]) -> bool:
@@ -181,7 +204,7 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
         result.gain = result.shift = [0.0] * len(exact)
         result.has_gain = False
         return result
-    inputs = moved(inputs)
+    inputs = moved(inputs, STEP)
     seed_everything(SEEDS[0])
     for x, y, s in zip(exact, problem.run_exact(inputs) or exact, spreads):
         shift = root_mean_square(y - x) / STEP if x.is_floating_point() else 0.0
@@ -190,15 +213,15 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     return result
 
 
-def moved(inputs: list[Any]) -> list[Any]:
-    """In double precision, each number a little larger or smaller."""
-    result = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
-    seed_everything(SEEDS[0] + 1)
+def moved(inputs: list[Any], step: float, dtype: torch.dtype = torch.float64, seed: int = 0) -> list[Any]:
+    """Copies, each number a little larger or smaller."""
+    result = [x.to(dtype, copy=True) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+    seed_everything(MOVES_SEED + seed)
     for i, x in enumerate(result):
         if x is not inputs[i]:
             result[i] = x = x.contiguous()
             for (part,) in chunks(x):
-                part.mul_(torch.randn_like(part).mul_(STEP).add_(1.0))
+                part.mul_(torch.randn_like(part).mul_(step).add_(1.0))
     return result
 
 

@@ -96,13 +96,13 @@ class Judged:
             return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
         return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
 
-    def rules_when_timed(self, kind: str, wanted: list[torch.Tensor]) -> list[compare.Rule]:
-        """For outputs of one or more draws of a kind."""
+    def rules_when_timed(self, kind: str, wanted: list[torch.Tensor], shifts: Optional[list[float]] = None) -> list[compare.Rule]:
+        """For outputs of one or more draws of a kind; `shifts` are as those of the bench, of all draws."""
         if kind not in self.timed_rules:
             self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)
         rules = self.timed_rules[kind]
         rules = rules * (len(wanted) // max(1, len(rules)))
-        return rules if self.mode == "kernelbench" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT)
+        return rules if self.mode == "kernelbench" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT, shifts)
 
     def find(self, rule: str, severity: str, evidence: str) -> None:
         if rule not in self.rules_found:  # once each

@@ -21,7 +21,7 @@ TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
 AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
 OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
-LEAST_HIDDEN = 9  # trials of other kinds, whatever they take
+LEAST_HIDDEN = 14  # trials of other kinds, whatever they take
 LEAST_OF_LARGE = 3  # of large problems
 HIDDEN_SECONDS = {"cuda": 0.3, "cpu": 2.0}  # after which there are no more
 
@@ -99,7 +99,7 @@ class Judgement(Timing):
         count = TRIALS[self.mode]
         if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
-        self.planned = count + len(self.kinds)
+        self.planned = count + sum(KINDS[x].draws for x in self.kinds)
         for index in range(count):
             if not self.trial(f"trial {index + 1}", index):
                 return False
@@ -108,7 +108,7 @@ class Judgement(Timing):
     def run_hidden(self, index: int) -> bool:
         """Trials of other kinds of contents: turned signs, then as many as there is time for, in an order that nobody
         knows. All kinds are timed, and checked then."""
-        others = in_turn([x for x in self.kinds if x != "signs"], random.Random(self.number("trials", 0)))
+        others = in_turn([x for x in self.kinds if x != "signs" for _ in range(KINDS[x].draws)], random.Random(self.number("trials", 0)))
         end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
         least = LEAST_OF_LARGE if self.bench.layout.set_bytes > LARGE else LEAST_HIDDEN
         for number, kind in enumerate([x for x in self.kinds if x == "signs"] + others):

@@ -211,11 +211,14 @@ class TimedRows(Quiet):
 
     def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
         """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
+        drawn = contents[:len(outputs)]
+        sizes = [self.bench.shifts(x, self.kind) for x in drawn]
         if seed:
             seed_everything(seed)
-        wanted = [x for drawn in contents[:len(outputs)] for x in self.bench.problem.run(drawn)]
+        wanted = [x for one in drawn for x in self.bench.problem.run(one)]
         got = [x for one in outputs for x in one.outputs]
-        return compare.count_bad(list(zip(got, wanted, self.rules_when_timed(self.kind, wanted))))
+        shifts = None if None in sizes else sum(sizes, [])
+        return compare.count_bad(list(zip(got, wanted, self.rules_when_timed(self.kind, wanted, shifts))))
 
     def is_right_untimed(self) -> bool:
         """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""

@@ -1,5 +1,6 @@
 """Kinds of contents: what they change, what they keep, which a problem has, and what may be lost on them."""
 
+import math
 import os
 import random
 import tempfile
@@ -64,6 +65,45 @@ class Honest(unittest.TestCase):
                 got = sum(torch.einsum("nct,fc->nft", padded[:, :, k:k + 64], w[:, :, k]) for k in (2, 0, 1))
                 pairs = list(zip([got], want, compare.at_own_scale(rules, want, admission.SMALL_OUTPUT)))
                 self.assertEqual(compare.count_bad(pairs), 0, (kind, seed))
+
+
+    def test_few_outputs_in_another_order_are_right_in_all_draws_of_all_kinds(self):
+        """Each is small by chance in some draws, and of another scale in each."""
+        decay = "torch.exp((torch.arange(512.0, device=x.device, dtype=x.dtype) - 511) * 0.1)"
+        parts = lambda x, n: x.reshape(*x.shape[:-1], -1, n).sum(-1).sum(-1)  # noqa: E731
+        for call, given, other in (
+                (f"(x * {decay}).sum(1)", "torch.randn(16, 512)",
+                 lambda x: parts((x * torch.exp((torch.arange(512.0) - 511) * 0.1)).flip(1), 32)),
+                ("(x - 0.5).square().mean()", "torch.rand(256, 128)", lambda x: parts((x - 0.5).square().t(), 64).sum() / x.numel()),
+                ("x.mean()", "torch.randn(256, 128)", lambda x: parts(x.t().contiguous(), 16).mean() / 256),
+                ("torch.logsumexp(x, 1).mean()", "torch.randn(64, 256)",
+                 lambda x: (parts((x - x.amax(1, keepdim=True)).exp(), 32).log() + x.amax(1)).flip(0).mean()),
+                ("torch.nn.functional.cosine_similarity(x, x.flip(1), dim=1).mean()", "torch.randn(256, 64)",
+                 lambda x: (parts(x * x.flip(1), 16) / (parts(x * x, 16).sqrt() * parts(x * x, 8).sqrt())).flip(0).mean())):
+            p = problem(call, given)
+            admitted = admission.admit(p, "cpu")
+            self.assertGreaterEqual(len(admitted.others), 6, call)
+            for kind in admitted.others:
+                truth = p.truth(p.draw(100, kind), 0)
+                admission.refine(truth, admitted.gauges[kind], p, True)
+                rules = compare.honest_rules(truth, torch.float32, "fp32", True)
+                for seed in range(30):
+                    x, = p.draw(seed, kind)
+                    shifts = admission.shifts_of([x], admitted.gauges[kind], p)
+                    want = p.run([x])
+                    pairs = list(zip([other(x).reshape(want[0].shape)], want,
+                                     compare.at_own_scale(rules, want, admission.SMALL_OUTPUT, shifts)))
+                    self.assertEqual(compare.count_bad(pairs), 0, (call, kind, seed))
+
+    def test_how_large_few_outputs_are_is_known_of_each_draw(self):
+        p = problem("x.sum()", "torch.randn(64, 128)")
+        admitted = admission.admit(p, "cpu")
+        sizes = [admission.shifts_of(p.draw(seed, "far"), admitted.gauges["far"], p)[0] for seed in range(20)]
+        self.assertGreater(max(sizes), 2.0**20 * 64)
+        for seed, size in enumerate(sizes):
+            exact = float(p.draw(seed, "far")[0].double().square().sum().sqrt())
+            self.assertLess(abs(math.log2(size / exact)), 3, seed)
+        self.assertIsNone(admission.shifts_of(p.draw(1), admitted.gauges[OWN], p))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -1,6 +1,7 @@
 """Fifty generated variants of each class of shortcut that the problem's own inputs allow: none is right on what an evaluation
 asks at least."""
 
+import math
 import random
 import unittest
 
@@ -8,7 +9,7 @@ try:
     import torch
     from contents_test import problem
     from kernelmill_torch import admission, compare
-    from kernelmill_torch.contents import OWN, in_turn, plan
+    from kernelmill_torch.contents import KINDS, OWN, in_turn, plan
     from kernelmill_torch.judgement import LEAST_HIDDEN
 except ImportError:
     torch = None
@@ -43,14 +44,21 @@ def part_of_cosines(dice):
     return answer
 
 
-def cut_decay(dice):
-    k = dice.choice((32, 48, 64, 80, 96))
+DECAYS = 0.7, 0.8, 0.9, 0.95, 0.98
 
-    def answer(x):
-        t = torch.arange(x.shape[1], dtype=x.dtype)
-        return (x * torch.exp((t - x.shape[1] + 1) * 0.2231435513142097))[:, -k:].sum(1)
 
-    return answer
+def decaying(x, decay):
+    t = torch.arange(x.shape[1], dtype=x.dtype)
+    return (x * torch.exp((t - x.shape[1] + 1) * -math.log(decay))).sum(1)
+
+
+def cut_decay(decay):
+    """Leaves out what has 10^-4 to 10^-9.9 of the weight, however fast that is."""
+    def of(dice):
+        k = round(dice.uniform(4, 9.9) * math.log(10) / -math.log(decay))
+        return lambda x: decaying(x[:, -k:], decay)
+
+    return of
 
 
 def look(dice):
@@ -80,8 +88,8 @@ def cut_lstm(dice):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class Shortcuts(unittest.TestCase):
-    def survivors(self, p, generator):
-        """How many variants are right wherever they are asked."""
+    def survivors(self, p, generator, most_blocks=BLOCKS):
+        """How many variants are right wherever they are asked: in trials, in a row of each kind, and in blocks."""
         admitted = admission.admit(p, "cpu")
         is_plain = not list(p.models[p.dtype].parameters())
         rules = {}
@@ -92,16 +100,18 @@ class Shortcuts(unittest.TestCase):
 
         def is_right(answer, seed, kind):
             x = p.draw(seed, kind)
+            shifts = admission.shifts_of(x, admitted.gauges[kind], p)
             want = p.run(x)[0]
-            rule, = compare.at_own_scale([rules[kind]], [want], admission.SMALL_OUTPUT)
+            rule, = compare.at_own_scale([rules[kind]], [want], admission.SMALL_OUTPUT, shifts)
             return float(compare.excess(answer(*x).reshape(want.shape), want, rule)) <= 1
 
         def survives(number):
             dice = random.Random(number)
             answer = generator(dice)
             blocks = plan(admitted.others, dice)
-            hidden = in_turn([x for x in admitted.others if x != "signs"], dice)[:LEAST_HIDDEN - 1]
-            asked = [OWN, OWN, "signs", *hidden, *(x for _ in range(BLOCKS) for x in [next(blocks)] * ROWS * SETS)]
+            hidden = in_turn([x for x in admitted.others if x != "signs" for _ in range(KINDS[x].draws)], dice)[:LEAST_HIDDEN - 1]
+            looks = [x for x in admitted.others for _ in range(SETS)]
+            asked = [OWN, OWN, "signs", *hidden, *looks, *(x for _ in range(most_blocks) for x in [next(blocks)] * ROWS * SETS)]
             return all(is_right(answer, 1000 * number + i, kind) for i, kind in enumerate(asked))
 
         return sum(survives(i) for i in range(VARIANTS))
@@ -114,10 +124,10 @@ class Shortcuts(unittest.TestCase):
                                                 "torch.rand(2048, 64)"), lambda dice: lambda x: part_of_cosines(dice)(x, x.flip(1))), 0)
 
     def test_a_decay_that_is_cut(self):
-        p = problem("(x * torch.exp((torch.arange(1024.0, device=x.device, dtype=x.dtype) - 1023) * 0.2231435513142097)).sum(1)",
-                    "torch.randn(64, 1024)")
-        # A draw has one slope; the rows of an evaluation have many.
-        self.assertLessEqual(self.survivors(p, cut_decay), 5)
+        for decay in DECAYS:
+            p = problem(f"(x * torch.exp((torch.arange(2048.0, device=x.device, dtype=x.dtype) - 2047) * {-math.log(decay)})).sum(1)",
+                        "torch.randn(32, 2048)")
+            self.assertLessEqual(self.survivors(p, cut_decay(decay), most_blocks=0), 2, decay)  # without timed rows of many draws
 
     def test_a_look_at_some_numbers(self):
         self.assertEqual(self.survivors(problem("torch.relu(x)", "torch.rand(512, 512)"), look), 0)
