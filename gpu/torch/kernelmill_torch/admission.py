@@ -159,13 +159,15 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts:
         truth.spread = [max(x, shift) for x, shift in zip(truth.spread, shifts or gauge.shift)]
 
 
-def shifts_of(inputs: list[Any], gauge: Gauge, problem: Problem) -> Optional[list[float]]:
-    """As Gauge.shift, of these contents: draws of a kind other than the problem's own differ in scale, by up to 2^50. None where the
-    gauge says enough, and of inputs that nobody should copy beside a candidate: there it has to do."""
+def has_scale_of_its_own(inputs: list[Any], gauge: Gauge) -> bool:
+    """Whether the scale of outputs of a few elements hangs on the draw, which of a kind other than the problem's own may be 2^50 times
+    that of another. Inputs that nobody should copy beside a candidate have the gauge's."""
     bytes_of_inputs = sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
-    if gauge.kind == OWN or not any(gauge.shift) or bytes_of_inputs > MOST_COPIED:
-        return None
+    return gauge.kind != OWN and any(gauge.shift) and bytes_of_inputs <= MOST_COPIED
 
+
+def shifts_of(inputs: list[Any], problem: Problem) -> list[float]:
+    """As Gauge.shift, of these contents, whose copies are changed. REQUIRES: has_scale_of_its_own()."""
     def run(step: float, seed: int) -> list[torch.Tensor]:
         copies = moved(inputs, step, problem.dtype, seed)
         seed_everything(SEEDS[0])

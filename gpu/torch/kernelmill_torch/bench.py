@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, refine, shifts_of
+from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, has_scale_of_its_own, refine, shifts_of
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
@@ -316,17 +316,22 @@ class Bench(Rows):
 
     def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
         """What is right for contents of a kind, and what the arithmetic may lose there."""
-        shifts = self.shifts(inputs, kind)  # first, for a model may change its inputs
+        gauge = self.admitted.gauges[kind]
+        # First, for a model may change its inputs.
+        shifts = shifts_of(inputs, self.problem) if has_scale_of_its_own(inputs, gauge) else None
         result = self.problem.truth(inputs, seed)
-        refine(result, self.admitted.gauges[kind], self.problem, not self.has_parameters(), shifts)
+        refine(result, gauge, self.problem, not self.has_parameters(), shifts)
         if len(self.known_truths) > 2 * len(KINDS):
             self.known_truths.clear()
         self.known_truths.setdefault((self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor))
         return result
 
-    def shifts(self, inputs: list[Any], kind: str) -> Optional[list[float]]:
-        """How large outputs of a few elements are, one by one, where that hangs on the draw; else None."""
-        return shifts_of(inputs, self.admitted.gauges[kind], self.problem)
+    def shifts(self, contents: list[list[Any]], kind: str) -> list[float]:
+        """How large outputs of a few elements are, one by one, of all these draws; none where that does not hang on the draw, nor where
+        the model has changed them."""
+        if self.changes_inputs or not has_scale_of_its_own(contents[0], self.admitted.gauges[kind]):
+            return []
+        return [x for inputs in contents for x in shifts_of(inputs, self.problem)]
 
     def losses(self, kind: str) -> Truth:
         """What it loses there with the parameters in use; nothing is wanted."""

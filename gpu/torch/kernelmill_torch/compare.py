@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Sequence
 
 import torch
 
@@ -54,12 +54,14 @@ def honest_rules(truth: Truth, dtype: torch.dtype, float32: str, timed: bool) ->
     return result
 
 
-def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int, shifts: Optional[list[float]] = None) -> list[Rule]:
+def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int, shifts: Sequence[float] = ()) -> list[Rule]:
     """The rules of honest mode for another draw of the same kind, whose outputs may be of another scale. Outputs of a `few`
-    elements may be near zero by chance: of these not less is allowed than where they have the size that `shifts` say, or that they
-    have in the draw that the rules are of."""
-    least = [rule.absolute if want.numel() <= few else 0.0 for rule, want in zip(rules, wanted)] if shifts is None else \
-        [rule.relative * shift for rule, shift in zip(rules, shifts)]
+    elements may be near zero by chance: of these not less is allowed than where they have the size that `shifts` say, or without
+    these the one that they have in the draw that the rules are of."""
+    if shifts:
+        least = [rule.relative * x for rule, x in zip(rules, shifts)]
+    else:
+        least = [rule.absolute if want.numel() <= few else 0.0 for rule, want in zip(rules, wanted)]
     return [Rule(max(rule.relative * size, floor), rule.relative)
             for rule, size, floor in zip(rules, root_mean_squares(wanted), least)]
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import random
 import time
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
@@ -96,8 +96,8 @@ class Judged:
             return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
         return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
 
-    def rules_when_timed(self, kind: str, wanted: list[torch.Tensor], shifts: Optional[list[float]] = None) -> list[compare.Rule]:
-        """For outputs of one or more draws of a kind; `shifts` are as those of the bench, of all draws."""
+    def rules_when_timed(self, kind: str, wanted: list[torch.Tensor], shifts: Sequence[float] = ()) -> list[compare.Rule]:
+        """For outputs of one or more draws of a kind; `shifts` as the bench has them."""
         if kind not in self.timed_rules:
             self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)
         rules = self.timed_rules[kind]

@@ -89,7 +89,7 @@ class Honest(unittest.TestCase):
                 rules = compare.honest_rules(truth, torch.float32, "fp32", True)
                 for seed in range(30):
                     x, = p.draw(seed, kind)
-                    shifts = admission.shifts_of([x], admitted.gauges[kind], p)
+                    shifts = admission.shifts_of([x], p)
                     want = p.run([x])
                     pairs = list(zip([other(x).reshape(want[0].shape)], want,
                                      compare.at_own_scale(rules, want, admission.SMALL_OUTPUT, shifts)))
@@ -98,12 +98,13 @@ class Honest(unittest.TestCase):
     def test_how_large_few_outputs_are_is_known_of_each_draw(self):
         p = problem("x.sum()", "torch.randn(64, 128)")
         admitted = admission.admit(p, "cpu")
-        sizes = [admission.shifts_of(p.draw(seed, "far"), admitted.gauges["far"], p)[0] for seed in range(20)]
+        sizes = [admission.shifts_of(p.draw(seed, "far"), p)[0] for seed in range(20)]
         self.assertGreater(max(sizes), 2.0**20 * 64)
         for seed, size in enumerate(sizes):
             exact = float(p.draw(seed, "far")[0].double().square().sum().sqrt())
             self.assertLess(abs(math.log2(size / exact)), 3, seed)
-        self.assertIsNone(admission.shifts_of(p.draw(1), admitted.gauges[OWN], p))
+        self.assertTrue(admission.has_scale_of_its_own(p.draw(1), admitted.gauges["far"]))
+        self.assertFalse(admission.has_scale_of_its_own(p.draw(1), admitted.gauges[OWN]))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

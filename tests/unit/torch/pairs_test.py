@@ -119,9 +119,9 @@ class OrderOfAPair(unittest.TestCase):
 class Audit(unittest.TestCase):
     """Of rows of one call on one number, of which the model makes one more."""
 
-    def audit(self, got, moved, is_gated=False):
+    def audit(self, got, moved, is_gated=False, shifts=lambda *_: []):
         x = judgement(types.SimpleNamespace(
-            device="cpu", is_random=False, shifts=lambda *_: None, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
+            device="cpu", is_random=False, shifts=shifts, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
         x.kind = getattr(self, "kind", "own")
         x.is_right_untimed = lambda: self.is_right
         x.timed_rules = {x.kind: [compare.Rule(1e-3, 1e-3)]}
@@ -134,6 +134,19 @@ class Audit(unittest.TestCase):
 
     def test_what_is_right_is_right_wherever_it_lies(self):
         self.assertEqual(self.audit(2.0, moved=True), ("right", []))
+
+    def test_how_large_a_draws_outputs_are_is_asked_where_something_seems_wrong(self):
+        asked = []
+
+        def shifts(contents, kind):
+            asked.append((len(contents), kind))
+            return [1000.0]  # terms that cancelled
+
+        self.assertEqual(self.audit(2.001, True, shifts=shifts), ("right", []))
+        self.assertEqual(asked, [])
+        self.assertEqual(self.audit(2.5, True, shifts=shifts), ("right", []))
+        self.assertEqual(asked, [(1, "own")])
+        self.assertEqual(self.audit(5.0, True, shifts=shifts), ("MemoryMoved", []))
 
     def test_what_is_wrong_is_looked_for_elsewhere(self):
         self.assertEqual(self.audit(1.0, moved=True), ("MemoryMoved", []))
