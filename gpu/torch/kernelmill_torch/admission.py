@@ -160,10 +160,12 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts:
 
 
 def has_scale_of_its_own(inputs: list[Any], gauge: Gauge) -> bool:
-    """Whether the scale of outputs of a few elements hangs on the draw, which of a kind other than the problem's own may be 2^50 times
-    that of another. Inputs that nobody should copy beside a candidate have the gauge's."""
-    bytes_of_inputs = sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor))
-    return gauge.kind != OWN and any(gauge.shift) and bytes_of_inputs <= MOST_COPIED
+    """Whether the scale of outputs of a few elements hangs on the draw. Inputs that nobody should copy beside a candidate have the gauge's."""
+    return KINDS[gauge.kind].is_unlike and any(gauge.shift) and may_be_copied(inputs)
+
+
+def may_be_copied(inputs: list[Any]) -> bool:
+    return sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor)) <= MOST_COPIED
 
 
 def shifts_of(inputs: list[Any], problem: Problem) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, has_scale_of_its_own, refine, shifts_of
+from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, has_scale_of_its_own, may_be_copied, refine, shifts_of
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
@@ -20,6 +20,7 @@ from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import SECONDS as READING_SECONDS, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
+from kernelmill_torch.steadiness import forgiven, unsteadiness
 from kernelmill_torch.watch import Free
 from kernelmill_torch.weights import least_bytes, read_rate, reads_of
 
@@ -332,6 +333,13 @@ class Bench(Rows):
         if self.changes_inputs or not has_scale_of_its_own(contents[0], self.admitted.gauges[kind]):
             return []
         return [x for inputs in contents for x in shifts_of(inputs, self.problem)]
+
+    def forgive(self, outputs: list[torch.Tensor], wanted: list[torch.Tensor], contents: list[list[Any]], kind: str) -> list[torch.Tensor]:
+        """Outputs of all these draws, with what is wanted where an element hangs on the last bits of the inputs, where that can be asked."""
+        if kind == OWN or self.is_random or self.changes_inputs or not may_be_copied(contents[0]):
+            return outputs
+        unsteady = [x for inputs in contents for x in unsteadiness(inputs, self.problem)]
+        return [forgiven(*x) for x in zip(outputs, wanted, unsteady)]
 
     def losses(self, kind: str) -> Truth:
         """What it loses there with the parameters in use; nothing is wanted."""

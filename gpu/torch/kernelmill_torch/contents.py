@@ -150,7 +150,7 @@ def grown(x: torch.Tensor, dice: random.Random, longest: float, powers_of: Calla
         return None
     at = max(dims, key=lambda i: x.shape[i]) if dice.random() < longest else dice.choice(dims)
     powers = powers_of(torch.arange(x.shape[at], dtype=torch.float32, device=x.device)).clamp_(max=50)
-    powers = powers.flip(0) if dice.random() < 0.85 else powers
+    powers = powers.flip(0) if dice.random() < 0.8 else powers
     return x.mul_(torch.exp2(powers).to(x.dtype).view([-1 if i == at else 1 for i in range(x.dim())]))
 
 
@@ -161,7 +161,7 @@ def steep(x, traits, dice):
 
 def far(x, traits, dice):
     """With the eighth power of the distance from some place on: what is weighed by 10^-10 is seen however slowly weights fall."""
-    return grown(x, dice, 0.95, lambda steps: steps.div_((len(steps) / 16) ** dice.random()).clamp_(min=1).log2_().mul_(8))
+    return grown(x, dice, 0.75, lambda steps: steps.div_((len(steps) / 16) ** dice.random()).clamp_(min=1).log2_().mul_(8))
 
 
 def partly(x, traits, dice):
@@ -237,6 +237,7 @@ class Kind:
     is_alike: bool = False        # terms, or sums of some, are nearly equal, and rounded alike
     comes_first: bool = False
     has_ties: bool = False        # so that which is the largest may be said in several ways
+    is_unlike: bool = False       # draws differ in scale, by up to 2^50
     draws: int = 1                # in trials, of a kind that shows in a part of its draws only what it is for
 
 
@@ -248,8 +249,8 @@ KINDS = {x.name: x for x in (
     Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True, comes_first=True),
     Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_alike=True, comes_first=True, has_ties=True),
     Kind("partly", "rows of one number up to one place", partly, keeps_range=True, is_alike=True, comes_first=True, has_ties=True),
-    Kind("steep", "larger from step to step", steep, comes_first=True, draws=3),
-    Kind("far", "larger with the distance", far, comes_first=True, draws=3),
+    Kind("steep", "larger from step to step", steep, comes_first=True, is_unlike=True, draws=3),
+    Kind("far", "larger with the distance", far, comes_first=True, is_unlike=True, draws=3),
     Kind("unequal", "scales that differ from row to row", unequal, comes_first=True),
     Kind("large", "larger", large, True, is_even=True, comes_first=True),
     Kind("near_one", "near one", near_one, is_alike=True, comes_first=True),

@@ -9,7 +9,7 @@ import unittest.mock
 
 try:
     import torch
-    from kernelmill_torch import admission, compare, contents
+    from kernelmill_torch import admission, compare, contents, steadiness
     from kernelmill_torch.contents import KINDS, OWN, of_kind, plan, traits_of
     from kernelmill_torch.problem import Problem, Truth
     # What a problem admits is not to depend on how busy this machine is.
@@ -94,6 +94,30 @@ class Honest(unittest.TestCase):
                     pairs = list(zip([other(x).reshape(want[0].shape)], want,
                                      compare.at_own_scale(rules, want, admission.SMALL_OUTPUT, shifts)))
                     self.assertEqual(compare.count_bad(pairs), 0, (call, kind, seed))
+
+    def test_sums_in_another_order_behind_what_saturates_are_right(self):
+        """Of 10^5 sums of numbers that differ by 2^50 one comes within some units of zero."""
+        p = problem("torch.sigmoid(self.linear(x))", "torch.randn(512, 256)", "self.linear = torch.nn.Linear(256, 256)")
+        weight = p.models[torch.float32].linear.weight
+        admitted = admission.admit(p, "cpu")
+        apart = near = 0
+        for kind in {"steep", "far"} & set(admitted.others):
+            truth = p.truth(p.draw(100, kind), 0)
+            admission.refine(truth, admitted.gauges[kind], p, False)
+            rules = compare.honest_rules(truth, torch.float32, "fp32", True)
+            for seed in range(20):
+                inputs = p.draw(1000 + seed, kind)
+                want, = p.run(inputs)
+                rule, = compare.at_own_scale(rules, [want], admission.SMALL_OUTPUT)
+                parts = sum(inputs[0][:, i:i + 64] @ weight[:, i:i + 64].t() for i in (192, 128, 64, 0))
+                got = torch.sigmoid(parts + p.models[torch.float32].linear.bias).detach()
+                unsteady, = steadiness.unsteadiness(inputs, p)
+                apart += compare.count_bad([(got, want, rule)]) > 0
+                near += compare.count_bad([(steadiness.forgiven(got, want, unsteady), want, rule)]) > 0
+                half = torch.sigmoid(inputs[0][:, :128] @ weight[:, :128].t()).detach()
+                self.assertGreater(compare.count_bad([(steadiness.forgiven(half, want, unsteady), want, rule)]), 100)
+        self.assertGreater(apart, 0)
+        self.assertEqual(near, 0)
 
     def test_how_large_few_outputs_are_is_known_of_each_draw(self):
         p = problem("x.sum()", "torch.randn(64, 128)")

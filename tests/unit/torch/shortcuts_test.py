@@ -127,7 +127,7 @@ class Shortcuts(unittest.TestCase):
         for decay in DECAYS:
             p = problem(f"(x * torch.exp((torch.arange(2048.0, device=x.device, dtype=x.dtype) - 2047) * {-math.log(decay)})).sum(1)",
                         "torch.randn(32, 2048)")
-            self.assertLessEqual(self.survivors(p, cut_decay(decay), most_blocks=0), 2, decay)  # without timed rows of many draws
+            self.assertLessEqual(self.survivors(p, cut_decay(decay), most_blocks=0), 3, decay)  # without timed rows of many draws
 
     def test_a_look_at_some_numbers(self):
         self.assertEqual(self.survivors(problem("torch.relu(x)", "torch.rand(512, 512)"), look), 0)

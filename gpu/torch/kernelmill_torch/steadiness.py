@@ -1,0 +1,32 @@
+"""Elements of an output that hang on the last bits of the inputs. Where terms of very unequal sizes cancel in front of a function that
+saturates, two honest orders of the arithmetic differ by more than any bound. No candidate has a say in which elements these are."""
+
+from typing import Any
+
+import torch
+
+from kernelmill_torch.admission import moved
+from kernelmill_torch.problem import Problem
+
+MOVES = 6
+STEP = 2.0**-22  # relative, of the inputs: some roundings of float32
+TIMES = 16.0     # what such moves show: sums have more roundings than inputs
+
+
+def unsteadiness(inputs: list[Any], problem: Problem) -> list[torch.Tensor]:
+    """By how much each element of the model's outputs moves with the last bits of its inputs, whose copies are changed."""
+    plain = problem.run(moved(inputs, 0.0, problem.dtype))
+    result = [torch.zeros_like(x) for x in plain]
+    for i in range(MOVES):
+        for most, x, y in zip(result, plain, problem.run(moved(inputs, STEP, problem.dtype, i))):
+            if x.is_floating_point():
+                torch.maximum(most, (y - x).abs(), out=most)
+    return result
+
+
+def forgiven(got: torch.Tensor, want: torch.Tensor, unsteady: torch.Tensor) -> torch.Tensor:
+    """The output, with what is wanted where nobody can know it better."""
+    if not want.is_floating_point():
+        return got
+    is_near = (got.to(want.dtype) - want).abs() <= TIMES * unsteady.reshape(want.shape).to(want.dtype)
+    return torch.where(is_near & torch.isfinite(unsteady.reshape(want.shape)), want, got.to(want.dtype))
