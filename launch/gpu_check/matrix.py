@@ -199,12 +199,6 @@ def commits_of_this_code(commit):
     return {line[0]: line[1:] for line in lines} | {commit: ["native", "device", "torch"]}
 
 
-def still_holds(row, contracts):
-    """Whether a verdict of another commit is this program's, too: of its contract all are, or those that needed no timing."""
-    contract = row["contract"].split("-")[0]
-    return contract in contracts or contract + ":untimed" in contracts and row["reasons"] == ["wrong_result"]
-
-
 def digest_of(x):
     """Of all that is judged of a variant: generators change, too."""
     parts = [x.get(name) for name in ("source", "companion", "task", "language", "preset", "clock", "expect")]
@@ -244,7 +238,7 @@ def rows_of_other_runs(folders, commits):
             if row.get("commit") not in commits:
                 sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
                          f"({', '.join(sorted(commits))}); leave it out, or run that commit's")
-            if still_holds(row, commits[row["commit"]]):
+            if row["contract"].split("-")[0] in commits[row["commit"]]:
                 mine[key_of(row)] = row  # the latest: what was judged once more
         for key, row in mine.items():
             found[key] = max(row, found.get(key, row), key=lambda x: BAD.index(x["result"]))
