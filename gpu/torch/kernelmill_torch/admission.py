@@ -171,7 +171,7 @@ def may_be_copied(inputs: list[Any]) -> bool:
 def shifts_of(inputs: list[Any], problem: Problem) -> list[float]:
     """As Gauge.shift, of these contents, whose copies are changed. REQUIRES: has_scale_of_its_own()."""
     def run(step: float, seed: int) -> list[torch.Tensor]:
-        copies = moved(inputs, step, problem.dtype, seed)
+        copies = moved(inputs, step, problem, problem.dtype, seed)
         seed_everything(SEEDS[0])
         return problem.run(copies)
 
@@ -208,7 +208,7 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
         result.gain = result.shift = [0.0] * len(exact)
         result.has_gain = False
         return result
-    inputs = moved(inputs, STEP)
+    inputs = moved(inputs, STEP, problem, torch.float64)
     seed_everything(SEEDS[0])
     for x, y, s in zip(exact, problem.run_exact(inputs) or exact, spreads):
         shift = root_mean_square(y - x) / STEP if x.is_floating_point() else 0.0
@@ -217,15 +217,19 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     return result
 
 
-def moved(inputs: list[Any], step: float, dtype: torch.dtype = torch.float64, seed: int = 0) -> list[Any]:
-    """Copies, each number a little larger or smaller."""
+def moved(inputs: list[Any], step: float, problem: Problem, dtype: torch.dtype, seed: int = 0) -> list[Any]:
+    """Copies, each number a little larger or smaller; where others than its own might end the process, within the range of its tensor."""
     result = [x.to(dtype, copy=True) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+    keeps_range = problem.has_checked_domain()
     seed_everything(MOVES_SEED + seed)
     for i, x in enumerate(result):
         if x is not inputs[i]:
             result[i] = x = x.contiguous()
+            ends = (x.min(), x.max()) if keeps_range and x.numel() else (None, None)
             for (part,) in chunks(x):
                 part.mul_(torch.randn_like(part).mul_(step).add_(1.0))
+                if keeps_range:
+                    part.clamp_(*ends)
     return result
 
 

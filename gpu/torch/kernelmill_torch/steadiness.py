@@ -15,10 +15,10 @@ TIMES = 16.0     # what such moves show: sums have more roundings than inputs
 
 def unsteadiness(inputs: list[Any], problem: Problem) -> list[torch.Tensor]:
     """By how much each element of the model's outputs moves with the last bits of its inputs, whose copies are changed."""
-    plain = problem.run(moved(inputs, 0.0, problem.dtype))
+    plain = problem.run(moved(inputs, 0.0, problem, problem.dtype))
     result = [torch.zeros_like(x) for x in plain]
     for i in range(MOVES):
-        for most, x, y in zip(result, plain, problem.run(moved(inputs, STEP, problem.dtype, i))):
+        for most, x, y in zip(result, plain, problem.run(moved(inputs, STEP, problem, problem.dtype, i))):
             if x.is_floating_point():
                 torch.maximum(most, (y - x).abs(), out=most)
     return result

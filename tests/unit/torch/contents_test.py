@@ -119,6 +119,19 @@ class Honest(unittest.TestCase):
         self.assertGreater(apart, 0)
         self.assertEqual(near, 0)
 
+    def test_nobody_is_moved_out_of_the_domain_of_a_problem(self):
+        p = problem("torch.nn.functional.binary_cross_entropy(x, x.flip(0).detach())", "torch.rand(64, 1024)")
+        admitted = admission.admit(p, "cpu")
+        self.assertIn("extremes", admitted.others)
+        for kind in admitted.others:
+            inputs = p.draw(3, kind)
+            for step in admission.STEP, admission.COARSE_STEP, steadiness.STEP:
+                for dtype in torch.float64, torch.float32:
+                    x, = admission.moved(inputs, step, p, dtype)
+                    self.assertGreater(int((x != inputs[0]).sum()), 30000 if kind != "sparse" else 0, kind)
+                    self.assertTrue(bool((x >= inputs[0].min()).all()) and bool((x <= inputs[0].max()).all()), kind)
+            steadiness.unsteadiness(inputs, p)
+
     def test_how_large_few_outputs_are_is_known_of_each_draw(self):
         p = problem("x.sum()", "torch.randn(64, 128)")
         admitted = admission.admit(p, "cpu")
