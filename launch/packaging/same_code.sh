@@ -14,7 +14,6 @@ differs() { # paths...
 torch=" torch"
 while read -r commit; do
   echo "$commit native device$torch"
-  differs "${code[@]}" ":!$torch_lane" && break
-  differs "$torch_lane" && torch=""
+  if differs "${code[@]}" ":!$torch_lane"; then break; fi
+  if differs "$torch_lane"; then torch=""; fi
 done < <(git rev-list --abbrev-commit --abbrev=12 --max-count=100 HEAD)
-exit 0

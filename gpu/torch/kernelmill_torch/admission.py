@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Iterator, Optional, Sequence
 
 import torch
 
@@ -149,7 +149,7 @@ def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool, dense_term
     return max(floor, gain * gain * ROUNDING)
 
 
-def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts: Optional[list[float]] = None) -> None:
+def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts: Sequence[float] = ()) -> None:
     """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
     how large they are otherwise: on these very contents, where `shifts` say that, else on others of the kind."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
@@ -168,15 +168,18 @@ def may_be_copied(inputs: list[Any]) -> bool:
     return sum(x.numel() * x.element_size() for x in inputs if isinstance(x, torch.Tensor)) <= MOST_COPIED
 
 
+def runs_moved(inputs: list[Any], problem: Problem, step: float, times: int) -> Iterator[list[torch.Tensor]]:
+    """The model's outputs in its own precision on copies of inputs, then so often on copies that are moved."""
+    for seed, much in enumerate([0.0] + times * [step]):
+        copies = moved(inputs, much, problem, problem.dtype, seed)
+        seed_everything(SEEDS[0])
+        yield problem.run(copies)
+
+
 def shifts_of(inputs: list[Any], problem: Problem) -> list[float]:
     """As Gauge.shift, of these contents, whose copies are changed. REQUIRES: has_scale_of_its_own()."""
-    def run(step: float, seed: int) -> list[torch.Tensor]:
-        copies = moved(inputs, step, problem, problem.dtype, seed)
-        seed_everything(SEEDS[0])
-        return problem.run(copies)
-
     result = []
-    for x, *others in zip(run(0.0, 0), *(run(COARSE_STEP, i) for i in range(COARSE_MOVES))):
+    for x, *others in zip(*runs_moved(inputs, problem, COARSE_STEP, COARSE_MOVES)):
         is_few = x.is_floating_point() and x.numel() <= SMALL_OUTPUT
         result.append(root_mean_square(torch.stack(others).double() - x.double()) / COARSE_STEP if is_few else 0.0)
     return result

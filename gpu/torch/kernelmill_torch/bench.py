@@ -319,7 +319,7 @@ class Bench(Rows):
         """What is right for contents of a kind, and what the arithmetic may lose there."""
         gauge = self.admitted.gauges[kind]
         # First, for a model may change its inputs.
-        shifts = shifts_of(inputs, self.problem) if has_scale_of_its_own(inputs, gauge) else None
+        shifts = shifts_of(inputs, self.problem) if has_scale_of_its_own(inputs, gauge) else ()
         result = self.problem.truth(inputs, seed)
         refine(result, gauge, self.problem, not self.has_parameters(), shifts)
         if len(self.known_truths) > 2 * len(KINDS):

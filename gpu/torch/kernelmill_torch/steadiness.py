@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from kernelmill_torch.admission import moved
+from kernelmill_torch.admission import runs_moved
 from kernelmill_torch.problem import Problem
 
 MOVES = 6
@@ -15,10 +15,11 @@ TIMES = 16.0     # what such moves show: sums have more roundings than inputs
 
 def unsteadiness(inputs: list[Any], problem: Problem) -> list[torch.Tensor]:
     """By how much each element of the model's outputs moves with the last bits of its inputs, whose copies are changed."""
-    plain = problem.run(moved(inputs, 0.0, problem, problem.dtype))
+    runs = runs_moved(inputs, problem, STEP, MOVES)
+    plain = next(runs)
     result = [torch.zeros_like(x) for x in plain]
-    for i in range(MOVES):
-        for most, x, y in zip(result, plain, problem.run(moved(inputs, STEP, problem, problem.dtype, i))):
+    for moved in runs:
+        for most, x, y in zip(result, plain, moved):
             if x.is_floating_point():
                 torch.maximum(most, (y - x).abs(), out=most)
     return result

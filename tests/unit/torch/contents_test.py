@@ -66,7 +66,6 @@ class Honest(unittest.TestCase):
                 pairs = list(zip([got], want, compare.at_own_scale(rules, want, admission.SMALL_OUTPUT)))
                 self.assertEqual(compare.count_bad(pairs), 0, (kind, seed))
 
-
     def test_few_outputs_in_another_order_are_right_in_all_draws_of_all_kinds(self):
         """Each is small by chance in some draws, and of another scale in each."""
         decay = "torch.exp((torch.arange(512.0, device=x.device, dtype=x.dtype) - 511) * 0.1)"

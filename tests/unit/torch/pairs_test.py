@@ -121,7 +121,8 @@ class Audit(unittest.TestCase):
 
     def audit(self, got, moved, is_gated=False, shifts=lambda *_: []):
         x = judgement(types.SimpleNamespace(
-            device="cpu", is_random=False, shifts=shifts, forgive=lambda got, *_: got, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
+            device="cpu", is_random=False, shifts=shifts, forgive=lambda got, *_: got,
+            problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
         x.kind = getattr(self, "kind", "own")
         x.is_right_untimed = lambda: self.is_right
         x.timed_rules = {x.kind: [compare.Rule(1e-3, 1e-3)]}
