@@ -32,6 +32,7 @@ void torch_blocks::take(const nlohmann::json& answer) {
   clock_ = clock;
   fixed_ = answer.at("fixed").get<double>();
   fixed_error_ = answer.at("fixed_error").get<double>();
+  for (size_t i = 0; i < cold_.size(); ++i) cold_[i] = answer.at("cold").at(i).get<double>();
   apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
             answer.at("cost").get<double>()};
   seen_ = answer.at("seen").get<std::map<std::string, double>>();
@@ -67,10 +68,12 @@ std::vector<kind_blocks> torch_blocks::without_fixed() const {
   auto result = kinds_;
   for (auto& kind : result)
     for (auto& block : kind.blocks)
-      for (auto* side : {block.reference, block.candidate})
+      for (auto* side : {block.reference, block.candidate}) {
+        bool is_candidate = side == block.candidate;
         for (int i = 0; i < 2; ++i)
-          side[i] = std::max(side[i] - fixed_, least_left * side[i]) +
-                    (side == block.candidate ? apart_.beside : 0);
+          side[i] = std::max(side[i] - fixed_ - cold_[is_candidate], least_left * side[i]) +
+                    (is_candidate ? apart_.beside : 0);
+      }
   return result;
 }
 

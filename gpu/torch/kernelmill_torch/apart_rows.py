@@ -3,12 +3,13 @@ calls alone."""
 
 import math
 import statistics
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import (
-    COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, error_of_median, together_with_others, without)
+    COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, cold_launches, error_of_median, together_with_others,
+    without)
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import Gateless
 from kernelmill_torch.timed_rows import TimedRows, usual_of_few
@@ -16,6 +17,7 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Row
 
 QUIET_TAKES = 6
 FEWEST_APART = 3
+ALL_QUEUED = 4  # rows of each side that say what the GPU's work takes
 SIDES = math.sqrt(2)  # times the error of one side's rows: of their difference
 
 
@@ -31,7 +33,8 @@ class ApartRows(TimedRows):
     def __init__(self, *judged: Any, **options: Any):
         super().__init__(*judged, **options)
         self.forget_apart()
-        self.can_queue_one = self.can_queue_row = True
+        self.is_strict = False  # whether each part of a row counts; by either clock
+        self.can_queue_one = self.can_queue_row = self.can_queue_both = True
         self.opening = 0.0  # seconds of a row behind the gate that are no call's
 
     def forget_apart(self) -> None:
@@ -39,6 +42,7 @@ class ApartRows(TimedRows):
         self.apart_queued: list[float] = []  # the candidate's behind the gate
         self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
         self.alone_queued: tuple[list[Row], list[Row]] = ([], [])  # the same behind the gate
+        self.queued: tuple[list[float], list[float]] = ([], [])  # seconds a call of whole rows behind the gate
 
     def rows_apart(self) -> None:
         """A row of each whose calls are kept apart; checked. Raises Fault and Gateless."""
@@ -85,11 +89,37 @@ class ApartRows(TimedRows):
 
     def rows_of_one(self) -> None:
         """A row of each with one call, of which the others cannot be made together; checked. Raises Fault and Gateless."""
-        self.again_where_it_counts_for_nothing(lambda: self.take_rows_of_one(self.alone))
+        self.again_where_it_counts_for_nothing(lambda: self.take_rows_of(1, self.alone))
 
     def queued_rows_of_one(self) -> None:
         """The same behind the gate: launches are over when the clock starts. Raises Fault."""
-        self.can_queue_one = self.behind_gate(lambda: self.take_rows_of_one(self.alone_queued))
+        self.can_queue_one = self.behind_gate(lambda: self.take_rows_of(1, self.alone_queued))
+
+    def may_be_cold(self) -> bool:
+        """Whether rows behind the gate are to say what the GPU's work of a row takes."""
+        return (self.bench.device == "cuda" and not self.is_gated and not self.is_strict and not self.bench.is_random and self.bench.can_queue_rows
+                and self.can_queue_both
+                and len(self.queued[CANDIDATE]) < ALL_QUEUED)
+
+    def queued_rows(self) -> None:
+        """A row of each behind the gate, for may_be_cold(); checked. Raises Fault and Disturbed."""
+        def rows() -> None:
+            found: tuple[list[Row], list[Row]] = ([], [])
+            self.take_rows_of(self.row_length, found)
+            for kept, new in zip(self.queued, found):
+                kept += [max(row.calls - self.opening, 0.0) / self.row_length for row in new]
+
+        self.can_queue_both = self.behind_gate(rows)
+
+    def cold(self, calls: Optional[tuple[float, float]] = None) -> tuple[float, float]:
+        """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows the
+        GPU's work of both. `calls`: what calls of either take in rows, if not what the medians say."""
+        if self.is_gated or OWN not in self.rows or len(self.queued[CANDIDATE]) < ALL_QUEUED:
+            return 0.0, 0.0
+        count = self.row_length
+        reference, candidate = (cold_launches(count * seconds, count * usual_of_few(work)) / count
+                                for seconds, work in zip(calls or self.in_a_row(), self.queued))
+        return reference, candidate
 
     def behind_gate(self, rows: Callable[[], Any]) -> bool:
         """Makes rows whose launches are over when the clock starts. Whether they can be queued. Raises Fault and Disturbed."""
@@ -112,10 +142,10 @@ class ApartRows(TimedRows):
         except Fault as e:
             raise self.fault_of_baseline(e) from None
 
-    def take_rows_of_one(self, kept: tuple[list[Row], list[Row]]) -> None:
-        reference = self.quiet_row_of_baseline(1)
-        candidate, check = self.candidate_row(self.fresh_inputs(1))
-        self.watch.rows[CANDIDATE].pop()  # what comes before and after fewer calls is not like the others'
+    def take_rows_of(self, count: int, kept: tuple[list[Row], list[Row]]) -> None:
+        reference = self.quiet_row_of_baseline(count)
+        candidate, check = self.candidate_row(self.fresh_inputs(count))
+        self.watch.rows[CANDIDATE].pop()  # what comes before and after them is not like the others'
         check()
         kept[REFERENCE].append(reference)
         kept[CANDIDATE].append(candidate)
@@ -201,14 +231,16 @@ class ApartRows(TimedRows):
 
     def seen(self) -> dict[str, float]:
         """Seconds by which a candidate is charged, for the record: what of a row is no call's, at most so much; what it has longer
-        before and after its calls; what opens the gate; calls alone, and alone behind the gate."""
+        before and after its calls; what opens the gate; what first launches of a row take, and no call; calls alone, and alone behind
+        the gate."""
         fixed, _ = self.fixed()
         result = {"fixed": fixed * self.row_length, "fixed_at_most": self.bench.free.most_fixed, "opening": self.opening}
         result |= self.watch.charged_besides(self.bench.free)
+        result["cold_reference"], result["cold_candidate"] = (x * self.row_length for x in self.cold())
         for name, rows in ("alone", self.alone), ("queued", self.alone_queued):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
-        return {name: x for name, x in result.items() if 0 < x < math.inf}
+        return {name: x for name, x in result.items() if x != 0 and abs(x) < math.inf}
 
     def baseline_waits(self) -> bool:
         """Whether the baseline may have waited for its core in all rows of one until now, by which too much would be free."""

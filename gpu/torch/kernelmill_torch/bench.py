@@ -92,7 +92,7 @@ class Bench(Rows):
         self.wake_core: Callable[[], None] = lambda: None
         self.row_length = 0  # that was found while there was no candidate
         self.learned: set[str] = set()  # clocks by which costs were
-        self.can_queue = True  # whether calls of the baseline can wait behind a gate, one at a time
+        self.can_queue = self.can_queue_rows = True  # whether calls of the baseline can wait behind a gate, one at a time; those of a row
         self.call_seconds = 0.0  # of the baseline, with its launches
         self.decoy: Optional[list[Any]] = None  # contents of an earlier row
         self.free = Free()

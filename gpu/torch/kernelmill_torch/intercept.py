@@ -21,6 +21,8 @@ MOSTLY_WORK = 0.8          # of the baseline's call, the GPU's: launches do not 
 TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
 TOGETHER_CHANCE = 0.1, 15e-6
+COLD_LAUNCHES = 1.5e-4     # seconds of a row by which first launches are later than if the core had not waited
+COLD_SHARE = 0.15          # of the GPU's work in a row, at most
 
 
 def short_length(count: int) -> int:
@@ -53,6 +55,17 @@ def charge_of(candidate: float, alone: float, together: float) -> float:
     """Seconds for what a candidate saves by making calls together. Whose calls take twice as long alone is paid as for one alone,
     where nothing is free, and a tenth more: by so much do processes differ there."""
     return max(together, (1 + TOGETHER_SHARE) * alone - candidate) if together > candidate else together
+
+
+def cold_launches(row: float, work: float) -> float:
+    """Seconds of a row that are none of its calls', by what the row takes without what is fixed, and by the GPU's work of its calls
+    alone. Calls back to back take what the GPU needs, or their launches where these take longer. In a row the GPU also waits for the
+    first launches, and a core that waited for contents makes these late (an H200 beside other programs' caches: 0.05 to 0.18 ms
+    where Triton launches, as long on another core, whoever waits how): so much of a row is nobody's. What is more is launches', and
+    paid. Less than the GPU's work no row takes: below 0 is what it lacks, where `fixed` is not known better."""
+    most = min(COLD_LAUNCHES, COLD_SHARE * work)
+    more = row - work
+    return max(more, -most) if more <= most else max(2 * most - more, 0.0)
 
 
 def _chance(error: float, seconds: float, most: tuple[float, float]) -> float:

@@ -24,7 +24,6 @@ class Timing(ApartRows):
     def __init__(self, *judged: Any, **options: Any):
         super().__init__(*judged, **options)
         self.held = False  # on the core where the timed processes take turns
-        self.is_strict = False  # whether each part of a row counts; by either clock
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
         self.looks: Optional[Looks] = None  # at the kinds that no block had yet
 
@@ -55,17 +54,26 @@ class Timing(ApartRows):
     def learn_gate(self, contents: list) -> None:
         """What a row behind the gate begins with, and whether the baseline's calls can wait there: where they cannot, no candidate
         is to be told apart by that. Raises Fault, which is not the candidate's."""
-        def learn() -> None:
-            self.baseline_opening()
-            self.bench.row(self.bench.baseline, 1, BASELINE_SECONDS, contents[:1], True)
+        bench = self.bench
+
+        def can_wait(count: int) -> bool:
+            try:
+                self.again_where_it_counts_for_nothing(lambda: bench.row(bench.baseline, count, BASELINE_SECONDS, contents[:count], True))
+                return True
+            except Gateless:
+                return False
+            finally:
+                self.not_queued = 0  # no row of a candidate's
 
         try:
-            self.again_where_it_counts_for_nothing(learn)
+            self.again_where_it_counts_for_nothing(self.baseline_opening)
+            bench.can_queue = can_wait(1)
+            bench.can_queue_rows = bench.can_queue and can_wait(self.row_length)
         except Gateless:
-            self.bench.can_queue = False
+            bench.can_queue = bench.can_queue_rows = False
         except Fault as e:
             raise self.fault_of_baseline(e) from None
-        self.not_queued = 0  # no row of a candidate's
+        self.not_queued = 0
 
     def prepare_timing(self) -> None:
         """Baseline up, both warm, row length and the cost of taking outputs known."""
@@ -132,6 +140,7 @@ class Timing(ApartRows):
 
     def leave_gate(self) -> None:
         """From now on calls are timed with their launches. Raises Fault."""
+        self.can_queue_both = False
         self.use_clock(False)
         self.learn_costs(self.bench.draw([self.number("warm", i) for i in range(self.row_length)]),
                          max(self.left(), BASELINE_SECONDS))
@@ -158,7 +167,9 @@ class Timing(ApartRows):
             self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), OTHER_ROWS)
             while self.clock == wanted and len(pairs) <= OTHER_PAIRS:
                 pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
-        except Gateless:
+            while self.may_be_cold():
+                self.queued_rows()
+        except (Gateless, Disturbed):
             return None
         except Fault as e:
             if e.category not in ("timed_out", "time_spent"):  # there is a verdict already; it took so long
@@ -169,7 +180,9 @@ class Timing(ApartRows):
         # Other programs only ever make a row longer; here are few.
         reference, candidate = (sorted(x)[len(x) // 4] for x in zip(*pairs[1:]))
         fixed, _ = self.fixed()
-        return {"clock": wanted, "reference": without(fixed, reference), "candidate": without(fixed, candidate)}
+        calls = without(fixed, reference), without(fixed, candidate)
+        reference, candidate = (seconds - cold for seconds, cold in zip(calls, self.cold(calls)))
+        return {"clock": wanted, "reference": reference, "candidate": candidate}
 
     def next_kind(self) -> str:
         """Of contents. The plan is a matter of the secret, so that a replay has the same."""
@@ -182,7 +195,7 @@ class Timing(ApartRows):
     def block(self, kind: str = "") -> dict[str, Any]:
         """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
         asked for or comes next in the plan. Seconds a call, of which `fixed` are no call's in any row until now, give or take
-        `fixed_error`. `apart` are seconds of one of the candidate's calls that were kept apart, `beside` those that
+        `fixed_error`, and `cold` none in the reference's and the candidate's: what their first launches take longer. `apart` are seconds of one of the candidate's calls that were kept apart, `beside` those that
         lie beside other calls or are saved by making them together, `cost` what the baseline's calls take more when they are kept apart."""
         self.seal()
         if not self.row_length:
@@ -222,15 +235,20 @@ class Timing(ApartRows):
         alone, together = self.made_together()
         if together > beside:
             apart, beside = alone, together
+        cold_reference, cold_candidate = self.cold()
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "fixed": fixed, "fixed_error": error,
+                "fixed": fixed, "fixed_error": error, "cold": [cold_reference, cold_candidate],
                 "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
                 "unmet": self.looks.left, "seen": self.seen()}
 
     def keep_apart(self) -> None:
         """Rows that show whether calls run side by side, or are made together; by few nobody is charged. On a CPU one call is
         over when the next begins. Raises Fault and Gateless."""
-        if self.row_length < 2 or self.kind != OWN:
+        if self.kind != OWN:
+            return
+        while self.may_be_cold():
+            self.queued_rows()
+        if self.row_length < 2:
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):
             self.rows_of_one()

@@ -15,6 +15,7 @@ nlohmann::json answer(const char* kind, double candidate, int kinds = 12) {
   return {{"clock", "call"},
           {"fixed", 0.0},
           {"fixed_error", 0.0},
+          {"cold", {0.0, 0.0}},
           {"apart", 0.0},
           {"beside", 0.0},
           {"cost", 0.0},
@@ -84,6 +85,20 @@ TEST(torch_blocks, nothing_more_is_needed_of_who_is_slow_and_of_problems_with_on
   alone.take(answer("own", 0.25, 1));
   EXPECT_FALSE(alone.is_undecided());
   EXPECT_EQ(alone.seen().at("alone_candidate"), 0.25);
+}
+
+TEST(torch_blocks, what_is_no_calls_is_taken_from_each_side) {
+  torch_blocks blocks;
+  auto x = answer("own", 0.5);
+  x["fixed"] = 0.1;
+  x["cold"] = {-0.05, 0.15};
+  blocks.take(x);
+  auto found = blocks.without_fixed().front().blocks.front();
+  EXPECT_DOUBLE_EQ(found.reference[0], 0.95);
+  EXPECT_DOUBLE_EQ(found.candidate[1], 0.25);
+  x["cold"] = {0.0, 0.5};
+  blocks.take(x);
+  EXPECT_DOUBLE_EQ(blocks.without_fixed().front().blocks.front().candidate[0], 0.05);
 }
 
 TEST(torch_blocks, kinds_that_nobody_looked_at_yet_leave_it_undecided) {

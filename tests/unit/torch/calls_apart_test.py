@@ -56,6 +56,18 @@ class CallsApart(unittest.TestCase):
         x.block()
         self.assertEqual(len(x.asked), 12)
 
+    def test_what_first_launches_take_is_no_calls(self):
+        """20 calls of the baseline take 1 ms in a row and 0.9 ms of the GPU's work, those of the candidate 0.5 and 0.44."""
+        for can_queue, baseline, candidate in (True, 5e-6, 3e-6), (False, 0.0, 0.0):
+            x = self.judged([26e-6] * 4, queued=0.54e-3, opening=0.1e-3)
+            row_of = x.baseline_row
+            x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=1e-3) if x.is_gated else row_of(seeds, is_apart)
+            x.bench.can_queue_rows = can_queue
+            found = x.block()["cold"]
+            self.assertAlmostEqual(found[0], baseline)
+            self.assertAlmostEqual(found[1], candidate)
+            self.assertEqual((len(x.queued[1]), len(x.watch.rows[1]), x.is_gated), (4 * can_queue, 4, False))
+
     def test_what_python_takes_to_keep_calls_apart_is_no_work(self):
         """A fence takes 10 us of a kernel of 25 us, and next to nothing beside the baseline, which the GPU limits."""
         for gpu, charged in (26, 0.0), (36, 10e-6):  # us of a call apart behind the gate

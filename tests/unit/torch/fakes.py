@@ -30,7 +30,7 @@ class FakeBench:
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"
         self.alone_works, self.free = alone_works, Free()
         self.admitted, self.is_random = types.SimpleNamespace(others=["signs", "large"]), False
-        self.can_queue = True
+        self.can_queue = self.can_queue_rows = True
 
     def close_baseline(self):
         if self.baseline is not None:

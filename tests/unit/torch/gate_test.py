@@ -20,7 +20,7 @@ class Gate(unittest.TestCase):
     def judgement(self, most):
         x = judgement(GatedBench(most))
         x.bench.admitted = types.SimpleNamespace(others=[])
-        x.row_length, x.is_gated = 16, True
+        x.row_length, x.is_gated, x.can_queue_both = 16, True, False
         return x
 
     def test_a_row_has_as_many_calls_as_the_baseline_can_queue(self):
@@ -99,7 +99,7 @@ class Gate(unittest.TestCase):
             bench.is_random = is_random
             x = Judgement(bench, None, None, {"seconds": 60, "clock": "device"})
             self.assertEqual(x.is_gated, not is_random)
-            x.row_length, x.undisturbed_pair = 16, lambda _first: (2.0, 1.0)
+            x.row_length, x.undisturbed_pair, x.can_queue_both = 16, lambda _first: (2.0, 1.0), False
             self.assertEqual(x.other_clock() is None, is_random)
 
     def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
@@ -131,12 +131,24 @@ class Gate(unittest.TestCase):
             x = self.quiet_judgement()
             setattr(x.bench, broken, how)
             x.learn_quietly()
-            self.assertEqual((x.bench.can_queue, x.bench.learned), (False, {"call"}))
+            self.assertEqual((x.bench.can_queue, x.bench.can_queue_rows, x.bench.learned), (False, False, {"call"}))
             x.together = lambda *_: (1.0, 1.0)
             self.assertFalse(x.may_be_launches())
         x = self.quiet_judgement()
         x.learn_quietly()
-        self.assertTrue(x.bench.can_queue)
+        self.assertTrue(x.bench.can_queue and x.bench.can_queue_rows)
+
+    def test_a_baseline_of_more_launches_than_a_queue_holds_has_no_rows_behind_the_gate(self):
+        def of_a_whole_row(_process, count, *given):
+            if given[-1] is True and count > 1:
+                raise Gateless
+
+        x = self.quiet_judgement()
+        x.bench.row = of_a_whole_row
+        x.learn_quietly()
+        self.assertEqual((x.bench.can_queue, x.bench.can_queue_rows, x.not_queued), (True, False, 0))
+        x.can_queue_both = True
+        self.assertFalse(x.may_be_cold())
 
     def test_what_the_baseline_could_not_queue_takes_no_tries_from_the_candidate(self):
         x, fails = self.quiet_judgement(), [True, True, False]

@@ -4,7 +4,7 @@ import unittest
 
 try:
     from kernelmill_torch.intercept import (
-        FEWEST, Intercept, beside_others, charge_of, short_length, together_with_others, without)
+        FEWEST, Intercept, beside_others, charge_of, cold_launches, short_length, together_with_others, without)
 except ImportError:
     Intercept = None
 
@@ -67,6 +67,17 @@ class Seconds(unittest.TestCase):
     def test_chance_charges_nobody(self):
         self.assertAlmostEqual(together_with_others(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=3e-6), 44e-6)
         self.assertEqual(together_with_others(16e-6, 30e-6, 16e-6, 16e-6, 0.0, error=5e-6), 0.0)
+
+    def test_first_launches_are_nobodys_up_to_a_small_part_of_the_work(self):
+        self.assertAlmostEqual(cold_launches(2.1e-3, 2e-3), 0.1e-3)
+        self.assertAlmostEqual(cold_launches(2.2e-3, 2e-3), 0.1e-3)  # 0.05 ms are paid
+        self.assertAlmostEqual(cold_launches(2.3e-3, 2e-3), 0.0)  # launches take so long
+        self.assertAlmostEqual(cold_launches(230e-6, 200e-6), 30e-6)
+        self.assertAlmostEqual(cold_launches(240e-6, 200e-6), 20e-6)
+
+    def test_no_row_takes_less_than_the_gpus_work(self):
+        self.assertAlmostEqual(cold_launches(1.96e-3, 2e-3), -40e-6)
+        self.assertAlmostEqual(cold_launches(1e-3, 2e-3), -150e-6)  # who is timed so differently is not timed anew
 
     def test_whoever_makes_the_baselines_rows_uneven_gains_little(self):
         self.assertAlmostEqual(together_with_others(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)
