@@ -12,7 +12,7 @@ import time
 
 from gpu_check import common, truth_native, truth_problems
 from gpu_check.common import OUT, environment, say, verdicts_of, write_task
-from gpu_check.truth_findings import TITLE, Findings, known_by
+from gpu_check.truth_findings import TITLE, Findings, known_by, launches_limit
 
 CLOCKS = ("device", "call")
 # Seconds that contracts usually take, by which they share the part's; what one leaves goes to the next.
@@ -110,7 +110,8 @@ def compare_all(name, verdicts, sittings, asked):
         for verdict in (x for clock, x in verdicts if clock == wanted):
             for clock in CLOCKS:
                 if truth := known_by(clock, verdict["name"], sittings):
-                    say(findings.compare(clock, verdict, truth, verdict["name"]))
+                    limited = clock == "call" and launches_limit(truth, known_by("device", verdict["name"], sittings))
+                    say(findings.compare(clock, verdict, truth, verdict["name"], limited))
     findings.promise(len({x["name"] for _, x in verdicts}), asked)
 
 

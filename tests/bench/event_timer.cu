@@ -18,25 +18,28 @@
 
 #include <dlfcn.h>
 
-__device__ unsigned mixed(size_t i, unsigned seed) {
-  unsigned h = unsigned(i) * 0x9e3779b1u ^ seed;
-  h = (h ^ (h >> 15)) * 0x846ca68bu;
-  return (h ^ (h >> 13)) * 0xc2b2ae35u;
+// Numbers in which neighbours have nothing to do with one another (splitmix64): on evener ones a kernel that branches by its data
+// or counts it is up to a tenth faster.
+__device__ unsigned long long mixed(size_t i, unsigned seed) {
+  unsigned long long h = (i + (size_t(seed) << 32) + 1) * 0x9e3779b97f4a7c15ull;
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebull;
+  return h ^ (h >> 31);
 }
 
 __global__ void fill_f32(float* x, size_t n, unsigned seed) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
        i += size_t(gridDim.x) * blockDim.x) {
-    float sum = 0; // of three uniform numbers: close to normal
-    for (unsigned k = 0; k < 3; ++k) sum += float(mixed(i, seed * 3 + k) >> 8) * 0x1p-24f;
-    x[i] = (sum - 1.5f) * 2.0f;
+    auto h = mixed(i, seed);
+    float a = (float(h >> 40) + 0.5f) * 0x1p-24f, b = float(h & 0xffffff) * 0x1p-24f;
+    x[i] = sqrtf(-2.0f * logf(a)) * cospif(2.0f * b);
   }
 }
 
 __global__ void fill_i32(int* x, size_t n, int low, unsigned width, unsigned seed) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
        i += size_t(gridDim.x) * blockDim.x)
-    x[i] = low + int((unsigned long long)(mixed(i, seed)) * width >> 32);
+    x[i] = low + int((mixed(i, seed) >> 32) * width >> 32);
 }
 
 // Fills the caches with lines that need not be written back, as a flush that writes would leave them.

@@ -236,11 +236,12 @@ class ApartRows(TimedRows):
         fixed, _ = self.fixed()
         result = {"fixed": fixed * self.row_length, "fixed_at_most": self.bench.free.most_fixed, "opening": self.opening}
         result |= self.watch.charged_besides(self.bench.free)
-        result["cold_reference"], result["cold_candidate"] = (x * self.row_length for x in self.cold())
         for name, rows in ("alone", self.alone), ("queued", self.alone_queued):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
-        return {name: x for name, x in result.items() if x != 0 and abs(x) < math.inf}
+        result = {name: x for name, x in result.items() if 0 < x < math.inf}
+        cold = zip(("cold_reference", "cold_candidate"), self.cold())
+        return result | {name: x * self.row_length for name, x in cold if x != 0}
 
     def baseline_waits(self) -> bool:
         """Whether the baseline may have waited for its core in all rows of one until now, by which too much would be free."""

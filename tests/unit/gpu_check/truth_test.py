@@ -73,6 +73,21 @@ class Comparing(unittest.TestCase):
         self.assertIsNone(truth_findings.known_by("call", "softmax twice", [{}]))
         self.assertIsNone(truth_findings.known_by("device", "x", [{"x": {"device": None, "call": (1, 1, 1)}}]))
 
+    def test_calls_that_launches_limit_are_held_by_their_interval(self):
+        call, work = known(0.025, 0.014), known(0.011, 0.013)
+        self.assertTrue(truth_findings.launches_limit(call, work))
+        self.assertTrue(truth_findings.launches_limit(known(0.011, 0.025), known(0.011, 0.013)))
+        self.assertFalse(truth_findings.launches_limit(known(0.0115, 0.0135), work))
+        self.assertFalse(truth_findings.launches_limit(call, None))
+        for paid, holds in (0.6, True), (0.5, False):  # of 0.56, give or take a tenth of it
+            found = truth_findings.Findings("torch")
+            found.compare("call", verdict(paid), call, "softmax copy", limited=True)
+            self.assertEqual((list(found.found), [x[1] for x in found.limited]), ([], [holds]))
+            with mock.patch.object(truth_findings, "promise") as said:
+                found.promise(1, 1)
+            self.assertEqual(said.call_args_list[-1].args[0], holds)
+            self.assertIn("softmax copy", said.call_args_list[-1].args[1])
+
     def test_no_time_is_missing(self):
         found = truth_findings.Findings("torch")
         found.compare("call", {"outcome": "rejected", "timing": {"measured": False}}, known(1.0, 2.0), "softmax copy")
