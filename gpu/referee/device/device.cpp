@@ -76,6 +76,8 @@ expected<void> device::start() {
   if (auto ok = compile_kernels(); !ok) return ok;
   audit_ = device_memory{*cuda_, sizeof(device_audit)};
   flushed_ = device_memory{*cuda_, 2 * cache_bytes_};
+  check("clear what is read to flush the cache",
+        cuda_->fill_words(flushed_.address(), 0, flushed_.bytes() / 4, nullptr));
   return {};
 }
 
@@ -164,7 +166,7 @@ void device::unpin_cache() const {
 }
 
 void device::push_out_cache() {
-  check("flush the cache", cuda_->fill_words(flushed_.address(), 0, flushed_.bytes() / 4, nullptr));
+  launch("read_words", 1, flushed_.bytes() / 16, flushed_.address(), flushed_.bytes() / 16);
 }
 
 void device::rouse() {

@@ -116,7 +116,7 @@ public:
   /// Takes back what was pinned in the second-level cache.
   void unpin_cache() const;
 
-  /// Queues a write of twice the second-level cache.
+  /// Queues a read of twice the second-level cache: nothing is left that must be written back.
   void push_out_cache();
 
   /// Returns when the clock is up; see rousing.hpp.

@@ -171,6 +171,13 @@ extern "C" __global__ void fill_words(unsigned* x, u64 n, u64 stride, unsigned v
   for (u64 i = thread_index(); i < n; i += thread_count()) x[i] = value;
 }
 
+// Pushes out what caches hold. What was only read need not be written back, for which the calls that come next would wait.
+extern "C" __global__ void read_words(uint4* x, u64 n) {
+  unsigned all = 0;
+  for (u64 i = thread_index(); i < n; i += thread_count()) all |= x[i].x | x[i].y | x[i].z | x[i].w;
+  if (all == 1) x[0].x = 0; // so that no compiler leaves the reads out
+}
+
 extern "C" __global__ void set_bytes(unsigned char* x, u64 n, u64 stride, unsigned char value) {
   x += blockIdx.y * stride;
   for (u64 i = thread_index(); i < n; i += thread_count()) x[i] = value;

@@ -10,7 +10,7 @@ import torch
 
 from kernelmill_torch import native
 
-ALIGNMENT = 512  # bytes; no kernel asks for more
+ALIGNMENT = 1024  # bytes, as large tensors have it: on an H200 a kernel may be 7 % slower at multiples of 512
 PLACES = tuple(x * ALIGNMENT for x in (0, 1, 3, 4, 7, 9, 12, 13))  # where the first set may begin
 
 
