@@ -64,8 +64,7 @@ private:
   std::vector<uint32_t> calls_;    // of each kind
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
-  std::array<double, 2> cold_{}; // seconds a call of the reference's and of the candidate's rows, that
-                                 // are none's either, below 0 where `fixed` had too much
+  std::array<double, 2> cold_{}; // the same of first launches, of the reference and the candidate
   calls_apart apart_;
   std::map<std::string, double> seen_;
   bool has_others_ = false; // of contents

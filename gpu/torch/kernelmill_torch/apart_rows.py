@@ -239,9 +239,8 @@ class ApartRows(TimedRows):
         for name, rows in ("alone", self.alone), ("queued", self.alone_queued):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
-        result = {name: x for name, x in result.items() if 0 < x < math.inf}
-        cold = zip(("cold_reference", "cold_candidate"), self.cold())
-        return result | {name: x * self.row_length for name, x in cold if x != 0}
+        result["cold_reference"], result["cold_candidate"] = (x * self.row_length for x in self.cold())
+        return {name: x for name, x in result.items() if 0 < x < math.inf}
 
     def baseline_waits(self) -> bool:
         """Whether the baseline may have waited for its core in all rows of one until now, by which too much would be free."""

@@ -62,10 +62,10 @@ def cold_launches(row: float, work: float) -> float:
     alone. Calls back to back take what the GPU needs, or their launches where these take longer. In a row the GPU also waits for the
     first launches, and a core that waited for contents makes these late (an H200 beside other programs' caches: 0.05 to 0.18 ms
     where Triton launches, as long on another core, whoever waits how): so much of a row is nobody's. What is more is launches', and
-    paid. Less than the GPU's work no row takes: below 0 is what it lacks, where `fixed` is not known better."""
+    paid. Never below 0: whoever makes the baseline's work behind a gate longer makes nothing of its rows longer."""
     most = min(COLD_LAUNCHES, COLD_SHARE * work)
     more = row - work
-    return max(more, -most) if more <= most else max(2 * most - more, 0.0)
+    return max(0.0, min(more, 2 * most - more))
 
 
 def _chance(error: float, seconds: float, most: tuple[float, float]) -> float:

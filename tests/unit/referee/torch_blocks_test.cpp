@@ -91,10 +91,10 @@ TEST(torch_blocks, what_is_no_calls_is_taken_from_each_side) {
   torch_blocks blocks;
   auto x = answer("own", 0.5);
   x["fixed"] = 0.1;
-  x["cold"] = {-0.05, 0.15};
+  x["cold"] = {0.05, 0.15};
   blocks.take(x);
   auto found = blocks.without_fixed().front().blocks.front();
-  EXPECT_DOUBLE_EQ(found.reference[0], 0.95);
+  EXPECT_DOUBLE_EQ(found.reference[0], 0.85);
   EXPECT_DOUBLE_EQ(found.candidate[1], 0.25);
   x["cold"] = {0.0, 0.5};
   blocks.take(x);
