@@ -64,14 +64,16 @@ size_t torch_blocks::count() const {
                          [](size_t sum, const kind_blocks& x) { return sum + x.blocks.size(); });
 }
 
-std::vector<kind_blocks> torch_blocks::without_fixed() const {
+std::vector<kind_blocks> torch_blocks::without_fixed(bool proven) const {
   auto result = kinds_;
+  auto [reference, candidate] = cold_;
+  if (proven) candidate = std::min(candidate, reference);
   for (auto& kind : result)
     for (auto& block : kind.blocks)
       for (auto* side : {block.reference, block.candidate}) {
         bool is_candidate = side == block.candidate;
         for (int i = 0; i < 2; ++i)
-          side[i] = std::max(side[i] - fixed_ - cold_[is_candidate], least_left * side[i]) +
+          side[i] = std::max(side[i] - fixed_ - (is_candidate ? candidate : reference), least_left * side[i]) +
                     (is_candidate ? apart_.beside : 0);
       }
   return result;

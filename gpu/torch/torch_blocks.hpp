@@ -26,8 +26,9 @@ public:
 
   /// Blocks, in seconds a call, without the part of a row that is none of its calls', which all
   /// rows together tell best, and with what calls of the candidate ran side by side. The
-  /// problem's own kind comes first.
-  std::vector<kind_blocks> without_fixed() const;
+  /// problem's own kind comes first. `proven`: first launches of the candidate take no more than
+  /// those of the reference, for a candidate can tell the rows that say so.
+  std::vector<kind_blocks> without_fixed(bool proven = false) const;
 
   /// Whether more must come, however well the speedup is known: each of some blocks of other
   /// contents finds a shortcut by contents that most of them give away.

@@ -273,7 +273,7 @@ private:
   // had a try more.
   void keep_until_ended() {
     blocks_.write(record_.timing);
-    record_.timing.until_ended = shown_until_ended(blocks_.without_fixed());
+    record_.timing.until_ended = shown_until_ended(blocks_.without_fixed(true));
   }
 
   // The clock that is not paid, for information: what fails there is no verdict.

@@ -2,13 +2,14 @@
 calls alone."""
 
 import math
+import os
 import statistics
 from typing import Any, Callable, Optional
 
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import (
-    COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, cold_launches, error_of_median, together_with_others,
+    COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, cold_launches, error_of_median, together_with_others,
     without)
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import Gateless
@@ -17,7 +18,8 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Row
 
 QUIET_TAKES = 6
 FEWEST_APART = 3
-ALL_QUEUED = 4  # rows of each side that say what the GPU's work takes
+MOST_COLD_ROW = 100 * COLD_LAUNCHES  # seconds; of more, first launches are no part
+FEWEST_QUEUED, ALL_QUEUED = 4, 8     # rows of each side that say what the GPU's work takes
 SIDES = math.sqrt(2)  # times the error of one side's rows: of their difference
 
 
@@ -42,7 +44,7 @@ class ApartRows(TimedRows):
         self.apart_queued: list[float] = []  # the candidate's behind the gate
         self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
         self.alone_queued: tuple[list[Row], list[Row]] = ([], [])  # the same behind the gate
-        self.queued: tuple[list[float], list[float]] = ([], [])  # seconds a call of whole rows behind the gate
+        self.queued: tuple[list[Row], list[Row]] = ([], [])  # whole rows behind the gate
 
     def rows_apart(self) -> None:
         """A row of each whose calls are kept apart; checked. Raises Fault and Gateless."""
@@ -89,36 +91,40 @@ class ApartRows(TimedRows):
 
     def rows_of_one(self) -> None:
         """A row of each with one call, of which the others cannot be made together; checked. Raises Fault and Gateless."""
-        self.again_where_it_counts_for_nothing(lambda: self.take_rows_of(1, self.alone))
+        self.again_where_it_counts_for_nothing(lambda: self.take_rows_of_one(self.alone))
 
     def queued_rows_of_one(self) -> None:
         """The same behind the gate: launches are over when the clock starts. Raises Fault."""
-        self.can_queue_one = self.behind_gate(lambda: self.take_rows_of(1, self.alone_queued))
+        self.can_queue_one = self.behind_gate(lambda: self.take_rows_of_one(self.alone_queued))
 
     def may_be_cold(self) -> bool:
-        """Whether rows behind the gate are to say what the GPU's work of a row takes."""
-        return (self.bench.device == "cuda" and not self.is_gated and not self.is_strict and not self.bench.is_random and self.bench.can_queue_rows
-                and self.can_queue_both
-                and len(self.queued[CANDIDATE]) < ALL_QUEUED)
+        """Whether rows behind the gate are to say what the GPU's work of a row takes. REQUIRES: there are rows of the problem's own
+        contents."""
+        return (self.bench.device == "cuda" and not self.is_gated and not self.is_strict and not self.bench.is_random
+                and self.bench.can_queue_rows and self.can_queue_both and len(self.queued[CANDIDATE]) < ALL_QUEUED
+                and self.row_length * max(map(statistics.median, self.rows[OWN])) < MOST_COLD_ROW)
 
     def queued_rows(self) -> None:
-        """A row of each behind the gate, for may_be_cold(); checked. Raises Fault and Disturbed."""
+        """A row of each behind the gate, for may_be_cold(), in an order that nobody knows; checked. Raises Fault and Disturbed."""
         def rows() -> None:
-            found: tuple[list[Row], list[Row]] = ([], [])
-            self.take_rows_of(self.row_length, found)
-            for kept, new in zip(self.queued, found):
-                kept += [max(row.calls - self.opening, 0.0) / self.row_length for row in new]
+            pair = self.rows_of(self.row_length, os.urandom(1)[0] % 2 == 0)
+            if pair[CANDIDATE].flushing <= self.bench.longest_flush():
+                for kept, row in zip(self.queued, pair):
+                    kept.append(row)
 
         self.can_queue_both = self.behind_gate(rows)
+        self.not_queued = 0
 
     def cold(self, calls: Optional[tuple[float, float]] = None) -> tuple[float, float]:
         """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows the
         GPU's work of both. `calls`: what calls of either take in rows, if not what the medians say."""
-        if self.is_gated or OWN not in self.rows or len(self.queued[CANDIDATE]) < ALL_QUEUED:
+        if self.is_gated or OWN not in self.rows or len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
             return 0.0, 0.0
         count = self.row_length
-        reference, candidate = (cold_launches(count * seconds, count * usual_of_few(work)) / count
-                                for seconds, work in zip(calls or self.in_a_row(), self.queued))
+        work = [usual_of_few([max(row.calls - self.opening, 0.0) for row in x]) for x in self.queued]
+        before, own = (usual_of_few([row.besides for row in x]) for x in self.queued)
+        work[CANDIDATE] += max(0.0, own - before)
+        reference, candidate = (cold_launches(count * seconds, x) / count for seconds, x in zip(calls or self.in_a_row(), work))
         return reference, candidate
 
     def behind_gate(self, rows: Callable[[], Any]) -> bool:
@@ -142,13 +148,17 @@ class ApartRows(TimedRows):
         except Fault as e:
             raise self.fault_of_baseline(e) from None
 
-    def take_rows_of(self, count: int, kept: tuple[list[Row], list[Row]]) -> None:
-        reference = self.quiet_row_of_baseline(count)
+    def take_rows_of_one(self, kept: tuple[list[Row], list[Row]]) -> None:
+        for rows, row in zip(kept, self.rows_of(1)):
+            rows.append(row)
+
+    def rows_of(self, count: int, reference_first: bool = True) -> tuple[Row, Row]:
+        """One of so many calls of the baseline and of the candidate, which is checked. Raises Fault, Gateless and Disturbed."""
+        reference = self.quiet_row_of_baseline(count) if reference_first else None
         candidate, check = self.candidate_row(self.fresh_inputs(count))
-        self.watch.rows[CANDIDATE].pop()  # what comes before and after them is not like the others'
+        self.watch.rows[CANDIDATE].pop()  # what comes before and after these is not like the others'
         check()
-        kept[REFERENCE].append(reference)
-        kept[CANDIDATE].append(candidate)
+        return reference or self.quiet_row_of_baseline(count), candidate
 
     def quiet_row_of_baseline(self, count: int, is_apart: bool = False) -> Row:
         """A row of which a candidate knows when it comes, and which makes more free the longer it takes. What was left on the GPU

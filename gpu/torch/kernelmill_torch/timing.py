@@ -3,7 +3,7 @@
 import os
 from typing import Any, Iterator, Optional
 
-from kernelmill_torch.apart_rows import ApartRows, Disturbed
+from kernelmill_torch.apart_rows import FEWEST_QUEUED, ApartRows, Disturbed
 from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
@@ -16,6 +16,7 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 APART_ROWS = 2   # of each, after a block
 ALL_APART = 4
 APART_IN_DOUBT = 12
+QUEUED_ROWS = 2   # of each, after a block, whose launches are over when the clock starts
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
 OTHER_ROWS = 4   # of each length, from which its costs are learned
 
@@ -167,9 +168,7 @@ class Timing(ApartRows):
             self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), OTHER_ROWS)
             while self.clock == wanted and len(pairs) <= OTHER_PAIRS:
                 pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
-            while self.may_be_cold():
-                self.queued_rows()
-        except (Gateless, Disturbed):
+        except Gateless:
             return None
         except Fault as e:
             if e.category not in ("timed_out", "time_spent"):  # there is a verdict already; it took so long
@@ -179,10 +178,23 @@ class Timing(ApartRows):
             return None
         # Other programs only ever make a row longer; here are few.
         reference, candidate = (sorted(x)[len(x) // 4] for x in zip(*pairs[1:]))
+        self.learn_work()
         fixed, _ = self.fixed()
         calls = without(fixed, reference), without(fixed, candidate)
         reference, candidate = (seconds - cold for seconds, cold in zip(calls, self.cold(calls)))
         return {"clock": wanted, "reference": reference, "candidate": candidate}
+
+    def learn_work(self) -> None:
+        """Rows behind the gate, so many as tell, or as there is time for. Raises Fault."""
+        try:
+            for _ in range(FEWEST_QUEUED):
+                if self.may_be_cold():
+                    self.queued_rows()
+        except Disturbed:
+            pass
+        except Fault as e:
+            if e.category not in ("timed_out", "time_spent"):
+                raise
 
     def next_kind(self) -> str:
         """Of contents. The plan is a matter of the secret, so that a replay has the same."""
@@ -246,8 +258,9 @@ class Timing(ApartRows):
         over when the next begins. Raises Fault and Gateless."""
         if self.kind != OWN:
             return
-        while self.may_be_cold():
-            self.queued_rows()
+        for _ in range(QUEUED_ROWS):
+            if self.may_be_cold():
+                self.queued_rows()
         if self.row_length < 2:
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):

@@ -96,6 +96,7 @@ TEST(torch_blocks, what_is_no_calls_is_taken_from_each_side) {
   auto found = blocks.without_fixed().front().blocks.front();
   EXPECT_DOUBLE_EQ(found.reference[0], 0.85);
   EXPECT_DOUBLE_EQ(found.candidate[1], 0.25);
+  EXPECT_DOUBLE_EQ(blocks.without_fixed(true).front().blocks.front().candidate[1], 0.35);
   x["cold"] = {0.0, 0.5};
   blocks.take(x);
   EXPECT_DOUBLE_EQ(blocks.without_fixed().front().blocks.front().candidate[0], 0.05);

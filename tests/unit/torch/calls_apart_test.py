@@ -63,10 +63,25 @@ class CallsApart(unittest.TestCase):
             row_of = x.baseline_row
             x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=1e-3) if x.is_gated else row_of(seeds, is_apart)
             x.bench.can_queue_rows = can_queue
+            self.assertEqual(x.block()["cold"], [0.0, 0.0])  # of two rows nothing is known
             found = x.block()["cold"]
             self.assertAlmostEqual(found[0], baseline)
             self.assertAlmostEqual(found[1], candidate)
-            self.assertEqual((len(x.queued[1]), len(x.watch.rows[1]), x.is_gated), (4 * can_queue, 4, False))
+            self.assertEqual((len(x.queued[1]), len(x.watch.rows[1]), x.is_gated), (4 * can_queue, 8, False))
+
+    def test_what_the_candidate_does_besides_rows_behind_the_gate_is_work(self):
+        for more, kept in ({"revealing": 40e-6}, 4), ({"flushing": 9.0}, 0):
+            x = self.judged([26e-6] * 4, queued=0.54e-3, opening=0.1e-3)
+            row_of = x.candidate_row
+
+            def early(seeds, is_apart=False, laws=()):
+                row, check = row_of(seeds, is_apart, laws)
+                return row._replace(**more) if x.is_gated else row, check
+
+            x.candidate_row = early
+            x.block()
+            self.assertAlmostEqual(x.block()["cold"][1], 1e-6 if kept else 0.0)
+            self.assertEqual(len(x.queued[1]), kept)
 
     def test_what_python_takes_to_keep_calls_apart_is_no_work(self):
         """A fence takes 10 us of a kernel of 25 us, and next to nothing beside the baseline, which the GPU limits."""
