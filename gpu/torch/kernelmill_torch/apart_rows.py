@@ -100,32 +100,45 @@ class ApartRows(TimedRows):
     def may_be_cold(self) -> bool:
         """Whether rows behind the gate are to say what the GPU's work of a row takes. REQUIRES: there are rows of the problem's own
         contents."""
+        wanted = ALL_QUEUED if self.can_queue_both else FEWEST_QUEUED
         return (self.bench.device == "cuda" and not self.is_gated and not self.is_strict and not self.bench.is_random
-                and self.bench.can_queue_rows and self.can_queue_both and len(self.queued[CANDIDATE]) < ALL_QUEUED
+                and self.bench.can_queue_rows and len(self.queued[REFERENCE]) < wanted
                 and self.row_length * max(map(statistics.median, self.rows[OWN])) < MOST_COLD_ROW)
 
     def queued_rows(self) -> None:
-        """A row of each behind the gate, for may_be_cold(), in an order that nobody knows; checked. Raises Fault and Disturbed."""
-        def rows() -> None:
-            pair = self.rows_of(self.row_length, os.urandom(1)[0] % 2 == 0)
-            if pair[CANDIDATE].flushing <= self.bench.longest_flush():
-                for kept, row in zip(self.queued, pair):
-                    kept.append(row)
+        """A row of each behind the gate, for may_be_cold(), in an order that nobody knows; checked. Of the baseline alone where the
+        candidate's cannot wait there: it chooses that, and is to gain nothing. Raises Fault and Disturbed."""
+        known, own = self.queued
 
-        self.can_queue_both = self.behind_gate(rows)
+        def rows() -> None:
+            reference, candidate = self.rows_of(self.row_length, os.urandom(1)[0] % 2 == 0)
+            known.append(reference)
+            if candidate.flushing <= self.bench.longest_flush():
+                own.append(candidate)
+
+        if self.can_queue_both:
+            self.can_queue_both = self.behind_gate(rows)
+        else:
+            self.behind_gate(lambda: known.append(self.quiet_row_of_baseline(self.row_length)))
         self.not_queued = 0
 
     def cold(self, calls: Optional[tuple[float, float]] = None) -> tuple[float, float]:
-        """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows the
-        GPU's work of both. `calls`: what calls of either take in rows, if not what the medians say."""
-        if self.is_gated or OWN not in self.rows or len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
+        """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows
+        its work. `calls`: what calls of either take in rows, if not what the medians say."""
+        if self.is_gated or OWN not in self.rows or len(self.queued[REFERENCE]) < FEWEST_QUEUED:
             return 0.0, 0.0
         count = self.row_length
-        work = [usual_of_few([max(row.calls - self.opening, 0.0) for row in x]) for x in self.queued]
-        before, own = (usual_of_few([row.besides for row in x]) for x in self.queued)
-        work[CANDIDATE] += max(0.0, own - before)
-        reference, candidate = (cold_launches(count * seconds, x) / count for seconds, x in zip(calls or self.in_a_row(), work))
-        return reference, candidate
+        reference, candidate = calls or self.in_a_row()
+        work, before = self.work_of(self.queued[REFERENCE])
+        reference = cold_launches(count * reference, work) / count
+        if len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
+            return reference, 0.0
+        own, besides = self.work_of(self.queued[CANDIDATE])
+        return reference, cold_launches(count * candidate, own + max(0.0, besides - before)) / count
+
+    def work_of(self, queued: list[Row]) -> tuple[float, float]:
+        """Seconds of the GPU's work of a row, by rows behind the gate, and of what comes before and after it."""
+        return usual_of_few([max(row.calls - self.opening, 0.0) for row in queued]), usual_of_few([row.besides for row in queued])
 
     def behind_gate(self, rows: Callable[[], Any]) -> bool:
         """Makes rows whose launches are over when the clock starts. Whether they can be queued. Raises Fault and Disturbed."""

@@ -69,6 +69,17 @@ class CallsApart(unittest.TestCase):
             self.assertAlmostEqual(found[1], candidate)
             self.assertEqual((len(x.queued[1]), len(x.watch.rows[1]), x.is_gated), (4 * can_queue, 8, False))
 
+    def test_whose_calls_cannot_wait_there_takes_nothing_from_the_baseline(self):
+        for more in {}, {"flushing": 9.0}:  # nor whoever leaves work there
+            x = self.judged([26e-6] * 8, queued=0.54e-3 if more else None, opening=0.1e-3)
+            row_of, known = x.candidate_row, x.baseline_row
+            x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=1e-3) if x.is_gated else known(seeds, is_apart)
+            x.candidate_row = lambda seeds, is_apart=False, laws=(): (lambda row, check: (row._replace(**more), check))(*row_of(seeds, is_apart))
+            for _ in range(3):
+                found = x.block()["cold"]
+            self.assertAlmostEqual(found[0], 5e-6)
+            self.assertEqual((found[1], x.queued[1]), (0.0, []))
+
     def test_what_the_candidate_does_besides_rows_behind_the_gate_is_work(self):
         for more, kept in ({"revealing": 40e-6}, 4), ({"flushing": 9.0}, 0):
             x = self.judged([26e-6] * 4, queued=0.54e-3, opening=0.1e-3)

@@ -20,7 +20,7 @@ class Gate(unittest.TestCase):
     def judgement(self, most):
         x = judgement(GatedBench(most))
         x.bench.admitted = types.SimpleNamespace(others=[])
-        x.row_length, x.is_gated, x.can_queue_both = 16, True, False
+        x.row_length, x.is_gated, x.bench.can_queue_rows = 16, True, False
         return x
 
     def test_a_row_has_as_many_calls_as_the_baseline_can_queue(self):
@@ -99,7 +99,7 @@ class Gate(unittest.TestCase):
             bench.is_random = is_random
             x = Judgement(bench, None, None, {"seconds": 60, "clock": "device"})
             self.assertEqual(x.is_gated, not is_random)
-            x.row_length, x.undisturbed_pair, x.can_queue_both = 16, lambda _first: (2.0, 1.0), False
+            x.row_length, x.undisturbed_pair, bench.can_queue_rows = 16, lambda _first: (2.0, 1.0), False
             self.assertEqual(x.other_clock() is None, is_random)
 
     def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
@@ -147,7 +147,6 @@ class Gate(unittest.TestCase):
         x.bench.row = of_a_whole_row
         x.learn_quietly()
         self.assertEqual((x.bench.can_queue, x.bench.can_queue_rows, x.not_queued), (True, False, 0))
-        x.can_queue_both = True
         self.assertFalse(x.may_be_cold())
 
     def test_what_the_baseline_could_not_queue_takes_no_tries_from_the_candidate(self):
