@@ -65,6 +65,18 @@ TEST(doctor, fails_where_the_loopback_interface_is_down) {
   EXPECT_THAT(remedy, HasSubstr("ip link set lo up"));
 }
 
+TEST(doctor, tells_who_cannot_go_ahead_of_other_programs) {
+  auto x = run_program({"/usr/bin/setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice",
+                        binary(), "doctor", "--json"});
+  auto document = x.document();
+  if (!document.is_object()) GTEST_SKIP() << x.err;
+  nlohmann::json found;
+  for (const auto& f : document["findings"])
+    if (f["name"] == "priority") found = f;
+  EXPECT_EQ(found["state"], "warn") << x.out;
+  EXPECT_THAT(found["remedy"].get<std::string>(), HasSubstr("CAP_SYS_NICE"));
+}
+
 TEST(doctor, lists_the_gpus_for_programs_too) {
   auto document = kernelmill({"doctor", "--json"}).document();
   ASSERT_TRUE(document["gpus"].is_array()) << document;
