@@ -79,6 +79,17 @@ std::vector<shared_memory> device_arena::parameters() const {
   return result;
 }
 
+size_t device_arena::left_to_write(size_t cache, unsigned sets) const {
+  size_t outputs = 0;
+  size_t all = 0;
+  for (const auto& x : tensors_) {
+    all += x.bytes;
+    outputs += x.output ? x.bytes : 0;
+  }
+  auto share = static_cast<double>(outputs) / static_cast<double>(std::max<size_t>(all, 1));
+  return std::min(static_cast<size_t>(share * static_cast<double>(cache)), sets * outputs);
+}
+
 // Visits the guards before the first and behind every set of each output.
 template <class Visit>
 void device_arena::for_each_guard(Visit visit) {

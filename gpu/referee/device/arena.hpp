@@ -37,6 +37,10 @@ public:
   cuda::device_pointer address(size_t argument, unsigned set) const;
   size_t count(size_t argument) const { return tensors_[argument].bytes / 4; }
 
+  /// Bytes of a cache that calls of so many sets, one after the other, leave there to be written
+  /// back: the share of outputs in what a call moves, and no more than they have.
+  size_t left_to_write(size_t cache, unsigned sets) const;
+
   /// Sets of one tensor, from one on.
   tensor_sets sets_of(size_t argument, unsigned first, unsigned count) const;
 

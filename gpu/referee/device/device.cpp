@@ -165,8 +165,11 @@ void device::unpin_cache() const {
   (void)cuda_->reset_persisting_l2(); // cards without that feature have nothing to take back
 }
 
-void device::push_out_cache() {
+void device::push_out_cache(size_t left_to_write) {
   launch("read_words", 1, flushed_.bytes() / 16, flushed_.address(), flushed_.bytes() / 16);
+  if (left_to_write >= 4)
+    check("leave lines to be written back",
+          cuda_->fill_words(flushed_.address(), 0, left_to_write / 4, nullptr));
 }
 
 void device::rouse() {

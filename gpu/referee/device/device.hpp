@@ -116,8 +116,9 @@ public:
   /// Takes back what was pinned in the second-level cache.
   void unpin_cache() const;
 
-  /// Queues a read of twice the second-level cache: nothing is left that must be written back.
-  void push_out_cache();
+  /// Queues a read of twice the second-level cache, and a write of some bytes of it, which are left
+  /// there to be written back. REQUIRES: no more than the cache has.
+  void push_out_cache(size_t left_to_write = 0);
 
   /// Returns when the clock is up; see rousing.hpp.
   void rouse();

@@ -120,7 +120,7 @@ double device_rows::put_contents(size_t kind) {
     gpu_.fill(arena_.sets_of(i, 0, sets_), spec_.arguments[i].type, how, key);
   });
   arena_.poison_outputs(0, sets_);
-  gpu_.push_out_cache();
+  gpu_.push_out_cache(arena_.left_to_write(gpu_.cache_bytes(), sets_));
   gpu_.synchronize();
   return now_seconds() - started;
 }

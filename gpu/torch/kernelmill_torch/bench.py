@@ -29,6 +29,7 @@ ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 32
 SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
+USUAL_CACHE = 50 << 20     # where this torch does not say
 LOSSES_SEED = 19
 ONE_ARENA = "too large for buffers of the baseline's own"
 # What a look at a problem tells, which takes seconds: of the bench, and of its Problem.
@@ -45,6 +46,11 @@ def memory_of_gpu(lib) -> tuple[int, int]:
     if lib.km_gpu_memory(ctypes.byref(free), ctypes.byref(total)) != 0:
         raise Fault("infrastructure", "gpu_lost", "failed to ask the GPU for its memory: " + lib.km_gpu_problem().decode())
     return free.value, total.value
+
+
+def cache_bytes() -> int:
+    """Of the GPU's second level."""
+    return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", USUAL_CACHE)
 
 
 class Bench(Rows):
@@ -73,6 +79,7 @@ class Bench(Rows):
                 self._recall(told)
             self._make_arenas()
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
+            self.left_to_write = self.layout.left_to_write(cache_bytes()) if device == "cuda" else 0
             self.speck = torch.zeros(1, device=device)
             self.rouse()
             self.usual_flush = self._usual_flush() if device == "cuda" else 0.0

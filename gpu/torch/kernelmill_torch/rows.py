@@ -38,6 +38,7 @@ class Rows:
     device: str
     layout: Layout
     sets_bytes: int
+    left_to_write: int   # bytes
     shares_inputs: bool  # whether outputs of the model may lie in its inputs
 
     def flush(self) -> float:
@@ -45,7 +46,9 @@ class Rows:
         self.synchronize()
         started = time.monotonic()
         if self.device == "cuda":
-            self.flush_buffer.view(torch.int64).sum()  # what was only read need not be written back, for which the calls would wait
+            # Calls write back what is left in the cache when they begin, and leave there what they wrote last: as much as that.
+            self.flush_buffer.view(torch.int64).sum()
+            self.flush_buffer[:self.left_to_write].fill_(0)
         else:
             self.flush_buffer.add_(1)
         self.synchronize()

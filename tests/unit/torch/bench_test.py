@@ -436,5 +436,18 @@ class SecondLookAtAProblem(unittest.TestCase):
         self.assertEqual(self.benches(["a", "a"], seconds=100.0)[1], 2)
 
 
+@unittest.skipIf(torch is None, "there is no torch here")
+class LeftInTheCache(unittest.TestCase):
+    def left(self, read, written, sets, cache=1000):
+        spec = lambda count: [TensorSpec((count,), (1,), torch.uint8)]
+        return Layout(spec(read), spec(written), sets=sets).left_to_write(cache)
+
+    def test_outputs_have_their_share_of_what_calls_move(self):
+        self.assertEqual(self.left(3000, 1000, sets=8), 250)
+        self.assertEqual(self.left(4000, 1, sets=8), 0)  # a sum
+        self.assertEqual(self.left(100, 50, sets=2), 100)  # all that two calls write
+        self.assertEqual(self.left(0, 0, sets=2), 0)
+
+
 if __name__ == "__main__":
     unittest.main()
