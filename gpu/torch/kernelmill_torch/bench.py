@@ -348,6 +348,11 @@ class Bench(Rows):
         unsteady = [x for inputs in contents for x in unsteadiness(inputs, self.problem)]
         return [forgiven(*x) for x in zip(outputs, wanted, unsteady)]
 
+    def can_ask_small_scales(self, inputs: list[Any]) -> bool:
+        """Whether elements of a draw can be held by their own size: where double precision says what is right."""
+        return (self.problem.exact and self.problem.dtype == torch.float32 and not self.is_random and not self.changes_inputs
+                and may_be_copied(inputs))
+
     def losses(self, kind: str) -> Truth:
         """What it loses there with the parameters in use; nothing is wanted."""
         key = self.problem.model_key, kind

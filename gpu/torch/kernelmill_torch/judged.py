@@ -19,6 +19,7 @@ from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.processes import Process
 from kernelmill_torch.rows import has_changed
+from kernelmill_torch.small_scales import SmallScales
 
 
 LEAST_WAITED = 0.5  # of the time of an evaluation, before that it was too short is the candidate's doing
@@ -51,6 +52,7 @@ class Judged:
         self.kind = OWN  # of contents, of the rows that are being timed
         self.tried: set[str] = {OWN}  # kinds that it was right on in trials
         self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
+        self.small_scales = SmallScales()
 
     def lap(self, name: str) -> None:
         now = time.monotonic()
@@ -103,6 +105,9 @@ class Judged:
         rules = self.timed_rules[kind]
         rules = rules * (len(wanted) // max(1, len(rules)))
         return rules if self.mode == "kernelbench" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT, shifts)
+
+    def asks_small_scales(self, inputs: list[Any]) -> bool:
+        return self.mode == "honest" and self.float32 == "fp32" and self.bench.can_ask_small_scales(inputs)
 
     def find(self, rule: str, severity: str, evidence: str) -> None:
         if rule not in self.rules_found:  # once each

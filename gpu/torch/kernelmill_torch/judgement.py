@@ -144,6 +144,8 @@ class Judgement(Timing):
         difference = self.difference(outputs, truth, rules)
         if difference.bad:
             difference = self.difference(bench.forgive(outputs, truth.want, [drawn], kind), truth, rules)
+        if not difference.bad and kind == OWN:
+            difference = self.by_own_size(outputs, truth, drawn) or difference
         self.check_late(sample, arena.sets[:1])
         self.trials.append({"name": name, "hidden": kind != OWN, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
@@ -156,6 +158,17 @@ class Judgement(Timing):
 
     def is_right_untimed(self) -> bool:
         return self.trial("hidden: " + KINDS[self.kind].words, AFTER_TIMED + self.timed, self.kind)
+
+    def by_own_size(self, outputs: list[torch.Tensor], truth: Truth, drawn: list[Any]) -> Optional[compare.Difference]:
+        """What is wrong of outputs that the bounds of the whole let pass."""
+        if not self.asks_small_scales(drawn):
+            return None
+        share = self.small_scales.wrong(outputs, truth.want, drawn, self.bench.problem)
+        if not share:
+            return None
+        count = int(share * max(x.numel() for x in truth.want))
+        return compare.Difference(count, share, 0.0, f"{share:.1%} of an output's elements are off by more than {2**-12:.1g} of their own size "
+                                  "and than arithmetic in another order explains", share)
 
     @staticmethod
     def is_decided(truth: Truth) -> bool:

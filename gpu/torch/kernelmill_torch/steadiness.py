@@ -15,6 +15,11 @@ TIMES = 16.0     # what such moves show: sums have more roundings than inputs
 
 def unsteadiness(inputs: list[Any], problem: Problem) -> list[torch.Tensor]:
     """By how much each element of the model's outputs moves with the last bits of its inputs, whose copies are changed."""
+    return moves_of(inputs, problem)[1]
+
+
+def moves_of(inputs: list[Any], problem: Problem) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The model's outputs in its own precision, and their unsteadiness()."""
     runs = runs_moved(inputs, problem, STEP, MOVES)
     plain = next(runs)
     result = [torch.zeros_like(x) for x in plain]
@@ -22,7 +27,7 @@ def unsteadiness(inputs: list[Any], problem: Problem) -> list[torch.Tensor]:
         for most, x, y in zip(result, plain, moved):
             if x.is_floating_point():
                 torch.maximum(most, (y - x).abs(), out=most)
-    return result
+    return plain, result
 
 
 def forgiven(got: torch.Tensor, want: torch.Tensor, unsteady: torch.Tensor) -> torch.Tensor:

@@ -121,7 +121,7 @@ class Audit(unittest.TestCase):
 
     def audit(self, got, moved, is_gated=False, shifts=lambda *_: []):
         x = judgement(types.SimpleNamespace(
-            device="cpu", is_random=False, shifts=shifts, forgive=lambda got, *_: got,
+            device="cpu", is_random=False, shifts=shifts, forgive=lambda got, *_: got, can_ask_small_scales=lambda _inputs: False,
             problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
         x.kind = getattr(self, "kind", "own")
         x.is_right_untimed = lambda: self.is_right

@@ -1,0 +1,119 @@
+"""Elements that are wrong by their own size, where an output has parts of very unequal sizes."""
+
+import os
+import tempfile
+import unittest
+
+try:
+    import torch
+    from fakes import FakeBench, judgement
+    from kernelmill_torch import compare
+    from kernelmill_torch.problem import Problem
+    from kernelmill_torch.small_scales import SmallScales
+except ImportError:
+    torch = None
+
+# Each of 32 heads is four times smaller than the one before, as decays make them; a sum of 256 terms.
+DECAYS = """import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(256, 64)
+
+    def forward(self, x):
+        y = torch.nn.functional.gelu({scaled})
+        return y * torch.exp(-1.386 * torch.arange(32.0, device=x.device, dtype=x.dtype))[:, None, None]
+
+
+def get_inputs():
+    return [torch.randn(32, 64, 256)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class OwnSize(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def problem(self, scaled="self.linear(x)"):
+        with open(os.path.join(self.folder.name, "problem.py"), "w") as file:
+            file.write(DECAYS.format(scaled=scaled))
+        result = Problem(self.folder.name, "cpu", "fp32")
+        result.build(3, "cpu")
+        return result
+
+    def wrong(self, problem, answer, seed=5):
+        inputs = problem.draw(seed)
+        truth = problem.truth(problem.draw(seed), 0)
+        with torch.no_grad():
+            got = answer(problem.models[torch.float32], inputs[0], truth.want[0])
+        self.assertEqual(compare.count_bad([(got, truth.want[0], compare.Rule(1.2e-4 * truth.spread[0], 1.2e-4))]), 0.0)  # the bound of the whole
+        return SmallScales().wrong([got], truth.want, inputs, problem)
+
+    def test_zeros_in_small_parts_are_wrong(self):
+        def cut(model, x, want):
+            result = model(x)
+            result[10:] = 0
+            return result
+
+        self.assertGreater(self.wrong(self.problem(), cut), 0.6)
+
+    def test_lower_precision_in_small_parts_is_wrong(self):
+        def coarse(model, x, want):
+            low = torch.nn.functional.linear(x.bfloat16().float(), model.linear.weight.bfloat16().float(), model.linear.bias)
+            low = torch.nn.functional.gelu(low) * torch.exp(-1.386 * torch.arange(32.0))[:, None, None]
+            return torch.cat([model(x)[:10], low[10:]])
+
+        self.assertGreater(self.wrong(self.problem(), coarse), 0.1)
+
+    def test_other_orders_and_formulas_are_right(self):
+        def parts(model, x, want):
+            y = sum(x[..., i::8] @ model.linear.weight[:, i::8].t() for i in range(8)) + model.linear.bias
+            return torch.nn.functional.gelu(y) * torch.exp(-1.386 * torch.arange(32.0))[:, None, None]
+
+        def tail(model, x, want):  # which is zero below -5.5
+            y = 3 * model.linear(x)
+            return 0.5 * y * (1 + torch.erf(y * 0.70710678)) * torch.exp(-1.386 * torch.arange(32.0))[:, None, None]
+
+        self.assertEqual(self.wrong(self.problem(), parts), 0.0)
+        self.assertEqual(self.wrong(self.problem(), lambda model, x, want: want.float()), 0.0)
+        self.assertEqual(self.wrong(self.problem("3 * self.linear(x)"), tail), 0.0)
+
+    def test_a_timed_output_is_looked_at_by_its_places(self):
+        dice, want = torch.Generator(), torch.randn(100, 100)
+        half = want * (torch.arange(100) % 2)
+        scales = SmallScales()
+        self.assertFalse(scales.seems_wrong([want], [want], dice))
+        self.assertTrue(scales.seems_wrong([half], [want], dice))
+        self.assertFalse(scales.seems_wrong([half[:3]], [want[:3]], dice))  # few
+        scales.usual = 0.3
+        self.assertFalse(scales.seems_wrong([half], [want], dice))  # as the model is
+
+    def test_a_row_of_which_a_part_is_cut_is_wrong(self):
+        problem = self.problem()
+        inputs = problem.draw(5)
+        want = problem.run(inputs)
+        cut = [want[0].clone()]
+        cut[0][10:] = 0
+        bench = FakeBench(True)
+        bench.problem, bench.places = problem, torch.Generator()
+        x = judgement(bench)
+        for able, wrong in (True, True), (False, False):
+            bench.can_ask_small_scales = lambda _inputs: able
+            self.assertEqual(x.asks_small_scales(inputs) and x.wrong_by_own_size(cut, want, [inputs]) > 50_000, wrong)
+        bench.can_ask_small_scales = lambda _inputs: True
+        self.assertEqual(x.wrong_by_own_size(want, want, [inputs]), 0.0)
+
+
+if __name__ == "__main__":
+    unittest.main()
