@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernelmill_torch.problem import Problem, chunks
+from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, chunks
 from kernelmill_torch.steadiness import moves_of
 
 RELATIVE = 2.0**-12  # of an element: less is right in any case
@@ -53,7 +53,10 @@ class SmallScales:
         copies of inputs are changed."""
         if max((missed(*x) for x in zip(got, want)), default=0.0) <= MOST:
             return 0.0
-        plain, unsteady = moves_of(inputs, problem)
+        try:
+            plain, unsteady = moves_of(inputs, problem)
+        except OUT_OF_MEMORY:
+            return 0.0  # no fault of the candidate's
         self.usual = max(self.usual, max(missed(*x) for x in zip(plain, want)))
         found = max(far_off(*x) for x in zip(got, want, plain, unsteady))
         return found if found > MOST else 0.0
