@@ -89,6 +89,10 @@ class OwnSize(unittest.TestCase):
         self.assertEqual(self.wrong(self.problem(), lambda model, x, want: want.float()), 0.0)
         self.assertEqual(self.wrong(self.problem("3 * self.linear(x)"), tail), 0.0)
 
+    def test_what_is_next_to_nothing_instead_of_zero_is_right(self):
+        with_zeros = self.problem("torch.relu(self.linear(x))")
+        self.assertEqual(self.wrong(with_zeros, lambda model, x, want: want.float() + 1e-9 * torch.rand(want.shape) * (want == 0)), 0.0)
+
     def test_a_timed_output_is_looked_at_by_its_places(self):
         dice, want = torch.Generator(), torch.randn(100, 100)
         half = want * (torch.arange(100) % 2)
