@@ -185,12 +185,13 @@ void handoff_state::take_stock(const std::string& run) {
         KM_TRY(standing);
         result.standing = std::move(*standing);
         for (auto group : result.standing.groups) {
-          auto x = settled(*host, run, group, form);
-          if (!x && last && is_lost(x.error())) x = settle_command{run, group, 0, {}, unreadable};
-          if (x)
-            result.settled.push_back(std::move(*x));
+          auto one = settled(*host, run, group, form);
+          if (!one && last && is_lost(one.error()))
+            one = settle_command{run, group, 0, {}, unreadable};
+          if (one)
+            result.settled.push_back(std::move(*one));
           else
-            result.unread = x.error(); // the others do not wait for it
+            result.unread = one.error(); // the others do not wait for it
         }
         return result;
       },

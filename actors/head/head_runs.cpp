@@ -96,18 +96,18 @@ void head_state::launch(const head_run_ptr& run, const std::string& lane, const 
           [](caf::error&) {});
   runs_[x->facts.name] = x;
   tell(log_level::info, "runs on lane " + lane + " in " + x->facts.directory, x->facts.name);
-  for (const auto& [node, layers] : roster_.unfit_nodes(lane, x->facts.required_layers))
-    tell_unfit(*x, node, layers);
+  for (const auto& [name, layers] : roster_.unfit_nodes(lane, x->facts.required_layers))
+    tell_unfit(*x, name, layers);
   if (!closing_) return;
   x->state = "stopping"; // the head was told to end while a hand opened it
   self_->send(actor, atom::cancel_v);
 }
 
 // Its jobs go past a node where a layer is missing that the run requires.
-void head_state::tell_unfit(const run_entry& run, const std::string& node,
+void head_state::tell_unfit(const run_entry& run, const std::string& name,
                             const std::vector<std::string>& layers) const {
   tell(log_level::warn,
-       lack_text(node, layers) +
+       lack_text(name, layers) +
            " of the layers that evaluation.required_layers names, and gets no job of this run",
        run.facts.name);
 }

@@ -88,7 +88,7 @@ private:
   void resume(const std::string& run, const answer& to);
   void take_up(const std::string& run, const answer& to);
   void take_on(const head_run_ptr& run, const answer& to);
-  void tell_unfit(const run_entry& run, const std::string& node,
+  void tell_unfit(const run_entry& run, const std::string& name,
                   const std::vector<std::string>& layers) const;
   void launch(const head_run_ptr& run, const std::string& lane, const run_actor& actor);
   void end(const run_entry_ptr& x, expected<Message<wire::RunSummary>> summary);

@@ -66,12 +66,12 @@ hosted_run::state::retrieval_facts(const nlohmann::ordered_json& fork) const {
   return result;
 }
 
-expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
+expected<void> hosted_run::state::prepare(const chosen_backend& chosen) {
   auto& config = options.config;
-  if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
+  if (auto ok = take(tasks, load_tasks(config, chosen)); !ok) return ok;
   plan = plan_of(config, tasks);
   plan.config_digest = config_digest(config);
-  settings = settings_of(config, backend.name, options.resume || !options.fork_json.empty());
+  settings = settings_of(config, chosen.name, options.resume || !options.fork_json.empty());
   if (auto ok = take(plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
@@ -151,9 +151,9 @@ expected<void> hosted_run::state::start_traces() {
   what.model = config.policy.model;
   what.sampling = config.policy.sampling;
   what.stream = config.policy.stream;
-  auto started = trackers::run_traces::start(config.otlp, std::move(what), records, artifacts, log);
-  KM_TRY(started);
-  traces = std::move(*started);
+  auto begun = trackers::run_traces::start(config.otlp, std::move(what), records, artifacts, log);
+  KM_TRY(begun);
+  traces = std::move(*begun);
   return {};
 }
 
