@@ -84,7 +84,7 @@ struct hosted_run::state {
   std::future<expected<Message<wire::RunSummary>>> summary;
   std::chrono::steady_clock::time_point started;
 
-  expected<void> prepare(const chosen_backend& backend);
+  expected<void> prepare(const chosen_backend& chosen);
   expected<void> start_policy_server();
   expected<void> take_up_rights();
   nlohmann::ordered_json retrieval_facts(const nlohmann::ordered_json& fork) const;

@@ -62,7 +62,7 @@ Message<wire::Record> without_texts(wire::TurnRecord::Reader turn) {
 
 class part_builder {
 public:
-  part_builder(const artifact_store& artifacts, bool texts) : artifacts_(artifacts), texts_(texts) {
+  part_builder(const artifact_store& artifacts, bool whole) : artifacts_(artifacts), texts_(whole) {
     // nop
   }
 
