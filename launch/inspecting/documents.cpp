@@ -53,9 +53,9 @@ json listing_document(const inspected& x, code_listing which) {
     for (const auto& kernel : one.*which) {
       auto lines = json::array();
       for (const auto& line : kernel.lines) {
-        auto& one =
+        auto& told =
             lines.emplace_back(json{{"line", line.source_line}, {"text", cli::clean(line.text)}});
-        if (line.live) one["live_registers"] = *line.live;
+        if (line.live) told["live_registers"] = *line.live;
       }
       result.push_back(named(one.code, {{"name", cli::clean(kernel.name)},
                                         {"mix", instruction_mix(kernel)},

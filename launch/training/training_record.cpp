@@ -147,9 +147,9 @@ expected<void> training_record::write_events() {
   auto before = fs::exists(path, code) ? read_file(path) : expected<std::string>{std::string{}};
   KM_TRY(before);
   auto there = read_events(*before);
-  descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(there.bytes)) != 0 ||
-      ::lseek(file.get(), 0, SEEK_END) < 0)
+  descriptor events{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)};
+  if (!events || ::ftruncate(events.get(), static_cast<off_t>(there.bytes)) != 0 ||
+      ::lseek(events.get(), 0, SEEK_END) < 0)
     return tl::unexpected<error>{file_error(errno, "write", path)};
   size_t written =
       there.events.empty() ? 0 : there.events.size() - 1; // the first one has no values
@@ -165,7 +165,7 @@ expected<void> training_record::write_events() {
       if (x["after"] == i) add(evaluation_event(x));
     if (i < steps().size()) add(step_event(steps()[i], total_));
   }
-  return write_all(file.get(), text, path);
+  return write_all(events.get(), text, path);
 }
 
 } // namespace kernelmill::training
