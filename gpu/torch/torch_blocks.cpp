@@ -68,13 +68,14 @@ std::vector<kind_blocks> torch_blocks::without_fixed(bool proven) const {
   auto result = kinds_;
   auto [reference, candidate] = cold_;
   if (proven) candidate = std::min(candidate, reference);
+  auto without = [&](double seconds, double cold) {
+    return std::max(seconds - fixed_ - cold, least_left * seconds);
+  };
   for (auto& kind : result)
     for (auto& block : kind.blocks)
-      for (auto* side : {block.reference, block.candidate}) {
-        bool is_candidate = side == block.candidate;
-        for (int i = 0; i < 2; ++i)
-          side[i] = std::max(side[i] - fixed_ - (is_candidate ? candidate : reference), least_left * side[i]) +
-                    (is_candidate ? apart_.beside : 0);
+      for (size_t i = 0; i < 2; ++i) {
+        block.reference[i] = without(block.reference[i], reference);
+        block.candidate[i] = without(block.candidate[i], candidate) + apart_.beside;
       }
   return result;
 }

@@ -121,12 +121,11 @@ class Findings:
         if not ours:
             self.missing.append(words)
             return line + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[:110]
-        if not limited:
-            for side, own, true in (("candidate", ours[0], truth.candidate), ("reference", ours[1], truth.reference)):
-                self.add(f"{clock}: times", true.off(own), limit_of(true.middle), f"{words} {side}")
         ratio = ours[1] / ours[0]
         off = truth.ratio.off(ratio)
         if not limited:
+            for side, own, true in (("candidate", ours[0], truth.candidate), ("reference", ours[1], truth.reference)):
+                self.add(f"{clock}: times", true.off(own), limit_of(true.middle), f"{words} {side}")
             self.add(f"{clock}: ratio of the two times", off, most, words)
         line += f"{ours[1]:9.4f} {ours[0]:9.4f} {ratio:7.3f} {off * 100:+6.1f} %"
         # Of the judged process itself: where they agree with us, it is the process that differs and not the clock.

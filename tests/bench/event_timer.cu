@@ -18,8 +18,7 @@
 
 #include <dlfcn.h>
 
-// Numbers in which neighbours have nothing to do with one another (splitmix64): on evener ones a kernel that branches by its data
-// or counts it is up to a tenth faster.
+// Numbers in which neighbours have nothing to do with one another (splitmix64).
 __device__ unsigned long long mixed(size_t i, unsigned seed) {
   unsigned long long h = (i + (size_t(seed) << 32) + 1) * 0x9e3779b97f4a7c15ull;
   h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -6,8 +6,8 @@ namespace kernelmill {
 
 namespace {
 
-// Bytes on either side; also the alignment of tensors, as large ones of cudaMalloc have it: on an H200 top_k_registers of the corpus is
-// 7 % slower at multiples of 256 and of 512 bytes.
+// Bytes on either side; also the alignment of tensors, as large ones of cudaMalloc have it: on an
+// H200 top_k_registers of the corpus is 7 % slower at multiples of 256 and of 512 bytes.
 constexpr size_t guard = 1024;
 constexpr unsigned char device_guard_byte = 0xc3;
 constexpr size_t memory_share = 32;        // of the card's memory: what one arena may take at most

@@ -122,6 +122,12 @@ class ApartRows(TimedRows):
             self.behind_gate(lambda: known.append(self.quiet_row_of_baseline(self.row_length)))
         self.not_queued = 0
 
+    def queue_rows(self, times: int) -> None:
+        """queued_rows(), at most so often. Raises Fault and Disturbed."""
+        for _ in range(times):
+            if self.may_be_cold():
+                self.queued_rows()
+
     def cold(self, calls: Optional[tuple[float, float]] = None) -> tuple[float, float]:
         """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows
         its work. `calls`: what calls of either take in rows, if not what the medians say."""

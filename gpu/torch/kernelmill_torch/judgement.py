@@ -15,6 +15,7 @@ from kernelmill_torch.contents import KINDS, OWN, in_turn
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
+from kernelmill_torch.small_scales import RELATIVE
 from kernelmill_torch.timing import Timing
 
 TRIALS = {"honest": 2, "kernelbench": 5}
@@ -167,7 +168,7 @@ class Judgement(Timing):
         if not share:
             return None
         count = int(share * max(x.numel() for x in truth.want))
-        return compare.Difference(count, share, 0.0, f"{share:.1%} of an output's elements are off by more than {2**-12:.1g} of their own size "
+        return compare.Difference(count, share, 0.0, f"{share:.1%} of an output's elements are off by more than {RELATIVE:.1g} of their own size "
                                   "and than arithmetic in another order explains", share)
 
     @staticmethod

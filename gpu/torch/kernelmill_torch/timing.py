@@ -1,7 +1,7 @@
 """A candidate against the clock: which rows come, by which clock and on which contents, and what they say."""
 
 import os
-from typing import Any, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 from kernelmill_torch.apart_rows import FEWEST_QUEUED, ApartRows, Disturbed
 from kernelmill_torch.contents import OWN, plan
@@ -57,24 +57,23 @@ class Timing(ApartRows):
         is to be told apart by that. Raises Fault, which is not the candidate's."""
         bench = self.bench
 
-        def can_wait(count: int) -> bool:
+        def can(work: Callable[[], Any]) -> bool:
             try:
-                self.again_where_it_counts_for_nothing(lambda: bench.row(bench.baseline, count, BASELINE_SECONDS, contents[:count], True))
+                self.again_where_it_counts_for_nothing(work)
                 return True
             except Gateless:
                 return False
             finally:
                 self.not_queued = 0  # no row of a candidate's
 
+        def row(count: int) -> Any:
+            return bench.row(bench.baseline, count, BASELINE_SECONDS, contents[:count], True)
+
         try:
-            self.again_where_it_counts_for_nothing(self.baseline_opening)
-            bench.can_queue = can_wait(1)
-            bench.can_queue_rows = bench.can_queue and can_wait(self.row_length)
-        except Gateless:
-            bench.can_queue = bench.can_queue_rows = False
+            bench.can_queue = can(self.baseline_opening) and can(lambda: row(1))
+            bench.can_queue_rows = bench.can_queue and can(lambda: row(self.row_length))
         except Fault as e:
             raise self.fault_of_baseline(e) from None
-        self.not_queued = 0
 
     def prepare_timing(self) -> None:
         """Baseline up, both warm, row length and the cost of taking outputs known."""
@@ -187,9 +186,7 @@ class Timing(ApartRows):
     def learn_work(self) -> None:
         """Rows behind the gate, so many as tell, or as there is time for. Raises Fault."""
         try:
-            for _ in range(FEWEST_QUEUED):
-                if self.may_be_cold():
-                    self.queued_rows()
+            self.queue_rows(FEWEST_QUEUED)
         except Disturbed:
             pass
         except Fault as e:
@@ -258,9 +255,7 @@ class Timing(ApartRows):
         over when the next begins. Raises Fault and Gateless."""
         if self.kind != OWN:
             return
-        for _ in range(QUEUED_ROWS):
-            if self.may_be_cold():
-                self.queued_rows()
+        self.queue_rows(QUEUED_ROWS)
         if self.row_length < 2:
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):

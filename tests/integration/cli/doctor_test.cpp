@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,10 +68,13 @@ TEST(doctor, fails_where_the_loopback_interface_is_down) {
 }
 
 TEST(doctor, tells_who_cannot_go_ahead_of_other_programs) {
-  auto x = run_program({"/usr/bin/setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice",
-                        binary(), "doctor", "--json"});
+  std::vector<std::string> words{binary(), "doctor", "--json"};
+  if (::geteuid() == 0)
+    words.insert(words.begin(),
+                 {"/usr/bin/setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"});
+  auto x = run_program(words);
   auto document = x.document();
-  if (!document.is_object()) GTEST_SKIP() << x.err;
+  ASSERT_TRUE(document.is_object()) << x.err;
   nlohmann::json found;
   for (const auto& f : document["findings"])
     if (f["name"] == "priority") found = f;

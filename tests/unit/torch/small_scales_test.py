@@ -69,12 +69,18 @@ class OwnSize(unittest.TestCase):
         self.assertGreater(self.wrong(self.problem(), cut), 0.6)
 
     def test_lower_precision_in_small_parts_is_wrong(self):
-        def coarse(model, x, want):
-            low = torch.nn.functional.linear(x.bfloat16().float(), model.linear.weight.bfloat16().float(), model.linear.bias)
-            low = torch.nn.functional.gelu(low) * torch.exp(-1.386 * torch.arange(32.0))[:, None, None]
-            return torch.cat([model(x)[:10], low[10:]])
+        def coarse(rounded):
+            def answer(model, x, want):
+                low = torch.nn.functional.linear(rounded(x), rounded(model.linear.weight.detach()), model.linear.bias)
+                low = torch.nn.functional.gelu(low) * torch.exp(-1.386 * torch.arange(32.0))[:, None, None]
+                return torch.cat([model(x)[:10], low[10:]])
+            return answer
 
-        self.assertGreater(self.wrong(self.problem(), coarse), 0.1)
+        def tf32(x):
+            return ((x.view(torch.int32) + 0x1000) & ~0x1fff).view(torch.float32)
+
+        self.assertGreater(self.wrong(self.problem(), coarse(lambda x: x.bfloat16().float())), 0.1)
+        self.assertGreater(self.wrong(self.problem(), coarse(tf32)), 0.04)
 
     def test_other_orders_and_formulas_are_right(self):
         def parts(model, x, want):
