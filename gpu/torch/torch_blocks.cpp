@@ -32,7 +32,8 @@ void torch_blocks::take(const nlohmann::json& answer) {
   clock_ = clock;
   fixed_ = answer.at("fixed").get<double>();
   fixed_error_ = answer.at("fixed_error").get<double>();
-  for (size_t i = 0; i < cold_.size(); ++i) cold_[i] = answer.at("cold").at(i).get<double>();
+  cold_ = answer.at("cold").get<std::array<double, 2>>();
+  proven_cold_ = answer.at("proven_cold").get<std::array<double, 2>>();
   apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
             answer.at("cost").get<double>()};
   seen_ = answer.at("seen").get<std::map<std::string, double>>();
@@ -66,8 +67,7 @@ size_t torch_blocks::count() const {
 
 std::vector<kind_blocks> torch_blocks::without_fixed(bool proven) const {
   auto result = kinds_;
-  auto [reference, candidate] = cold_;
-  if (proven) candidate = std::min(candidate, reference);
+  auto [reference, candidate] = proven ? proven_cold_ : cold_;
   auto without = [&](double seconds, double cold) {
     return std::max(seconds - fixed_ - cold, least_left * seconds);
   };

@@ -26,8 +26,8 @@ public:
 
   /// Blocks, in seconds a call, without the part of a row that is none of its calls', which all
   /// rows together tell best, and with what calls of the candidate ran side by side. The
-  /// problem's own kind comes first. `proven`: first launches of the candidate take no more than
-  /// those of the reference, for a candidate can tell the rows that say so.
+  /// problem's own kind comes first. `proven`: of what first launches take, as much as no candidate
+  /// could make up.
   std::vector<kind_blocks> without_fixed(bool proven = false) const;
 
   /// Whether more must come, however well the speedup is known: each of some blocks of other
@@ -66,6 +66,7 @@ private:
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
   std::array<double, 2> cold_{}; // the same of first launches, of the reference and the candidate
+  std::array<double, 2> proven_cold_{};
   calls_apart apart_;
   std::map<std::string, double> seen_;
   bool has_others_ = false; // of contents

@@ -10,7 +10,7 @@ from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import (
     COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, cold_launches, error_of_median, together_with_others,
-    without)
+    unseen_work, without)
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import Gateless
 from kernelmill_torch.timed_rows import TimedRows, usual_of_few
@@ -130,17 +130,47 @@ class ApartRows(TimedRows):
 
     def cold(self, calls: Optional[tuple[float, float]] = None) -> tuple[float, float]:
         """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows
-        its work. `calls`: what calls of either take in rows, if not what the medians say."""
+        its work. Below 0 for a candidate from which more was taken than its launches took. `calls`: what calls of either take in rows,
+        if not what the medians say."""
         if self.is_gated or OWN not in self.rows or len(self.queued[REFERENCE]) < FEWEST_QUEUED:
             return 0.0, 0.0
         count = self.row_length
-        reference, candidate = calls or self.in_a_row()
+        reference, candidate = (count * x for x in calls or self.in_a_row())
         work, before = self.work_of(self.queued[REFERENCE])
-        reference = cold_launches(count * reference, work) / count
+        known = cold_launches(reference, work) / count
         if len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
-            return reference, 0.0
+            return known, 0.0
         own, besides = self.work_of(self.queued[CANDIDATE])
-        return reference, cold_launches(count * candidate, own + max(0.0, besides - before)) / count
+        own += max(0.0, besides - before)
+        return known, (cold_launches(candidate, own) - unseen_work(candidate, own, reference, work)) / count
+
+    def proven_cold(self) -> tuple[float, float]:
+        """What of cold() the low end of an interval believes. A candidate can tell rows behind the gate, so of its own no more than of
+        the baseline's, and nothing in rows of one call, where what is fixed has no launches in it. Where its own say nothing, what is
+        fixed is an empty row alone."""
+        if self.is_gated or OWN not in self.rows:
+            return 0.0, 0.0
+        if self.is_strict:
+            return self.proven_when_strict()
+        reference, candidate = self.cold()
+        most = reference if self.row_length > 1 else 0.0
+        if len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
+            most = min(0.0, self.bench.free.fixed / self.row_length - self.fixed()[0])
+        return reference, min(candidate, most)
+
+    def proven_when_strict(self) -> tuple[float, float]:
+        """As proven_cold(). In rows of one each of the baseline's calls has a first launch, and none is hidden: that is no speed of the
+        candidate's. So its calls take no longer than in rows of several, or than the GPU's work is worth beside the candidate's, by rows
+        of one behind the gate; and the candidate's no less than the GPU's work. Who has no such rows has nothing that is fixed."""
+        reference, candidate = self.in_a_row()
+        least, fixed = self.bench.least_call.get(False, math.inf), self.fixed()[0]
+        if len(self.alone_queued[CANDIDATE]) < FEWEST_APART or self.bench.is_random:
+            return max(0.0, reference - least), -fixed
+        error = self.error_of_one(self.alone_queued)
+        work, own = (max(x - error, 0.0) for x in self.of_one(self.alone_queued))
+        sure = max(candidate, own)
+        worth = work / (own + 2 * error) * sure if own else 0.0
+        return max(0.0, reference - max(least, worth)), candidate - sure
 
     def work_of(self, queued: list[Row]) -> tuple[float, float]:
         """Seconds of the GPU's work of a row, by rows behind the gate, and of what comes before and after it."""
@@ -250,6 +280,8 @@ class ApartRows(TimedRows):
         """As together(). A call that waits for the GPU hides no launches from those after it, and of one that does not they are
         over where it is queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not
         fewer launches."""
+        if self.row_length < 2:
+            return 0.0, 0.0
         if self.bench.device != "cuda":  # a stopped candidate makes no baseline slow
             return self.together(self.alone, True, math.inf)
         found = self.together(self.alone, not self.is_gated and self.can_queue_one, in_doubt=in_doubt)
@@ -269,6 +301,9 @@ class ApartRows(TimedRows):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
         result["cold_reference"], result["cold_candidate"] = (x * self.row_length for x in self.cold())
+        result["unseen_work"] = -result["cold_candidate"]
+        if self.is_strict and self.rows.get(OWN):
+            result["late_when_strict"], _ = self.proven_when_strict()
         return {name: x for name, x in result.items() if 0 < x < math.inf}
 
     def baseline_waits(self) -> bool:
@@ -279,5 +314,9 @@ class ApartRows(TimedRows):
 
     def may_be_launches(self) -> bool:
         """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
+        return self.can_be_alone_behind_gate() and self.together(self.alone, False, in_doubt=True)[1] > 0
+
+    def can_be_alone_behind_gate(self) -> bool:
+        """Whether there may be more rows of one behind the gate, where it takes some to tell anything."""
         return (self.bench.device == "cuda" and not self.is_gated and self.bench.can_queue and self.can_queue_one
-                and len(self.alone_queued[CANDIDATE]) < FEWEST_APART and self.together(self.alone, False, in_doubt=True)[1] > 0)
+                and len(self.alone_queued[CANDIDATE]) < FEWEST_APART)

@@ -79,7 +79,7 @@ class Bench(Rows):
                 self._recall(told)
             self._make_arenas()
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
-            self.left_to_write = self.layout.left_to_write(cache_bytes()) if device == "cuda" else 0
+            self.cache_bytes = cache_bytes() if device == "cuda" else 0
             self.speck = torch.zeros(1, device=device)
             self.rouse()
             self.usual_flush = self._usual_flush() if device == "cuda" else 0.0
@@ -105,6 +105,7 @@ class Bench(Rows):
         self.free = Free()
         self.known: dict[tuple[int, bool], float] = {}  # the least seconds besides calls that a row ever took, by length and
         self.known_fixed: dict[bool, float] = {}        # whether it was gated; the least of an empty row
+        self.least_call: dict[bool, float] = {}         # and of a call in a row, without such a one
         # Of the latest row.
         self.outputs: list[BufferSet] = []
         self.is_aside = False  # whether the process could not change them any more

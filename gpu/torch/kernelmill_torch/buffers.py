@@ -68,11 +68,11 @@ class Layout:
     def set_bytes(self) -> int:
         return sum((x.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for x in self.specs) or ALIGNMENT
 
-    def left_to_write(self, cache: int) -> int:
-        """Bytes of a cache that calls one after the other leave there to be written back: the share of outputs in what a call moves,
-        and no more than all sets have."""
+    def left_to_write(self, cache: int, calls: int) -> int:
+        """Bytes of a cache that so many calls, one after the other, leave there to be written back: the share of outputs in what a
+        call moves, and no more than theirs have."""
         outputs = sum(x.bytes for x in self.outputs)
-        return min(cache * outputs // max(1, sum(x.bytes for x in self.specs)), self.sets * outputs)
+        return min(cache * outputs // max(1, sum(x.bytes for x in self.specs)), calls * outputs)
 
     def to_json(self) -> dict[str, Any]:
         return {"inputs": [x.to_json() if x else None for x in self.inputs], "constants": self.constants,

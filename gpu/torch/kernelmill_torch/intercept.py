@@ -68,6 +68,13 @@ def cold_launches(row: float, work: float) -> float:
     return max(0.0, min(more, 2 * most - more))
 
 
+def unseen_work(row: float, work: float, reference_row: float, reference_work: float) -> float:
+    """Seconds of the GPU's work that a candidate's row does not show: more was taken from it as fixed than it has, for its launches are
+    on time and the baseline's are late. What the baseline's rows do not show either is how well that is known, up to OPENING."""
+    error = min(max(reference_work - reference_row, 0.0), OPENING)
+    return max(0.0, work - row - error)
+
+
 def _chance(error: float, seconds: float, most: tuple[float, float]) -> float:
     """Seconds that chance makes of an error, where calls can be told apart: a share of what is asked at most, or seconds. Whoever
     makes the baseline's rows uneven is to gain no more, nor one that is far faster than these."""

@@ -49,6 +49,7 @@ def load(path: str) -> ctypes.CDLL:
         "km_gpu_open": (c_void_p, [c_char_p, ctypes.POINTER(c_size_t)]),
         "km_gpu_close": (None, [c_void_p]),
         "km_gpu_memory": (c_int, [ctypes.POINTER(c_size_t), ctypes.POINTER(c_size_t)]),
+        "km_gpu_unpin": (None, []),
         "km_isolate": (c_int, [ctypes.POINTER(Isolation)]),
         "km_isolate_problem": (c_char_p, []),
     }

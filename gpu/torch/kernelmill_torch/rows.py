@@ -38,17 +38,20 @@ class Rows:
     device: str
     layout: Layout
     sets_bytes: int
-    left_to_write: int   # bytes
+    lib: Any
+    cache_bytes: int     # of the GPU's second level
     shares_inputs: bool  # whether outputs of the model may lie in its inputs
 
-    def flush(self) -> float:
-        """Evicts everything from the caches. Returns the seconds, which are more when somebody else is busy."""
+    def flush(self, calls: int = 0) -> float:
+        """Evicts everything from the caches, before so many calls. Returns the seconds, which are more when somebody else is busy."""
         self.synchronize()
+        if self.device == "cuda":
+            self.lib.km_gpu_unpin()
         started = time.monotonic()
         if self.device == "cuda":
             # Calls write back what is left in the cache when they begin, and leave there what they wrote last: as much as that.
             self.flush_buffer.view(torch.int64).sum()
-            self.flush_buffer[:self.left_to_write].fill_(0)
+            self.flush_buffer[:self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
         else:
             self.flush_buffer.add_(1)
         self.synchronize()
@@ -80,7 +83,7 @@ class Rows:
         self.synchronize()
         started = time.monotonic()
         arena.fill(contents)
-        flushing = self.flush()
+        flushing = self.flush(len(contents))
         return time.monotonic() - started, flushing
 
     def look(self) -> float:
@@ -278,6 +281,8 @@ class Rows:
         empty = rows_of(0)
         fixed = statistics.median(x.calls for x in empty[1:])
         least = self.known_fixed[is_gated] = min(fixed, self.known_fixed.get(is_gated, math.inf))
+        if not strict:
+            self.least_call[is_gated] = min(self.call_seconds - fixed / count, self.least_call.get(is_gated, math.inf))
         most_fixed = UNUSUAL * least + SLACK
         besides = [x.besides for x in rows[1:]]
         known = self.known[count, is_gated] = min(min(besides), self.known.get((count, is_gated), math.inf))

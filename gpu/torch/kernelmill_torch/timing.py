@@ -204,7 +204,7 @@ class Timing(ApartRows):
     def block(self, kind: str = "") -> dict[str, Any]:
         """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
         asked for or comes next in the plan. Seconds a call, of which `fixed` are no call's in any row until now, give or take
-        `fixed_error`, and `cold` none in the reference's and the candidate's: what their first launches take longer. `apart` are seconds of one of the candidate's calls that were kept apart, `beside` those that
+        `fixed_error`, and `cold` none in the reference's and the candidate's: what their first launches take longer, and what of that is proven. `apart` are seconds of one of the candidate's calls that were kept apart, `beside` those that
         lie beside other calls or are saved by making them together, `cost` what the baseline's calls take more when they are kept apart."""
         self.seal()
         if not self.row_length:
@@ -244,9 +244,8 @@ class Timing(ApartRows):
         alone, together = self.made_together()
         if together > beside:
             apart, beside = alone, together
-        cold_reference, cold_candidate = self.cold()
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "fixed": fixed, "fixed_error": error, "cold": [cold_reference, cold_candidate],
+                "fixed": fixed, "fixed_error": error, "cold": list(self.cold()), "proven_cold": list(self.proven_cold()),
                 "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
                 "unmet": self.looks.left, "seen": self.seen()}
 
@@ -256,6 +255,8 @@ class Timing(ApartRows):
         if self.kind != OWN:
             return
         self.queue_rows(QUEUED_ROWS)
+        while self.is_strict and self.can_be_alone_behind_gate():
+            self.queued_rows_of_one()
         if self.row_length < 2:
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):

@@ -99,6 +99,11 @@ int km_gpu_memory(size_t* free_bytes, size_t* total_bytes) {
              : -1;
 }
 
+/// Takes back what anybody pinned in the second-level cache; cards without that feature have nothing to take back.
+void km_gpu_unpin() {
+  if (enter_primary_context()) (void)driver()->reset_persisting_l2();
+}
+
 /// Where the allocation begins that holds an address of this process, its bytes, and a name (64
 /// bytes) by which another process opens it. -1 for what cannot be opened: made by other functions
 /// than cudaMalloc, or no memory of a GPU.

@@ -250,10 +250,14 @@ class PartsOfARow(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class LearningCosts(unittest.TestCase):
+    def bench_that_learned(self, strict):
+        self.costs(strict)
+        return self.bench
+
     def costs(self, strict, known=None, factor=1.0):
-        bench = Bench.__new__(Bench)
+        bench = self.bench = Bench.__new__(Bench)
         bench.device, bench.known = "cuda", known if known is not None else {}
-        bench.known_fixed = {}
+        bench.known_fixed, bench.least_call = {}, {}
         process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None, move=lambda: None))
         looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.25])  # the first row is not like the others
 
@@ -272,6 +276,11 @@ class LearningCosts(unittest.TestCase):
         self.assertEqual(free, Free(fixed=0.25, most_fixed=most, besides=3.25, limit=4.5, is_strict=False))
         self.assertEqual(self.costs(strict=True)[1], free._replace(besides=3.125, is_strict=True))
 
+    def test_what_a_call_takes_in_a_row_is_known_when_rows_are_of_one(self):
+        bench = self.bench_that_learned(strict=False)
+        self.assertEqual(bench.least_call, {False: 4.0 - 0.25})
+        self.assertEqual(self.bench_that_learned(strict=True).least_call, {})
+
     def test_it_is_called_before_for_a_millisecond_at_most(self):
         bench = Bench.__new__(Bench)
         for seconds, calls in (0.0, 1), (1e-5, rows_module.WARM_CALLS), (1e-4, 10), (1e-3, 1), (4e-3, 1):
@@ -280,7 +289,7 @@ class LearningCosts(unittest.TestCase):
 
     def test_a_baseline_that_was_made_slow_has_no_more_besides_than_it_once_had(self):
         bench = Bench.__new__(Bench)
-        bench.device, bench.known, bench.known_fixed = "cuda", {}, {}
+        bench.device, bench.known, bench.known_fixed, bench.least_call = "cuda", {}, {}, {}
         process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None))
 
         def fixed(slow):
@@ -438,15 +447,15 @@ class SecondLookAtAProblem(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class LeftInTheCache(unittest.TestCase):
-    def left(self, read, written, sets, cache=1000):
+    def left(self, read, written, calls, cache=1000):
         spec = lambda count: [TensorSpec((count,), (1,), torch.uint8)]
-        return Layout(spec(read), spec(written), sets=sets).left_to_write(cache)
+        return Layout(spec(read), spec(written), sets=8).left_to_write(cache, calls)
 
     def test_outputs_have_their_share_of_what_calls_move(self):
-        self.assertEqual(self.left(3000, 1000, sets=8), 250)
-        self.assertEqual(self.left(4000, 1, sets=8), 0)  # a sum
-        self.assertEqual(self.left(100, 50, sets=2), 100)  # all that two calls write
-        self.assertEqual(self.left(0, 0, sets=2), 0)
+        self.assertEqual(self.left(3000, 1000, calls=8), 250)
+        self.assertEqual(self.left(4000, 1, calls=8), 0)  # a sum
+        self.assertEqual(self.left(100, 50, calls=2), 100)  # all that two calls write
+        self.assertEqual(self.left(0, 0, calls=2), 0)
 
 
 if __name__ == "__main__":

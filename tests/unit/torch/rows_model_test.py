@@ -1,5 +1,6 @@
 """Whole measurements on a model of a GPU's rows: what honest candidates are charged, and what others gain. Microseconds."""
 
+import math
 import random
 import statistics
 import types
@@ -8,6 +9,7 @@ import unittest
 try:
     import torch
     from fakes import BusyBench, judgement
+    from kernelmill_torch.rows import Gateless
     from kernelmill_torch.watch import Free, Row
 except ImportError:
     torch, BusyBench = None, object
@@ -20,7 +22,7 @@ NOISE = 3
 
 class Modelled:
     """A process whose calls take so long to launch, in kernels of so much work. Its first launch of a row is colder. It launches once
-    for several calls, and work of calls side by side is less. Rows of several calls behind a gate have work as they like."""
+    for several calls, and work of calls side by side is less. Rows of several calls behind a gate have work as they like; with infinite work they cannot wait there."""
 
     def __init__(self, launch, work, kernels=1, colder=40, at_once=1, beside=None, behind_gate=None):
         self.launch, self.work, self.kernels, self.colder, self.at_once = launch, work, kernels, colder, at_once
@@ -34,6 +36,8 @@ class Modelled:
     def seconds(self, count, is_gated, is_apart):
         work = self.work + 1 if is_apart else self.beside if count > 1 else self.work
         if self.behind_gate and is_gated and count > 1 and not is_apart:
+            if self.behind_gate == math.inf:
+                raise Gateless
             return self.behind_gate * count
         end = 0.0 if is_gated else self.colder + self.launch / self.kernels
         for i in range(count):
@@ -55,6 +59,7 @@ class ModelledBench(BusyBench):
         self.free = Free(fixed=empty, most_fixed=1.5 * empty + 60e-6, besides=1e-3, limit=2e-3)
         self.is_aside, self.outputs, self.samples, self.changed_inputs = True, [], None, []
         self.gives_inputs = self.shares_arena = False
+        self.least_call = {False: 1e-6 * baseline.call}
 
     def make_room(self):
         pass
@@ -73,17 +78,18 @@ class ModelledBench(BusyBench):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class Measurements(unittest.TestCase):
-    def paid(self, baseline, proven=False, **candidate):
-        """What a candidate is paid, times what it is worth, in the middle; how often it is charged. `proven`: as its interval's low end."""
+    def paid(self, baseline, proven=False, strict=False, **candidate):
+        """What a candidate is paid, times what it is worth, in the middle; how often it is charged. `proven`: as its interval's low end.
+        `strict`: in rows of one call."""
         ratios, charged = [], 0
         for seed in range(TRIES):
             dice = random.Random(seed)
             x = judgement(ModelledBench(Modelled(**baseline), dice))
             x.process, x.audit = Modelled(**{"colder": 40 + dice.uniform(-5, 5), **candidate}), lambda *_: None
-            x.row_length = max(2, min(32, int(2000 / x.bench.baseline.call)))
+            x.row_length, x.is_strict = 1 if strict else max(2, min(32, int(2000 / x.bench.baseline.call))), strict
             blocks = [x.block() for _ in range(BLOCKS)]
             last = blocks[-1]
-            cold = last["cold"][0], min(last["cold"]) if proven else last["cold"][1]
+            cold = last["proven_cold" if proven else "cold"]
             reference, own = (statistics.median(s for one in blocks for s in one[side]) - last["fixed"] - none
                               for side, none in zip(("reference", "candidate"), cold))
             ratios.append(reference / (own + last["beside"]) * x.process.call / x.bench.baseline.call)
@@ -110,6 +116,29 @@ class Measurements(unittest.TestCase):
             paid, charged = self.paid(baseline, **candidate)
             self.assertAlmostEqual(paid, 1, delta=0.02)
             self.assertEqual(charged, 0, candidate)
+
+    def test_nobody_is_paid_for_the_baselines_late_launches(self):
+        late = {"launch": 15, "work": 250, "colder": 85}
+        for baseline, candidate in ((late, {"launch": 15, "work": 250, "colder": 0}), (late, {"launch": 15, "work": 125, "colder": 0}),
+                                    ({"launch": 60, "work": 250, "colder": 150, "kernels": 5}, {"launch": 15, "work": 50, "colder": 40}),
+                                    ({"launch": 15, "work": 140, "colder": 85}, {"launch": 15, "work": 140, "colder": 0})):
+            for proven in False, True:
+                self.assertLess(self.paid(baseline, proven=proven, **candidate)[0], 1.015, (baseline, candidate))
+
+    def test_nobody_is_paid_for_them_who_lets_nothing_wait_behind_the_gate(self):
+        for work in 250, 125:
+            gateless = {"launch": 15, "work": work, "colder": 0, "behind_gate": math.inf}
+            self.assertLess(self.paid({"launch": 15, "work": 250, "colder": 85}, proven=True, **gateless)[0], 1.05)  # the model's empty rows are late, too
+
+    def test_nobody_is_paid_for_them_in_rows_of_one_call(self):
+        for work in 70, 140, 250, 500:
+            late = {"launch": 15, "work": work, "colder": 85}
+            for own in {"colder": 5}, {"colder": 5, "launch": 8}, {"colder": 85}:
+                found = self.paid(late, proven=True, strict=True, **{**late, **own})[0]
+                self.assertLess(found, 1.02, (work, own))
+            self.assertGreater(found, 0.95)  # of a copy
+        graph = {"launch": 20, "work": 180, "colder": 5}  # of many kernels that launches limit
+        self.assertGreater(self.paid({"launch": 500, "work": 200, "kernels": 100, "colder": 85}, proven=True, strict=True, **graph)[0], 0.7)
 
     def test_launches_that_take_longer_than_the_work_are_paid(self):
         for candidate in ({"launch": 60, "work": 20}, {"launch": 48, "work": 40}):
