@@ -54,8 +54,8 @@ def known_by(clock, name, sittings) -> Optional[Known]:
 
 
 def launches_limit(call: Optional[Known], device: Optional[Known]):
-    """Whether the host's pace makes a time by calls, of the module or of the reference: no event sees that."""
-    return bool(call and device) and any(getattr(device, side).middle < (1 - LAUNCHES) * getattr(call, side).middle
+    """Whether the host's pace makes a time by calls, of the module or of the reference, in one of the sittings: no event sees that."""
+    return bool(call and device) and any(getattr(device, side).middle < (1 - LAUNCHES) * getattr(call, side).high
                                          for side in ("candidate", "reference"))
 
 

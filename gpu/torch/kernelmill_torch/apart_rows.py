@@ -130,33 +130,39 @@ class ApartRows(TimedRows):
 
     def cold(self, calls: Optional[tuple[float, float]] = None) -> tuple[float, float]:
         """Seconds a call of the baseline and of the candidate that first launches of a row take, and no call; 0 where nobody knows
-        its work. Below 0 for a candidate from which more was taken than its launches took. `calls`: what calls of either take in rows,
-        if not what the medians say."""
-        if self.is_gated or OWN not in self.rows or len(self.queued[REFERENCE]) < FEWEST_QUEUED:
-            return 0.0, 0.0
+        its work. `calls`: what calls of either take in rows, if not what the medians say."""
         count = self.row_length
-        reference, candidate = (count * x for x in calls or self.in_a_row())
-        work, before = self.work_of(self.queued[REFERENCE])
-        known = cold_launches(reference, work) / count
-        if len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
-            return known, 0.0
-        own, besides = self.work_of(self.queued[CANDIDATE])
-        own += max(0.0, besides - before)
-        return known, (cold_launches(candidate, own) - unseen_work(candidate, own, reference, work)) / count
+        rows = [count * x for x in calls or self.in_a_row()] if OWN in self.rows else []
+        return tuple(cold_launches(row, work) / count if work else 0.0 for row, work in zip(rows, self.works())) or (0.0, 0.0)
 
     def proven_cold(self) -> tuple[float, float]:
         """What of cold() the low end of an interval believes. A candidate can tell rows behind the gate, so of its own no more than of
-        the baseline's, and nothing in rows of one call, where what is fixed has no launches in it. Where its own say nothing, what is
-        fixed is an empty row alone."""
+        the baseline's, and nothing in rows of one call, where what is fixed has no launches in it. Below 0 where more was taken from it
+        than it has: its calls take no less than the GPU's work. Of who shows none an empty row alone is fixed."""
         if self.is_gated or OWN not in self.rows:
             return 0.0, 0.0
         if self.is_strict:
             return self.proven_when_strict()
+        count = self.row_length
         reference, candidate = self.cold()
-        most = reference if self.row_length > 1 else 0.0
+        most = reference if count > 1 else 0.0
+        work, own = self.works()
+        if own:
+            row, reference_row = (count * x for x in reversed(self.in_a_row()))
+            unseen = unseen_work(row, own, reference_row, work)
+            return reference, -unseen / count if unseen else min(candidate, most)
+        return reference, min(0.0, self.bench.free.fixed / count - self.fixed()[0])
+
+    def works(self) -> tuple[float, float]:
+        """Seconds of the GPU's work of a row of the baseline and of the candidate, by rows behind the gate; 0 where these are too few. The
+        candidate's with what it has longer than the baseline before and after its calls."""
+        if self.is_gated or len(self.queued[REFERENCE]) < FEWEST_QUEUED:
+            return 0.0, 0.0
+        work, before = self.work_of(self.queued[REFERENCE])
         if len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
-            most = min(0.0, self.bench.free.fixed / self.row_length - self.fixed()[0])
-        return reference, min(candidate, most)
+            return work, 0.0
+        own, besides = self.work_of(self.queued[CANDIDATE])
+        return work, own + max(0.0, besides - before)
 
     def proven_when_strict(self) -> tuple[float, float]:
         """As proven_cold(). In rows of one each of the baseline's calls has a first launch, and none is hidden: that is no speed of the
@@ -301,9 +307,10 @@ class ApartRows(TimedRows):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
         result["cold_reference"], result["cold_candidate"] = (x * self.row_length for x in self.cold())
-        result["unseen_work"] = -result["cold_candidate"]
-        if self.is_strict and self.rows.get(OWN):
-            result["late_when_strict"], _ = self.proven_when_strict()
+        late, unseen = self.proven_cold()
+        result["unseen_work"] = -unseen * self.row_length
+        if self.is_strict:
+            result["late_when_strict"] = late
         return {name: x for name, x in result.items() if 0 < x < math.inf}
 
     def baseline_waits(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from kernelmill_torch import compare
-from kernelmill_torch.buffers import PLACES, BufferSet, Layout, SharedMemory, places_of
+from kernelmill_torch.buffers import BufferSet, Layout, SharedMemory, places_of
 
 POISON = 0xA7
 NO_NUMBER = 0xFF  # NaN of every floating type
@@ -17,7 +17,7 @@ class Arena:
 
     def __init__(self, lib, device: str, layout: Layout):
         self.device, self.layout = device, layout
-        self.memory = SharedMemory.create(lib, device, layout.sets * layout.set_bytes + PLACES[-1])
+        self.memory = SharedMemory.create(lib, device, layout.sets * layout.set_bytes + layout.places[-1])
         self.places = places_of(self.memory.bytes, layout)
         self.place = 0
         self.dice = random.SystemRandom()
@@ -29,8 +29,9 @@ class Arena:
     def move(self) -> None:
         """The sets lie elsewhere from now on, nobody knows where: what is right at one address only reads what is no number
         before or behind them."""
-        self.place = self.dice.randrange(len(PLACES))
-        at, end = PLACES[self.place], PLACES[self.place] + self.layout.sets * self.layout.set_bytes
+        self.place = self.dice.randrange(len(self.places))
+        at = self.layout.places[self.place]
+        end = at + self.layout.sets * self.layout.set_bytes
         self.memory.bytes[:at].fill_(NO_NUMBER)
         self.memory.bytes[end:].fill_(NO_NUMBER)
 
@@ -59,7 +60,7 @@ class Arena:
 
     def wipe(self, count: int) -> None:
         """Rubbish in all of the first sets."""
-        at = PLACES[self.place]
+        at = self.layout.places[self.place]
         self.memory.bytes[at:at + count * self.layout.set_bytes].fill_(POISON)
 
     def find_changed(self, contents: list[list[Any]]) -> list[int]:

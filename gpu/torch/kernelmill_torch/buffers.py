@@ -10,8 +10,11 @@ import torch
 
 from kernelmill_torch import native
 
-ALIGNMENT = 1024  # bytes, as large tensors have it: on an H200 a kernel may be 7 % slower at multiples of 512
-PLACES = tuple(x * ALIGNMENT for x in (0, 1, 3, 4, 7, 9, 12, 13))  # where the first set may begin
+# Tensors lie where allocators put them, large ones at the beginning of a page of the GPU: elsewhere a kernel may be faster or slower by
+# several percent (at multiples of 512 bytes 7 %, of 3072 bytes 5 %, on an H200).
+ALIGNMENT = 1024
+LARGE, LARGE_ALIGNMENT = 8 << 20, 2 << 20
+PLACES = 0, 1, 3, 4, 7, 9, 12, 13  # where the first set may begin, in units of a layout
 
 
 @dataclass
@@ -51,6 +54,14 @@ class TensorSpec:
         return f"{str(self.dtype)[6:]}[{', '.join(map(str, self.shape))}]"
 
 
+def alignment_of(x: TensorSpec) -> int:
+    return LARGE_ALIGNMENT if x.bytes >= LARGE else ALIGNMENT
+
+
+def aligned(at: int, unit: int) -> int:
+    return (at + unit - 1) // unit * unit
+
+
 @dataclass
 class Layout:
     """Where each tensor of each set lies. `constants` are inputs that are no tensors, by position."""
@@ -65,8 +76,27 @@ class Layout:
         return [x for x in self.inputs if x is not None] + self.outputs
 
     @property
+    def unit(self) -> int:
+        """What the address of a set is a multiple of."""
+        return max(map(alignment_of, self.specs), default=ALIGNMENT)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each of the specs begins in a set, and where the next set does."""
+        result, end = [], 0
+        for x in self.specs:
+            result.append(aligned(end, alignment_of(x)))
+            end = result[-1] + x.bytes
+        return [*result, aligned(max(end, 1), self.unit)]
+
+    @property
     def set_bytes(self) -> int:
-        return sum((x.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for x in self.specs) or ALIGNMENT
+        return self.starts[-1]
+
+    @property
+    def places(self) -> list[int]:
+        """Where the first set may begin."""
+        return [x * self.unit for x in PLACES]
 
     def left_to_write(self, cache: int, calls: int) -> int:
         """Bytes of a cache that so many calls, one after the other, leave there to be written back: the share of outputs in what a
@@ -154,23 +184,20 @@ class BufferSet:
 
 def places_of(memory: torch.Tensor, layout: Layout) -> list[list[BufferSet]]:
     """The sets of a layout for each of the places where the first may begin."""
-    return [sets_of(memory[at:], layout, layout.sets) for at in PLACES]
+    return [sets_of(memory[at:], layout, layout.sets) for at in layout.places]
 
 
 def sets_of(memory: torch.Tensor, layout: Layout, count: int) -> list[BufferSet]:
     """The first sets of a layout as tensors on memory (uint8) that holds them one after the other."""
-    result = []
-    offset = 0
+    *starts, size = layout.starts
 
-    def take(spec: TensorSpec) -> torch.Tensor:
-        nonlocal offset
-        at = offset
-        offset += (spec.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    def tensor(spec: TensorSpec, at: int) -> torch.Tensor:
         flat = memory[at:at + spec.bytes].view(spec.dtype)
         return flat.as_strided(spec.shape, spec.stride) if spec.count else flat.reshape(spec.shape)
 
+    result = []
     for number in range(count):
-        offset = number * layout.set_bytes
-        inputs = [take(spec) if spec else layout.constants[i] for i, spec in enumerate(layout.inputs)]
-        result.append(BufferSet(inputs, [take(spec) for spec in layout.outputs]))
+        tensors = iter([tensor(spec, number * size + at) for spec, at in zip(layout.specs, starts)])
+        inputs = [next(tensors) if spec else layout.constants[i] for i, spec in enumerate(layout.inputs)]
+        result.append(BufferSet(inputs, list(tensors)))
     return result

@@ -69,9 +69,9 @@ def cold_launches(row: float, work: float) -> float:
 
 
 def unseen_work(row: float, work: float, reference_row: float, reference_work: float) -> float:
-    """Seconds of the GPU's work that a candidate's row does not show: more was taken from it as fixed than it has, for its launches are
-    on time and the baseline's are late. What the baseline's rows do not show either is how well that is known, up to OPENING."""
-    error = min(max(reference_work - reference_row, 0.0), OPENING)
+    """Seconds of the GPU's work that a candidate's row does not show, because more was taken from it as fixed than it has: its launches are
+    on time and the baseline's are late. Known to OPENING, or what the baseline's rows do not show either, up to twice that."""
+    error = min(max(reference_work - reference_row, OPENING), 2 * OPENING)
     return max(0.0, work - row - error)
 
 

@@ -137,8 +137,8 @@ class Judgement(Timing):
         sample = bench.sample(arena.sets[:1])
         drawn = bench.problem.draw(inputs, kind)
         truth = bench.truth(drawn, seed, kind)
-        if kind != OWN and not self.is_decided(truth):
-            return True
+        if kind != OWN and not truth.is_finite:
+            return True  # a draw of another kind may have no answer, with these parameters and numbers
         rules = self.latest_rules = self.rules_for(truth)
         self.blame_for_inputs(arena.find_changed([drawn]))
         outputs = arena.sets[0].outputs
@@ -170,11 +170,6 @@ class Judgement(Timing):
         count = int(share * max(x.numel() for x in truth.want))
         return compare.Difference(count, share, 0.0, f"{share:.1%} of an output's elements are off by more than {RELATIVE:.1g} of their own size "
                                   "and than arithmetic in another order explains", share)
-
-    @staticmethod
-    def is_decided(truth: Truth) -> bool:
-        """Whether a draw of another kind has an answer at all, with these parameters and numbers."""
-        return all(bool(torch.isfinite(x).all()) for x in truth.want if x.is_floating_point())
 
     def look_for_degeneracy(self, truth: Truth) -> None:
         """Whether an answer that knows nothing of the inputs would have passed: then no verdict can be had, and in

@@ -45,6 +45,7 @@ class Truth:
     level: list[float] = field(default_factory=list)
     spread: list[float] = field(default_factory=list)
     floor: list[float] = field(default_factory=list)  # of level, in float32; see admission.py
+    is_finite: bool = True  # all of it, also in the problem's own precision
 
 
 def flatten(out: Any) -> list[torch.Tensor]:
@@ -211,6 +212,7 @@ class Problem:
         seed_everything(seed)
         exact = self.run_exact(inputs)
         result = Truth(plain if exact is None else exact)
+        result.is_finite = all(bool(torch.isfinite(x).all()) for x in [*plain, *result.want] if x.is_floating_point())
         for own, want in zip(plain, result.want):
             if not want.is_floating_point():
                 result.level.append(0.0)

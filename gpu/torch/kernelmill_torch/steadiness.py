@@ -31,8 +31,9 @@ def moves_of(inputs: list[Any], problem: Problem) -> tuple[list[torch.Tensor], l
 
 
 def forgiven(got: torch.Tensor, want: torch.Tensor, unsteady: torch.Tensor) -> torch.Tensor:
-    """The output, with what is wanted where nobody can know it better."""
+    """The output, with what is wanted where nobody can know it better, or the problem's own precision has no number."""
     if not want.is_floating_point():
         return got
-    is_near = (got.to(want.dtype) - want).abs() <= TIMES * unsteady.reshape(want.shape).to(want.dtype)
-    return torch.where(is_near & torch.isfinite(unsteady.reshape(want.shape)), want, got.to(want.dtype))
+    unsteady = unsteady.reshape(want.shape)
+    is_near = ((got.to(want.dtype) - want).abs() <= TIMES * unsteady.to(want.dtype)) & torch.isfinite(unsteady)
+    return torch.where(is_near | ~torch.isfinite(want), want, got.to(want.dtype))

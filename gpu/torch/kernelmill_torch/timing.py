@@ -130,6 +130,8 @@ class Timing(ApartRows):
             return self.warm_up(seeds, contents)
         if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs, seed) == 0:
             return
+        self.find("outputs_in_one_place", "warning", "right call by call and not in a row, as outputs in one place again and again are: each call "
+                  "is timed alone, with its first launch; return new tensors")
         # Of a whole call much could be done in what is free of a row's other parts.
         self.row_length, self.is_strict = 1, True
         self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))

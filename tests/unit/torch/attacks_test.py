@@ -153,7 +153,7 @@ class Attacks(unittest.TestCase):
     def test_sets_are_those_of_places(self):
         spec = buffers.TensorSpec((4,), (1,), torch.float32)
         layout = buffers.Layout([spec], [spec], sets=2)
-        memory = torch.zeros(layout.sets * layout.set_bytes + buffers.PLACES[-1], dtype=torch.uint8)
+        memory = torch.zeros(layout.sets * layout.set_bytes + layout.places[-1], dtype=torch.uint8)
         places = buffers.places_of(memory, layout)
         self.assertEqual((type(places), type(places[0]), len(places), len(places[0])), (list, list, len(buffers.PLACES), 2))
         self.assertEqual(sorted(buffers.PLACES), list(buffers.PLACES))  # else the first number does not say where sets begin

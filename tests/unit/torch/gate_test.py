@@ -196,6 +196,13 @@ class Gate(unittest.TestCase):
             self.assertEqual((bool(seeds[0]), seeds[0], len(seeds)), (wanted, seeds[1], 2))
             self.assertEqual(x.row_length, 16)
 
+    def test_who_is_right_call_by_call_alone_has_rows_of_one_and_is_told(self):
+        x = self.judgement(most=16)
+        x.bench.draw, x.bench.outputs, x.bench.make_room = lambda seeds: seeds, [], lambda: None
+        x.bench.row, x.count_bad = lambda *_: None, lambda *_: 1.0
+        x.warm_up(list(range(16)), [[]] * 16)
+        self.assertEqual((x.row_length, x.is_strict, [one["rule"] for one in x.findings]), (1, True, ["outputs_in_one_place"]))
+
     def test_the_clock_that_is_not_paid_is_the_lower_quarter_of_a_few_pairs_but_the_first(self):
         x, pairs = self.judgement(most=16), iter([(0.5, 0.5), (2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (3.0, 2.0), (9.0, 9.0)])
         x.is_gated = False

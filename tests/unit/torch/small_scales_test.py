@@ -3,13 +3,15 @@
 import os
 import tempfile
 import unittest
+import unittest.mock
 
 try:
     import torch
     from fakes import FakeBench, judgement
     from kernelmill_torch import compare
     from kernelmill_torch.problem import Problem
-    from kernelmill_torch.small_scales import SmallScales
+    from kernelmill_torch import small_scales
+    from kernelmill_torch.small_scales import SmallScales, far_off, missed
 except ImportError:
     torch = None
 
@@ -30,6 +32,23 @@ class Model(nn.Module):
 
 def get_inputs():
     return [torch.randn(32, 64, 256)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+DECAYS_OF_AN_INPUT = """import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x, a, w):
+        return torch.matmul(x, w) * torch.exp(-a * torch.arange(32.0, device=x.device, dtype=x.dtype))[:, None, None]
+
+
+def get_inputs():
+    return [torch.randn(32, 64, 256), torch.rand(()) + 0.5, torch.randn(256, 64)]
 
 
 def get_init_inputs():
@@ -80,7 +99,23 @@ class OwnSize(unittest.TestCase):
             return ((x.view(torch.int32) + 0x1000) & ~0x1fff).view(torch.float32)
 
         self.assertGreater(self.wrong(self.problem(), coarse(lambda x: x.bfloat16().float())), 0.1)
-        self.assertGreater(self.wrong(self.problem(), coarse(tf32)), 0.04)
+        self.assertGreater(self.wrong(self.problem(), coarse(tf32)), 0.2)
+
+    def test_lower_precision_is_wrong_where_an_input_makes_the_parts_small(self):
+        with open(os.path.join(self.folder.name, "problem.py"), "w") as file:
+            file.write(DECAYS_OF_AN_INPUT)
+        problem = Problem(self.folder.name, "cpu", "fp32")
+        problem.build(3, "cpu")
+
+        def coarse(model, x, a, w):
+            round_to_tf32 = lambda y: ((y.contiguous().view(torch.int32) + 0x1000) & ~0x1fff).view(torch.float32)
+            scale = torch.exp(-a * torch.arange(32.0))[:, None, None]
+            return torch.where(scale < 2e-3, torch.matmul(round_to_tf32(x), round_to_tf32(w)), torch.matmul(x, w)) * scale
+
+        inputs = problem.draw(5)
+        exact = problem.run_exact(inputs)
+        self.assertGreater(SmallScales().wrong([coarse(None, *inputs)], exact, problem.draw(5), problem), 0.1)
+        self.assertEqual(SmallScales().wrong(problem.run(inputs), exact, problem.draw(5), problem), 0.0)
 
     def test_other_orders_and_formulas_are_right(self):
         def parts(model, x, want):
@@ -103,11 +138,44 @@ class OwnSize(unittest.TestCase):
         dice, want = torch.Generator(), torch.randn(100, 100)
         half = want * (torch.arange(100) % 2)
         scales = SmallScales()
-        self.assertFalse(scales.seems_wrong([want], [want], dice))
-        self.assertTrue(scales.seems_wrong([half], [want], dice))
-        self.assertFalse(scales.seems_wrong([half[:3]], [want[:3]], dice))  # few
-        scales.usual = 0.3
-        self.assertFalse(scales.seems_wrong([half], [want], dice))  # as the model is
+        with unittest.mock.patch.object(small_scales, "ANYHOW", 0.0):
+            self.assertFalse(scales.seems_wrong([want], [want], dice))
+            self.assertTrue(scales.seems_wrong([half], [want], dice))
+            self.assertFalse(scales.seems_wrong([half[0, :64]], [want[0, :64]], dice))  # few
+            scales.usual = 0.3
+            self.assertFalse(scales.seems_wrong([half], [want], dice))  # as the model is
+
+    def test_at_times_all_of_a_timed_output_is_looked_at_whatever_its_places_say(self):
+        dice, want = torch.Generator(), torch.randn(100, 100)
+        scales = SmallScales()
+        scales.usual, scales.was_right = 0.5, True
+        found = [scales.seems_wrong([want], [want], dice) for _ in range(200)]
+        self.assertTrue(20 < sum(found) < 90)
+        self.assertFalse(any(scales.seems_wrong([want[0, :64]], [want[0, :64]], dice) for _ in range(50)))  # few
+
+    def test_zeros_are_not_asked_and_dilute_nothing(self):
+        want = torch.zeros(128, 128)
+        want[:, 0] = torch.randn(128)
+        cut = want.clone()
+        cut[100:] = 0
+        for what in missed(cut, want), far_off(cut, want, want, torch.zeros_like(want)):
+            self.assertAlmostEqual(what, 28 / 128)
+        self.assertEqual(missed(want + 1e-9, want), missed(want, want))
+
+    def test_outputs_of_some_elements_are_asked_and_a_few_wrong_ones_are_chance(self):
+        want = torch.rand(100) + 1
+        for wrong, share in (3, 0.0), (4, 0.04):
+            got = want.clone()
+            got[:wrong] = 0
+            self.assertAlmostEqual(missed(got, want), share)
+        self.assertEqual(missed(0 * want[:64], want[:64]), 0.0)
+
+    def test_memory_that_is_short_makes_nothing_right(self):
+        problem = self.problem()
+        inputs = problem.draw(5)
+        with unittest.mock.patch.object(small_scales, "moves_of", side_effect=MemoryError):
+            with self.assertRaises(MemoryError):
+                SmallScales().wrong([torch.zeros(32, 64, 64)], problem.run(inputs), inputs, problem)
 
     def test_a_row_of_which_a_part_is_cut_is_wrong(self):
         problem = self.problem()
