@@ -139,7 +139,7 @@ class ApartRows(TimedRows):
         """What of cold() the low end of an interval believes. A candidate can tell rows behind the gate, so of its own no more than of
         the baseline's, and nothing in rows of one call, where what is fixed has no launches in it. Below 0 where more was taken from it
         than it has: its calls take no less than the GPU's work. Of who shows none an empty row alone is fixed."""
-        if self.is_gated or OWN not in self.rows:
+        if self.bench.device != "cuda" or self.is_gated or OWN not in self.rows:
             return 0.0, 0.0
         if self.is_strict:
             return self.proven_when_strict()
