@@ -137,21 +137,49 @@ class ApartRows(TimedRows):
 
     def proven_cold(self) -> tuple[float, float]:
         """What of cold() the low end of an interval believes. A candidate can tell rows behind the gate, so of its own no more than of
-        the baseline's, and nothing in rows of one call, where what is fixed has no launches in it. Below 0 where more was taken from it
-        than it has: its calls take no less than the GPU's work. Of who shows none an empty row alone is fixed."""
+        the baseline's. Below 0 where more was taken from it than it has: its calls take no less than the GPU's work. Of who shows none
+        an empty row alone is fixed."""
         if self.bench.device != "cuda" or self.is_gated or OWN not in self.rows:
             return 0.0, 0.0
-        if self.is_strict:
-            return self.proven_when_strict()
-        count = self.row_length
-        reference, candidate = self.cold()
-        most = reference if count > 1 else 0.0
+        count, (reference, candidate) = self.row_length, self.cold()
+        if count == 1:
+            return self.proven_of_one()
         work, own = self.works()
         if own:
-            row, reference_row = (count * x for x in reversed(self.in_a_row()))
-            unseen = unseen_work(row, own, reference_row, work)
-            return reference, -unseen / count if unseen else min(candidate, most)
+            unseen = unseen_work(count * self.unclamped(CANDIDATE), own, count * self.unclamped(REFERENCE), work)
+            return reference, -unseen / count if unseen else min(candidate, reference)
         return reference, min(0.0, self.bench.free.fixed / count - self.fixed()[0])
+
+    def unclamped(self, side: int) -> float:
+        """Seconds of a call among others of a row, which may be below 0 where it is less than what is fixed."""
+        return statistics.median(self.rows[OWN][side]) - self.fixed()[0]
+
+    def proven_of_one(self) -> tuple[float, float]:
+        """As proven_cold(), of rows of one call. There each of the baseline's calls has a first launch, and none is hidden: that is no speed of
+        the candidate's. So its calls take no longer than the GPU's work is worth beside the candidate's, or, where a candidate has chosen
+        such rows, than in rows of several; and the candidate's no less than the GPU's work."""
+        reference, candidate = self.unclamped(REFERENCE), self.unclamped(CANDIDATE)
+        if not self.is_strict and max(reference, candidate) >= MOST_COLD_ROW:
+            return 0.0, 0.0
+        known = self.bench.least_call.get(False, 0.0)
+        least = known if self.is_strict else 0.0
+        work, own, error = self.work_of_one()
+        if own and not self.bench.is_random:
+            sure = max(candidate, own)
+            return max(0.0, reference - max(least, work / (own + 2 * error) * sure)), candidate - sure
+        return max(0.0, reference - (max(least, work) or known)), min(0.0, self.bench.known_fixed.get(False, 0.0) - self.fixed()[0])
+
+    def work_of_one(self) -> tuple[float, float, float]:
+        """works() of rows of one call, less by which they are off, and that. In strict rows there are others behind the gate."""
+        if not self.is_strict:
+            work, own = self.works()
+            error = self.error_of_one(self.queued) if work else 0.0
+        elif len(self.alone_queued[CANDIDATE]) >= FEWEST_APART:
+            work, own = self.of_one(self.alone_queued)
+            error = self.error_of_one(self.alone_queued)
+        else:
+            return 0.0, 0.0, 0.0
+        return max(work - error, 0.0), max(own - error, 0.0), error
 
     def works(self) -> tuple[float, float]:
         """Seconds of the GPU's work of a row of the baseline and of the candidate, by rows behind the gate; 0 where these are too few. The

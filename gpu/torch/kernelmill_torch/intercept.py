@@ -23,6 +23,7 @@ TOGETHER_FLOOR = 5e-6
 TOGETHER_CHANCE = 0.1, 15e-6
 COLD_LAUNCHES = 1.5e-4     # seconds of a row by which first launches are later than if the core had not waited
 COLD_SHARE = 0.15          # of the GPU's work in a row, at most
+UNSEEN_SHARE = 0.05        # of a candidate's work behind the gate, by which it is not known better
 
 
 def short_length(count: int) -> int:
@@ -70,8 +71,9 @@ def cold_launches(row: float, work: float) -> float:
 
 def unseen_work(row: float, work: float, reference_row: float, reference_work: float) -> float:
     """Seconds of the GPU's work that a candidate's row does not show, because more was taken from it as fixed than it has: its launches are
-    on time and the baseline's are late. Known to OPENING, or what the baseline's rows do not show either, up to twice that."""
-    error = min(max(reference_work - reference_row, OPENING), 2 * OPENING)
+    on time and the baseline's are late. Known to OPENING, or what the baseline's rows do not show either, up to twice that, and to a
+    small part of the work."""
+    error = min(max(reference_work - reference_row, OPENING), 2 * OPENING, UNSEEN_SHARE * work)
     return max(0.0, work - row - error)
 
 

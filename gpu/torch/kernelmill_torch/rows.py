@@ -283,7 +283,7 @@ class Rows:
         fixed = statistics.median(x.calls for x in empty[1:])
         least = self.known_fixed[is_gated] = min(fixed, self.known_fixed.get(is_gated, math.inf))
         if not strict:
-            self.least_call[is_gated] = min(self.call_seconds - fixed / count, self.least_call.get(is_gated, math.inf))
+            self.least_call[is_gated] = min(self.call_seconds - least / count, self.least_call.get(is_gated, math.inf))
         most_fixed = UNUSUAL * least + SLACK
         besides = [x.besides for x in rows[1:]]
         known = self.known[count, is_gated] = min(min(besides), self.known.get((count, is_gated), math.inf))

@@ -110,6 +110,7 @@ class BusyBench(FakeBench):
     def __init__(self, settles, alone=((0.5,),)):
         super().__init__(True)
         self.usual_flush, self.settles, self.alone = 0.5, settles, list(alone)
+        self.least_call, self.known_fixed = {}, {}
 
     def flushes_settle(self):
         return self.settles.pop(0) if len(self.settles) > 1 else self.settles[0]

@@ -82,6 +82,7 @@ class Seconds(unittest.TestCase):
     def test_no_row_has_less_than_the_gpus_work(self):
         self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 4.0e-3, 3.9e-3), 0.08e-3)
         self.assertEqual(unseen_work(2.1e-3, 2e-3, 4.0e-3, 3.9e-3), 0.0)
+        self.assertAlmostEqual(unseen_work(-30e-6, 20e-6, 4.0e-3, 3.9e-3), 49e-6)
         self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3.97e-3, 4e-3), 0.07e-3)  # the baseline's does not show it all either
         self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3)     # of which somebody may have made more
 
