@@ -243,6 +243,10 @@ class Bench(Rows):
         if self.device == "cuda":
             torch.cuda.empty_cache()
 
+    def held_bytes(self) -> int:
+        """Of memory that candidate, baseline and this process share."""
+        return sum(x.memory.capacity for x in {self.arena, self.own_arena} - {None})
+
     def make_room(self) -> None:
         """The same, where less is free than a candidate may need: giving back and taking again costs time, and the GPU
         wipes what was given back while others work."""

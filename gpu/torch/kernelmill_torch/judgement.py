@@ -21,6 +21,7 @@ from kernelmill_torch.timing import Timing
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
 AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
+UNTIMED_DRAWS = 8        # until one has an answer, where a kind was not tried before it was timed
 OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
 LEAST_HIDDEN = 14  # trials of other kinds, whatever they take
 LEAST_OF_LARGE = 3  # of large problems
@@ -102,7 +103,7 @@ class Judgement(Timing):
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
         self.planned = count + sum(KINDS[x].draws for x in self.kinds)
         for index in range(count):
-            if not self.trial(f"trial {index + 1}", index):
+            if self.trial(f"trial {index + 1}", index) is False:
                 return False
         return self.run_hidden(count)
 
@@ -115,12 +116,13 @@ class Judgement(Timing):
         for number, kind in enumerate([x for x in self.kinds if x == "signs"] + others):
             if number >= least and time.monotonic() > end:
                 break
-            if not self.trial("hidden: " + KINDS[kind].words, index + number, kind):
+            if self.trial("hidden: " + KINDS[kind].words, index + number, kind) is False:
                 return False
         return True
 
-    def trial(self, name: str, index: int, kind: str = OWN) -> bool:
-        """One call on fresh inputs, compared element by element with the truth."""
+    def trial(self, name: str, index: int, kind: str = OWN) -> Optional[bool]:
+        """One call on fresh inputs, compared element by element with the truth. None where a draw of another kind has no answer, with
+        these parameters and numbers."""
         bench, arena = self.bench, self.bench.arena
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
@@ -137,10 +139,11 @@ class Judgement(Timing):
         sample = bench.sample(arena.sets[:1])
         drawn = bench.problem.draw(inputs, kind)
         truth = bench.truth(drawn, seed, kind)
-        if kind != OWN and not truth.is_finite:
-            return True  # a draw of another kind may have no answer, with these parameters and numbers
-        rules = self.latest_rules = self.rules_for(truth)
         self.blame_for_inputs(arena.find_changed([drawn]))
+        if kind != OWN and not truth.is_finite:
+            self.check_late(sample, arena.sets[:1])
+            return None
+        rules = self.latest_rules = self.rules_for(truth)
         outputs = arena.sets[0].outputs
         difference = self.difference(outputs, truth, rules)
         if difference.bad:
@@ -158,7 +161,11 @@ class Judgement(Timing):
         return difference.bad == 0
 
     def is_right_untimed(self) -> bool:
-        return self.trial("hidden: " + KINDS[self.kind].words, AFTER_TIMED + self.timed, self.kind)
+        for index in range(UNTIMED_DRAWS):
+            right = self.trial("hidden: " + KINDS[self.kind].words, AFTER_TIMED + UNTIMED_DRAWS * self.timed + index, self.kind)
+            if right is not None:
+                return right
+        return False
 
     def by_own_size(self, outputs: list[torch.Tensor], truth: Truth, drawn: list[Any]) -> Optional[compare.Difference]:
         """What is wrong of outputs that the bounds of the whole let pass."""

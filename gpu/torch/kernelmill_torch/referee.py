@@ -135,6 +135,7 @@ class Referee:
     def settled(self, e: Exception) -> Fault:
         """What ended a judgement as a fault of whose fault it was."""
         fault = fault_of(e)
+        e.__traceback__ = None  # which holds what ran out of memory
         x = self.judgement
         if x is None or not x.loaded:
             return fault
@@ -164,17 +165,18 @@ class Referee:
 
     def took_memory(self, x: Judgement) -> bool:
         """Whether the candidate had more of the GPU's memory than its problem needs, or than its part of that where all of it is
-        there once the candidate is gone. Where others had it, a control that works without the candidate says nothing. Raises
-        Fault."""
+        there once the candidate is gone. Where others had it, a control that works without the candidate says nothing. What we have
+        ourselves is none of theirs. Raises Fault."""
         if self.device != "cuda":
             return True
+        x.bench.release()
         free, _ = memory_of_gpu(self.lib)
         x.put_away_into(self.ending)
         if self.lingers():
             return True
         self.await_ended()
         now, needed = memory_of_gpu(self.lib)[0], x.bench.needed
-        return now - free > CONTEXT_BYTES + (needed / 2 if now >= needed else needed)
+        return now - free > CONTEXT_BYTES + (needed / 2 if now + x.bench.held_bytes() >= needed else needed)
 
     def control_works(self, x: Judgement) -> bool:
         """Whether the problem's own model runs in a fresh process, now that the candidate is gone. One that takes its time to go

@@ -42,6 +42,12 @@ class FakeBench:
     def __init__(self, works):
         self.works, self.device, self.baseline_seed, self.started = works, "cpu", 1, 0
 
+    def release(self):
+        pass
+
+    def held_bytes(self):
+        return 0
+
     def close_baseline(self):
         pass
 
@@ -84,10 +90,11 @@ class Settled(unittest.TestCase):
             self.assertEqual(fault.category, category)
 
     def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
-        """Of 80 GiB a problem needs 44, for the referee and the candidate together."""
-        for free, given_back, category in (1, 45, "disturbed_referee"), (30, 20, "gpu_memory"), (1, 40, "gpu_memory"):
+        """Of 80 GiB a problem needs 44, for the referee and the candidate together. What we hold ourselves is none of others'."""
+        for free, given_back, held, category in ((1, 45, 0, "disturbed_referee"), (30, 20, 0, "gpu_memory"), (1, 40, 0, "gpu_memory"),
+                                                 (1, 40, 4, "disturbed_referee")):
             x, seen = referee(control_works=True), [(free << 30, 80 << 30), (free + given_back << 30, 80 << 30)]
-            x.device, x.judgement.bench.needed = "cuda", 44 << 30
+            x.device, x.judgement.bench.needed, x.judgement.bench.held_bytes = "cuda", 44 << 30, lambda held=held: held << 30
             with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: seen.pop(0)):
                 self.assertEqual(x.settled(Fault("infrastructure", "gpu_memory", "")).category, category)
 

@@ -133,6 +133,14 @@ class Audit(unittest.TestCase):
             return type(e).__name__, [f["rule"] for f in x.findings]
         return "right", x.findings
 
+    def test_a_draw_without_an_answer_says_nothing_of_who_is_wrong(self):
+        for answers, said in ([None, None, True], True), ([None, False], False), ([None] * 99, False):
+            x, asked = judgement(types.SimpleNamespace(device="cpu", is_random=False)), []
+            x.kind, x.timed = "steep", 5
+            x.trial = lambda _name, index, _kind, answers=iter(answers): asked.append(index) or next(answers)
+            self.assertEqual(x.is_right_untimed(), said)
+            self.assertEqual(len(set(asked)), len(asked))
+
     def test_what_is_right_is_right_wherever_it_lies(self):
         self.assertEqual(self.audit(2.0, moved=True), ("right", []))
 
