@@ -44,6 +44,10 @@ void write_speedup(const torch_blocks& blocks, capnp::Text::Reader clock, const 
   paid.speedup.low =
       std::min(paid.speedup.low, pay_settled(blocks.without_fixed(true)).speedup.low);
   auto& timing = into.timing;
+  if (!std::isfinite(paid.speedup.estimate) || !std::isfinite(paid.speedup.low)) {
+    timing.note = "not measured: what a row takes besides its calls differs by more than they take";
+    return;
+  }
   timing.measured = true;
   for (const auto& x : kinds) timing.baseline.blocks += x.blocks.size();
   timing.baseline.behind = paid.candidate_seconds / paid.reference_seconds;

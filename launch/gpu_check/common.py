@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -162,7 +163,7 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
                 kept.write(line)  # what was judged is there also when somebody ends this script
                 kept.flush()
                 if line.startswith("{") and line.endswith("}\n"):  # the last one may be cut when time is over
-                    yield json.loads(line)
+                    yield with_numbers(json.loads(line))
         finally:
             ender.cancel()
             if process.poll() is None:
@@ -175,6 +176,15 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
         if process.returncode and not late.is_set():
             words.seek(0)
             say(words.read()[-2000:])
+
+
+def with_numbers(verdict):
+    """A verdict whose speedup has a number where JSON has none: of a kind with one block nothing is known."""
+    speedup = (verdict.get("timing") or {}).get("speedup") or {}
+    for name, unknown in (("low", 0.0), ("high", math.inf), ("estimate", math.nan)):
+        if name in speedup and speedup[name] is None:
+            speedup[name] = unknown
+    return verdict
 
 
 def judge(name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False, seconds=float("inf")):

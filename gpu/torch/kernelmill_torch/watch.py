@@ -10,6 +10,7 @@ LATEST = 32
 AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 SELDOM = 8  # one row in so many, and one more, may have it by a busy machine's doing
 PARTS_BESIDES = "waking", "revealing", "turning", "taking", "fetching"  # of a row, besides its calls
+LEAST_STRICT = 0.75  # of a row's calls: where what lies besides them differs by more, it says nothing of them
 UNFINISHED_SECONDS = 1.5e-4  # three times what honest medians of four looks at the GPU differ by
 
 
@@ -62,7 +63,7 @@ class Watch:
     def candidate_seconds(self, row: Row, free: Free) -> float:
         """Seconds of the calls of a row, with those before and after them in which the candidate must have worked."""
         if free.is_strict:  # a whole call might be done in what else is free; so rows that have it shorter pay less
-            return row.calls + row.besides - self._usual(free)
+            return max(row.calls + row.besides - self._usual(free), LEAST_STRICT * row.calls)
         return row.calls + max(0.0, self._usually_longer(free), row.besides - self._most(free))
 
     def reference_seconds(self, row: Row, free: Free, on_gpu: bool) -> float:

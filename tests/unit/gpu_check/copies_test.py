@@ -1,6 +1,6 @@
 import unittest
 
-from gpu_check import copies
+from gpu_check import common, copies
 
 
 def around(*estimates, width=0.05):
@@ -39,6 +39,11 @@ class Copies(unittest.TestCase):
         self.assertIn("called faster in 0 of 19, surely below 0.9 in 3, 1 not timed; least, median and largest estimate 0.306", words)
         self.assertTrue(copies.torch_promise(busy[:17], 17, 20, True)[0])  # one of twenty may be
         self.assertTrue(copies.torch_promise(around(*[0.88] * 20), 20, 20, False)[0])  # the intervals reach 0.9
+
+    def test_a_speedup_that_json_has_no_number_for_is_none_that_is_paid(self):
+        found = common.with_numbers({"timing": {"measured": True, "speedup": {"estimate": 0.5, "low": None, "high": None}}})
+        self.assertEqual(found["timing"]["speedup"], {"estimate": 0.5, "low": 0.0, "high": float("inf")})
+        self.assertEqual(common.with_numbers({"timing": None}), {"timing": None})
 
     def test_verdicts_without_a_time_have_no_speedup(self):
         self.assertEqual(copies.speedups({"a": {"outcome": "infrastructure"}, "b": {"timing": {"measured": False}}}), [])

@@ -99,6 +99,10 @@ class SecondsOfARow(unittest.TestCase):
         self.assertEqual(self.candidate(0.5, [1.0] * 8, free=strict), 4.0)  # but for chance
         self.assertEqual(self.candidate(1.0, [1.0] * 8, reference=[1.0, 2.0, 3.0] * 3, free=strict), 3.5)  # it may be
 
+    def test_strictly_what_lies_besides_the_calls_makes_no_time_of_nothing(self):
+        strict = self.FREE._replace(is_strict=True)
+        self.assertEqual(self.candidate(0.0, reference=[7.0] * 9, free=strict), 0.75 * 4.5)  # it was below zero, and the speedup no number
+
     def test_the_baseline_pays_where_no_candidate_can_make_it(self):
         x = watched("taking", self.usual, [])
         row = Row(calls=4.5, taking=4.0)
