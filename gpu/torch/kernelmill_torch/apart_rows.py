@@ -192,20 +192,6 @@ class ApartRows(TimedRows):
         own, besides = self.work_of(self.queued[CANDIDATE])
         return work, own + max(0.0, besides - before)
 
-    def proven_when_strict(self) -> tuple[float, float]:
-        """As proven_cold(). In rows of one each of the baseline's calls has a first launch, and none is hidden: that is no speed of the
-        candidate's. So its calls take no longer than in rows of several, or than the GPU's work is worth beside the candidate's, by rows
-        of one behind the gate; and the candidate's no less than the GPU's work. Who has no such rows has nothing that is fixed."""
-        reference, candidate = self.in_a_row()
-        least, fixed = self.bench.least_call.get(False, math.inf), self.fixed()[0]
-        if len(self.alone_queued[CANDIDATE]) < FEWEST_APART or self.bench.is_random:
-            return max(0.0, reference - least), -fixed
-        error = self.error_of_one(self.alone_queued)
-        work, own = (max(x - error, 0.0) for x in self.of_one(self.alone_queued))
-        sure = max(candidate, own)
-        worth = work / (own + 2 * error) * sure if own else 0.0
-        return max(0.0, reference - max(least, worth)), candidate - sure
-
     def work_of(self, queued: list[Row]) -> tuple[float, float]:
         """Seconds of the GPU's work of a row, by rows behind the gate, and of what comes before and after it."""
         return usual_of_few([max(row.calls - self.opening, 0.0) for row in queued]), usual_of_few([row.besides for row in queued])
