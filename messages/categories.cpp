@@ -211,9 +211,9 @@ constexpr finding_rule rules[] = {
      "outputs lie where they have to be fetched, which counts as time"},
     {"outputs_in_one_place", "warning",
      "contract `torch`: right call by call and not in a row, as outputs in one place again and "
-     "again are: each call is timed alone, with a first launch that no call before hides, and the "
-     "low end believes little of the baseline's",
-     "outputs lie in one place again and again, so each call is timed alone; return new tensors"},
+     "again are: each call's outputs are copied in the candidate's process, in its time",
+     "outputs lie in one place again and again, so each call's are copied, which takes time; return "
+     "new tensors"},
     {"bits_vary", "warning",
      "the same inputs gave other bits, within the bound, as sums in no fixed order do",
      "the same inputs gave other bits, within the bound"},

@@ -96,6 +96,12 @@ bool torch_blocks::is_undecided() const {
   return has_others_ && (wants_more_kinds() || needs_noise(kinds)) && !far_slower(all_of(kinds));
 }
 
+double torch_blocks::proven_own_seconds() const {
+  auto kinds = without_fixed(true);
+  bool known = !kinds.empty() && kinds.front().name == own_kind;
+  return known ? median_of(kinds.front().blocks, &timed_block::candidate) : 0;
+}
+
 void torch_blocks::write(timing_record& into) const {
   auto kinds = without_fixed();
   into.kinds.clear();

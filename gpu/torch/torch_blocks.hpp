@@ -41,6 +41,10 @@ public:
   /// kinds are. Who uses up the time, in trials that nobody times, could see to that.
   bool is_undecided() const;
 
+  /// Seconds (median) of the candidate's calls on the problem's own contents, as the low end
+  /// believes them; 0 where there are none.
+  double proven_own_seconds() const;
+
   /// By which blocks were timed, "call" or "device".
   const std::string& clock() const noexcept { return clock_; }
 

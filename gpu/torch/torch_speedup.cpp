@@ -77,11 +77,12 @@ void find_impossible_speed(const torch_blocks& blocks, const must_move& moved, c
                            evaluation_record& into) {
   auto& timing = into.timing;
   double error = least_time_errors * blocks.fixed_error();
-  double own = 0;
-  for (const auto& x : timing.kinds)
-    if (x.name == own_kind) own = x.candidate_seconds + error;
+  // Nobody is accused by what is taken from its rows and not proven to be none of its calls'.
+  double paid =
+      std::max(timing.candidate_seconds, pay_settled(blocks.without_fixed(true)).candidate_seconds);
+  double own = blocks.proven_own_seconds();
   double seconds =
-      shortest_known({timing.candidate_seconds + error, own, timing.by_device.candidate});
+      shortest_known({paid + error, own > 0 ? own + error : 0, timing.by_device.candidate});
   timing.roofline_seconds = least_seconds(moved, gpu.memory_bytes_per_second());
   if (seconds >= timing.roofline_seconds) return;
   into.findings.push_back(

@@ -23,6 +23,19 @@ FEWEST_QUEUED, ALL_QUEUED = 4, 8     # rows of each side that say what the GPU's
 SIDES = math.sqrt(2)  # times the error of one side's rows: of their difference
 
 
+def usual_rows(rows: tuple[list[Row], list[Row]], on_gpu: bool = True) -> tuple[float, float]:
+    """Seconds of rows of the baseline, and of the candidate with what it has longer before and after its calls. On a GPU of whole
+    rows: who has the work of one row there and that of another in its calls shows none by the least of either. On a CPU, where who
+    is woken waits milliseconds for its core, now here and now there, the least of either part."""
+    usual: Callable[[list[float]], float] = usual_of_few if on_gpu else min
+    reference, own = (usual([row.calls for row in side] or [0.0]) for side in rows)
+    if not on_gpu:
+        before, besides = (usual([row.besides for row in side] or [0.0]) for side in rows)
+        return reference, own + max(0.0, besides - before)
+    whole, own_whole = (usual([row.calls + row.besides for row in side] or [0.0]) for side in rows)
+    return reference, max(own, own_whole - (whole - reference))
+
+
 class Disturbed(Exception):
     """Somebody had the GPU whenever a row of the baseline was to be made: the seconds of a flush."""
 
@@ -35,7 +48,6 @@ class ApartRows(TimedRows):
     def __init__(self, *judged: Any, **options: Any):
         super().__init__(*judged, **options)
         self.forget_apart()
-        self.is_strict = False  # whether each part of a row counts; by either clock
         self.can_queue_one = self.can_queue_row = self.can_queue_both = True
         self.opening = 0.0  # seconds of a row behind the gate that are no call's
 
@@ -101,7 +113,7 @@ class ApartRows(TimedRows):
         """Whether rows behind the gate are to say what the GPU's work of a row takes. REQUIRES: there are rows of the problem's own
         contents."""
         wanted = ALL_QUEUED if self.can_queue_both else FEWEST_QUEUED
-        return (self.bench.device == "cuda" and not self.is_gated and not self.is_strict and not self.bench.is_random
+        return (self.bench.device == "cuda" and not self.is_gated and not self.bench.is_random
                 and self.bench.can_queue_rows and len(self.queued[REFERENCE]) < wanted
                 and self.row_length * max(map(statistics.median, self.rows[OWN])) < MOST_COLD_ROW)
 
@@ -142,59 +154,34 @@ class ApartRows(TimedRows):
         if self.bench.device != "cuda" or self.is_gated or OWN not in self.rows:
             return 0.0, 0.0
         count, (reference, candidate) = self.row_length, self.cold()
-        if count == 1:
-            return self.proven_of_one()
         work, own = self.works()
+        if count == 1:
+            return self.proven_of_one(work, own)
         if own:
             unseen = unseen_work(count * self.unclamped(CANDIDATE), own, count * self.unclamped(REFERENCE), work)
             return reference, -unseen / count if unseen else min(candidate, reference)
         return reference, min(0.0, self.bench.free.fixed / count - self.fixed()[0])
 
+    def proven_of_one(self, work: float, own: float) -> tuple[float, float]:
+        """The same in rows of one call, each of which has a first launch that no call before hides. That the baseline's is late is no
+        speed of a candidate's: its calls take no longer than the GPU's work of them is worth beside the candidate's. Of who shows none nothing is fixed."""
+        reference, candidate = self.unclamped(REFERENCE), self.unclamped(CANDIDATE)
+        if not own:
+            return max(0.0, reference - work) if work else 0.0, -self.fixed()[0]
+        sure = max(candidate, own)
+        return max(0.0, reference - work / own * sure), candidate - sure
+
     def unclamped(self, side: int) -> float:
         """Seconds of a call among others of a row, which may be below 0 where it is less than what is fixed."""
         return statistics.median(self.rows[OWN][side]) - self.fixed()[0]
-
-    def proven_of_one(self) -> tuple[float, float]:
-        """As proven_cold(), of rows of one call. There each of the baseline's calls has a first launch, and none is hidden: that is no speed of
-        the candidate's. So its calls take no longer than the GPU's work is worth beside the candidate's, or, where a candidate has chosen
-        such rows, than in rows of several; and the candidate's no less than the GPU's work."""
-        reference, candidate = self.unclamped(REFERENCE), self.unclamped(CANDIDATE)
-        if not self.is_strict and max(reference, candidate) >= MOST_COLD_ROW:
-            return 0.0, 0.0
-        known = self.bench.least_call.get(False, 0.0)
-        least = known if self.is_strict else 0.0
-        work, own, error = self.work_of_one()
-        if own and not self.bench.is_random:
-            sure = max(candidate, own)
-            return max(0.0, reference - max(least, work / (own + 2 * error) * sure)), candidate - sure
-        return max(0.0, reference - (max(least, work) or known)), min(0.0, self.bench.known_fixed.get(False, 0.0) - self.fixed()[0])
-
-    def work_of_one(self) -> tuple[float, float, float]:
-        """works() of rows of one call, less by which they are off, and that. In strict rows there are others behind the gate."""
-        if not self.is_strict:
-            work, own = self.works()
-            error = self.error_of_one(self.queued) if work else 0.0
-        elif len(self.alone_queued[CANDIDATE]) >= FEWEST_APART:
-            work, own = self.of_one(self.alone_queued)
-            error = self.error_of_one(self.alone_queued)
-        else:
-            return 0.0, 0.0, 0.0
-        return max(work - error, 0.0), max(own - error, 0.0), error
 
     def works(self) -> tuple[float, float]:
         """Seconds of the GPU's work of a row of the baseline and of the candidate, by rows behind the gate; 0 where these are too few. The
         candidate's with what it has longer than the baseline before and after its calls."""
         if self.is_gated or len(self.queued[REFERENCE]) < FEWEST_QUEUED:
             return 0.0, 0.0
-        work, before = self.work_of(self.queued[REFERENCE])
-        if len(self.queued[CANDIDATE]) < FEWEST_QUEUED:
-            return work, 0.0
-        own, besides = self.work_of(self.queued[CANDIDATE])
-        return work, own + max(0.0, besides - before)
-
-    def work_of(self, queued: list[Row]) -> tuple[float, float]:
-        """Seconds of the GPU's work of a row, by rows behind the gate, and of what comes before and after it."""
-        return usual_of_few([max(row.calls - self.opening, 0.0) for row in queued]), usual_of_few([row.besides for row in queued])
+        work, own = (max(x - self.opening, 0.0) for x in usual_rows(self.queued))
+        return work, own if len(self.queued[CANDIDATE]) >= FEWEST_QUEUED else 0.0
 
     def behind_gate(self, rows: Callable[[], Any]) -> bool:
         """Makes rows whose launches are over when the clock starts. Whether they can be queued. Raises Fault and Disturbed."""
@@ -243,15 +230,11 @@ class ApartRows(TimedRows):
         for its core, milliseconds where others work, and now and then does not. Behind the gate a call may take next to nothing
         beside what opens it. The baseline takes no less alone than in a row: what is none of its calls' is no more than that leaves,
         where a machine that is now faster, now slower makes it seem so."""
-        usual = usual_of_few if self.bench.device == "cuda" else min
-        reference, candidate = (usual([row.calls for row in x]) for x in rows)
+        reference, candidate = usual_rows(rows, self.bench.device == "cuda")
         if rows is self.alone_queued:
-            reference, candidate = max(reference - self.opening, 0.0), max(candidate - self.opening, 0.0)
-        else:
-            fixed = min(self.fixed()[0] * self.row_length, max(reference - self.in_a_row()[REFERENCE], 0.0))
-            reference, candidate = without(fixed, reference), without(fixed, candidate)
-        before, own = (usual([row.besides for row in x]) for x in rows)
-        return reference, candidate + max(0.0, own - before)
+            return max(reference - self.opening, 0.0), max(candidate - self.opening, 0.0)
+        fixed = min(self.fixed()[0] * self.row_length, max(reference - self.in_a_row()[REFERENCE], 0.0))
+        return without(fixed, reference), without(fixed, candidate)
 
     def error_of_one(self, *sides: tuple[list[Row], list[Row]]) -> float:
         """By which what rows of one say of both is off, seconds: as far as the baseline's differ. A candidate's could as it likes."""
@@ -321,10 +304,8 @@ class ApartRows(TimedRows):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
                 result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
         result["cold_reference"], result["cold_candidate"] = (x * self.row_length for x in self.cold())
-        late, unseen = self.proven_cold()
-        result["unseen_work"] = -unseen * self.row_length
-        if self.is_strict:
-            result["late_when_strict"] = late
+        if self.row_length > 1:
+            result["unseen_work"] = -self.proven_cold()[1] * self.row_length
         return {name: x for name, x in result.items() if 0 < x < math.inf}
 
     def baseline_waits(self) -> bool:

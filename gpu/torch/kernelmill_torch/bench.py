@@ -105,7 +105,6 @@ class Bench(Rows):
         self.free = Free()
         self.known: dict[tuple[int, bool], float] = {}  # the least seconds besides calls that a row ever took, by length and
         self.known_fixed: dict[bool, float] = {}        # whether it was gated; the least of an empty row
-        self.least_call: dict[bool, float] = {}         # and of a call in a row, without such a one
         # Of the latest row.
         self.outputs: list[BufferSet] = []
         self.is_aside = False  # whether the process could not change them any more

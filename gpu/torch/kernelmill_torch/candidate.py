@@ -161,6 +161,12 @@ def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[
     return check
 
 
+def copier() -> Callable[[Any], Any]:
+    """Returns a function that gives what forward returned in new memory."""
+    tensor, clone = torch.Tensor, torch.Tensor.clone
+    return lambda out: clone(out) if type(out) is tensor else [clone(x) for x in out]
+
+
 CALLS = (native.CALL, native.QUEUE, native.CALL_APART, native.QUEUE_APART)
 
 
@@ -178,6 +184,7 @@ class Serving:
         # What the GPU is given later begins when all is over that it was given before, whatever streams they use.
         self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: 0)
         self.copy_ = torch.Tensor.copy_
+        self.keep: Callable[[Any], Any] = lambda out: out  # or copies of it
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
         # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
         self.speck = torch.zeros(1, device=device)
@@ -188,7 +195,7 @@ class Serving:
         """Answers commands of the page until told to leave it."""
         lib, page, copy_, sync, fence, places, told = self.lib, self.page, self.copy_, self.sync, self.fence, self.places, self.told
         wait, done, tell = lib.km_page_wait, lib.km_page_done, reach.tell
-        model, speck, nudge = self.model, self.speck, torch.Tensor.add_
+        model, keep, speck, nudge = self.model, self.keep, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
         fence()  # it makes what it needs the first time
@@ -206,7 +213,7 @@ class Serving:
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[first:first + count]:
-                        self.returned.append(model(*one.inputs))
+                        self.returned.append(keep(model(*one.inputs)))
                         if (command == native.CALL_APART or command == native.QUEUE_APART) and fence() != 0:
                             raise Refused("device_error", NOT_APART)
                     tell(told, self.returned)
@@ -216,7 +223,7 @@ class Serving:
                         sync()
                 elif command == native.WARM:
                     for _ in range(count):
-                        self.returned = [model(*sets[first].inputs)]
+                        self.returned = [keep(model(*sets[first].inputs))]
                     nudge(speck, 1)  # what TURN does is to be warm as well: a model may use nothing of torch
                     sync()
                 elif command == native.WAKE:
@@ -267,6 +274,8 @@ class Serving:
             return {"at": memory.bytes.data_ptr()}
         elif op == "export":
             return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]]}
+        elif op == "copy":
+            self.keep = copier() if message["on"] else lambda out: out
         elif op == "seed":
             seed_everything(message["seed"])
         elif op == "page":

@@ -45,6 +45,7 @@ class Judgement(Timing):
         self.lap("process")
         self.loaded = True
         self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
+        self.process.stop()  # its threads could take memory from us meanwhile, and give it back before anybody looks
         self.lap("load")
         if not self.secret:
             self.draw_secret()
@@ -60,6 +61,7 @@ class Judgement(Timing):
         self.bench.arena.memory.clear()
         self.bench.synchronize()
         said = self.bench.attach(self.process, self.bench.arena, "ModelNew", seed, place, self.left())
+        self.process.stop()
         missing = Counter(fingerprints(self.bench.problem.models[self.bench.problem.dtype])) - Counter(said)
         self.same_parameters = not missing
         self.lap("build")

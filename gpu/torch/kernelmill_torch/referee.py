@@ -175,8 +175,17 @@ class Referee:
         if self.lingers():
             return True
         self.await_ended()
-        now, needed = memory_of_gpu(self.lib)[0], x.bench.needed
-        return now - free > CONTEXT_BYTES + (needed / 2 if now + x.bench.held_bytes() >= needed else needed)
+        taken, needed = memory_of_gpu(self.lib)[0] - free, x.bench.needed
+        self.keep_alone(x.bench)
+        room = memory_of_gpu(self.lib)[0]
+        left_too_little = room + x.bench.held_bytes() >= needed and room - taken < needed / 2
+        return taken > CONTEXT_BYTES + (needed / 2 if left_too_little else needed)
+
+    def keep_alone(self, bench: Bench) -> None:
+        """Closes what is kept of other problems, and the baseline."""
+        for key in [key for key, other in self.benches.items() if other is not bench]:
+            self.benches.pop(key).close()
+        bench.close_baseline()
 
     def control_works(self, x: Judgement) -> bool:
         """Whether the problem's own model runs in a fresh process, now that the candidate is gone. One that takes its time to go

@@ -267,7 +267,7 @@ class Rows:
         return fitting(first)
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
-                    strict: bool = False, is_gated: bool = False, times: int = LEARNING_ROWS) -> list[float]:
+                    is_gated: bool = False, times: int = LEARNING_ROWS) -> list[float]:
         """What a row of the baseline takes besides its calls: when it has none, and as a part of them. So many rows of either
         are made. Returns the seconds of the rows' flushes. Raises Fault and Gateless."""
         def rows_of(length: int) -> list[Row]:
@@ -282,13 +282,10 @@ class Rows:
         empty = rows_of(0)
         fixed = statistics.median(x.calls for x in empty[1:])
         least = self.known_fixed[is_gated] = min(fixed, self.known_fixed.get(is_gated, math.inf))
-        if not strict:
-            self.least_call[is_gated] = min(self.call_seconds - least / count, self.least_call.get(is_gated, math.inf))
         most_fixed = UNUSUAL * least + SLACK
         besides = [x.besides for x in rows[1:]]
         known = self.known[count, is_gated] = min(min(besides), self.known.get((count, is_gated), math.inf))
-        self.free = Free(min(fixed, most_fixed), most_fixed, statistics.median(besides) if strict else max(besides),
-                         UNUSUAL * known, strict)
+        self.free = Free(min(fixed, most_fixed), most_fixed, max(besides), UNUSUAL * known)
         return [x.flushing for x in rows + empty]
 
     def learn_opening(self, process: Process, seconds: float, times: int = LEARNING_ROWS) -> float:

@@ -8,6 +8,7 @@ from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
 from kernelmill_torch.looks import Looks, slow_times
+from kernelmill_torch.problem import OUT_OF_MEMORY
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.timed_rows import usual_of_few
@@ -17,6 +18,7 @@ APART_ROWS = 2   # of each, after a block
 ALL_APART = 4
 APART_IN_DOUBT = 12
 QUEUED_ROWS = 2   # of each, after a block, whose launches are over when the clock starts
+SHORT_OF = "timed_out", "time_spent", "out_of_memory", "gpu_memory"  # what ends no verdict that is there already: who knows itself slow has no other by it
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
 OTHER_ROWS = 4   # of each length, from which its costs are learned
 
@@ -103,8 +105,8 @@ class Timing(ApartRows):
         be queued, there are fewer in a row; where none can, all are timed with their launches. Raises Fault."""
         def learn() -> tuple[list[float]]:
             try:
-                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, self.is_strict,
-                                               self.is_gated, times),)
+                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, self.is_gated,
+                                               times),)
             except Fault as e:
                 raise self.fault_of_baseline(e) from None
 
@@ -117,28 +119,42 @@ class Timing(ApartRows):
                 self.row_length = self.row_length // 4 or 1 if self.is_gated else length
 
     def warm_up(self, seeds: list[int], contents: list) -> None:
-        """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
-        call and not in a row: then a row is one call."""
-        bench = self.bench
-        seconds = min(self.left(), self.first_call_seconds)
-        bench.make_room()
-        seed = self.row_seed()
+        """The candidate's first row. Of one that gives its outputs in memory of its own, again and again, so that it is right call by
+        call and not in a row, each call's are copied, in its time: as if it had returned new tensors. Raises Fault."""
         try:
-            bench.row(self.process, self.row_length, seconds, contents[:self.row_length], self.is_gated, seed)
+            if self.is_right_in_a_row(seeds, contents) or self.is_right_with_copies(seeds, contents):
+                return
+            if self.is_gated:  # a stream of its own may not have waited
+                raise Gateless
         except Gateless:
             self.leave_gate()
             return self.warm_up(seeds, contents)
-        if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs, seed) == 0:
-            return
-        self.find("outputs_in_one_place", "warning", "right call by call and not in a row, as outputs in one place again and again are: each call "
-                  "is timed alone, with its first launch; return new tensors")
-        # Of a whole call much could be done in what is free of a row's other parts.
-        self.row_length, self.is_strict = 1, True
-        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
-        try:
-            bench.row(self.process, 1, seconds, contents[:1], self.is_gated, seed)
-        except Gateless:
-            self.leave_gate()
+        raise Fault("candidate", "wrong_result", "right call by call, and wrong where calls follow one another, also when each call's outputs are copied "
+                    "at once", "order all work of a call on the current stream, and keep nothing that the next one overwrites")
+
+    def is_right_in_a_row(self, seeds: list[int], contents: list) -> bool:
+        """Whether the outputs of a row are right. Raises Fault and Gateless."""
+        bench, count, seed = self.bench, self.row_length, self.row_seed()
+        bench.make_room()
+        bench.row(self.process, count, min(self.left(), self.first_call_seconds), contents[:count], self.is_gated, seed)
+        return count == 1 or self.count_bad(bench.draw(seeds[:count]), bench.outputs, seed) == 0
+
+    def is_right_with_copies(self, seeds: list[int], contents: list) -> bool:
+        """The same where each call's outputs are copied, as they are from now on if that makes them right. Raises Fault and Gateless."""
+        if self.process.reach.moved() and self.is_right_in_a_row(seeds, contents):
+            return True
+        self.copy_outputs(True)
+        if self.is_right_in_a_row(seeds, contents):
+            self.process.reach.begin_anew()
+            self.find("outputs_in_one_place", "warning", "right call by call and not in a row, as outputs in one place again and again are: each "
+                      "call's are copied, which takes its time; return new tensors")
+            return True
+        self.copy_outputs(False)
+        return False
+
+    def copy_outputs(self, is_copied: bool) -> None:
+        self.process.ask({"op": "copy", "on": is_copied}, self.left())
+        self.process.stop()
 
     def leave_gate(self) -> None:
         """From now on calls are timed with their launches. Raises Fault."""
@@ -163,16 +179,16 @@ class Timing(ApartRows):
         self.kind = OWN
         self.use_clock(not self.is_gated)
         wanted, length = self.clock, self.row_length
-        contents = self.bench.draw([self.number("other", i) for i in range(length)])
         pairs = []
         try:
+            contents = self.bench.draw([self.number("other", i) for i in range(length)])
             self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), OTHER_ROWS)
             while self.clock == wanted and len(pairs) <= OTHER_PAIRS:
                 pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
-        except Gateless:
+        except (Gateless, *OUT_OF_MEMORY):
             return None
         except Fault as e:
-            if e.category not in ("timed_out", "time_spent"):  # there is a verdict already; it took so long
+            if e.category not in SHORT_OF:
                 raise
             return None
         if self.clock != wanted:
@@ -189,10 +205,10 @@ class Timing(ApartRows):
         """Rows behind the gate, so many as tell, or as there is time for. Raises Fault."""
         try:
             self.queue_rows(FEWEST_QUEUED)
-        except Disturbed:
+        except (Disturbed, *OUT_OF_MEMORY):
             pass
         except Fault as e:
-            if e.category not in ("timed_out", "time_spent"):
+            if e.category not in SHORT_OF:
                 raise
 
     def next_kind(self) -> str:
@@ -257,8 +273,6 @@ class Timing(ApartRows):
         if self.kind != OWN:
             return
         self.queue_rows(QUEUED_ROWS)
-        while self.is_strict and self.can_be_alone_behind_gate():
-            self.queued_rows_of_one()
         if self.row_length < 2:
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):

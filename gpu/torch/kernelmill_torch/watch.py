@@ -10,7 +10,6 @@ LATEST = 32
 AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 SELDOM = 8  # one row in so many, and one more, may have it by a busy machine's doing
 PARTS_BESIDES = "waking", "revealing", "turning", "taking", "fetching"  # of a row, besides its calls
-LEAST_STRICT = 0.75  # of a row's calls: where what lies besides them differs by more, it says nothing of them
 UNFINISHED_SECONDS = 1.5e-4  # three times what honest medians of four looks at the GPU differ by
 
 
@@ -40,7 +39,6 @@ class Free(NamedTuple):
     most_fixed: float = math.inf  # of any row, however long it takes later
     besides: float = 0.0      # calls: the longest
     limit: float = math.inf   # of those, however long they take in later rows: a candidate may have made them longer
-    is_strict: bool = False   # whether a candidate pays for every bit that it has longer
 
 
 class Watch:
@@ -62,8 +60,6 @@ class Watch:
 
     def candidate_seconds(self, row: Row, free: Free) -> float:
         """Seconds of the calls of a row, with those before and after them in which the candidate must have worked."""
-        if free.is_strict:  # a whole call might be done in what else is free; so rows that have it shorter pay less
-            return max(row.calls + row.besides - self._usual(free), LEAST_STRICT * row.calls)
         return row.calls + max(0.0, self._usually_longer(free), row.besides - self._most(free))
 
     def reference_seconds(self, row: Row, free: Free, on_gpu: bool) -> float:
@@ -94,15 +90,6 @@ class Watch:
                 reference, candidate = (statistics.median(getattr(row, part) for row in kind[-LATEST:]) for kind in self.rows)
                 result[f"besides_{part}"] = candidate - reference
         return result
-
-    def _usual(self, free: Free) -> float:
-        """Seconds besides the calls of a row of the baseline. Who has it shorter by more than chance has it could be quicker
-        there, for which nobody is paid."""
-        reference, candidate = self._besides(REFERENCE), self._besides(CANDIDATE)
-        usual = min(statistics.median(reference or [free.besides]), free.limit)
-        if min(len(reference), len(candidate)) < ROWS:
-            return usual
-        return min(usual, statistics.median(candidate) + _chance(reference, candidate))
 
     def _besides(self, kind: int) -> list[float]:
         return [x.besides for x in self.rows[kind][-LATEST:]]

@@ -101,6 +101,7 @@ TEST(torch_blocks, what_is_no_calls_is_taken_from_each_side) {
   auto proven = blocks.without_fixed(true).front().blocks.front();
   EXPECT_DOUBLE_EQ(proven.reference[1], 0.8);
   EXPECT_DOUBLE_EQ(proven.candidate[1], 0.45);
+  EXPECT_DOUBLE_EQ(blocks.proven_own_seconds(), 0.45);
   x["cold"] = {0.0, 0.5};
   blocks.take(x);
   EXPECT_DOUBLE_EQ(blocks.without_fixed().front().blocks.front().candidate[0], 0.05);

@@ -250,14 +250,9 @@ class PartsOfARow(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class LearningCosts(unittest.TestCase):
-    def bench_that_learned(self, strict):
-        self.costs(strict)
-        return self.bench
-
-    def costs(self, strict, known=None, factor=1.0):
-        bench = self.bench = Bench.__new__(Bench)
-        bench.device, bench.known = "cuda", known if known is not None else {}
-        bench.known_fixed, bench.least_call = {}, {}
+    def costs(self, known=None, factor=1.0):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.known, bench.known_fixed = "cuda", known if known is not None else {}, {}
         process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None, move=lambda: None))
         looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.25])  # the first row is not like the others
 
@@ -267,19 +262,13 @@ class LearningCosts(unittest.TestCase):
             return Row(revealing=2.0, calls=4.0, taking=factor * next(looks), flushing=6.0)
 
         bench.row = row
-        return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
+        return bench.learn_costs(process, 1, 1.0, [[]]), bench.free
 
-    def test_free_is_the_longest_or_strictly_the_median(self):
-        flushes, free = self.costs(strict=False)
+    def test_free_is_the_longest(self):
+        flushes, free = self.costs()
         self.assertEqual(flushes, [6.0] * 7 + [5.0] * 7)
         most = 0.375 + rows_module.SLACK
-        self.assertEqual(free, Free(fixed=0.25, most_fixed=most, besides=3.25, limit=4.5, is_strict=False))
-        self.assertEqual(self.costs(strict=True)[1], free._replace(besides=3.125, is_strict=True))
-
-    def test_what_a_call_takes_in_a_row_is_known_when_rows_are_of_one(self):
-        bench = self.bench_that_learned(strict=False)
-        self.assertEqual(bench.least_call, {False: 4.0 - 0.25})
-        self.assertEqual(self.bench_that_learned(strict=True).least_call, {})
+        self.assertEqual(free, Free(fixed=0.25, most_fixed=most, besides=3.25, limit=4.5))
 
     def test_it_is_called_before_for_a_millisecond_at_most(self):
         bench = Bench.__new__(Bench)
@@ -289,7 +278,7 @@ class LearningCosts(unittest.TestCase):
 
     def test_a_baseline_that_was_made_slow_has_no_more_besides_than_it_once_had(self):
         bench = Bench.__new__(Bench)
-        bench.device, bench.known, bench.known_fixed, bench.least_call = "cuda", {}, {}, {}
+        bench.device, bench.known, bench.known_fixed = "cuda", {}, {}
         process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None))
 
         def fixed(slow):
@@ -302,9 +291,9 @@ class LearningCosts(unittest.TestCase):
 
     def test_what_once_took_less_is_not_free_at_any_length(self):
         known = {}
-        self.costs(False, known)
-        self.assertEqual(self.costs(False, known, factor=100)[1].limit, 4.5)
-        self.assertEqual(self.costs(False, known, factor=0.5)[1].limit, 3.75)
+        self.costs(known)
+        self.assertEqual(self.costs(known, factor=100)[1].limit, 4.5)
+        self.assertEqual(self.costs(known, factor=0.5)[1].limit, 3.75)
 
 
 PROBLEM = """

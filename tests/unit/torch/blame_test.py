@@ -83,20 +83,31 @@ class Settled(unittest.TestCase):
     def test_a_gpu_that_others_have_filled_is_not_the_candidates_doing(self):
         """Seen on an H100: tasks of the other contracts had 64 of its 79 GiB, and a small problem's referee found 16 MiB."""
         for given_back, category in (1 << 29, "gpu_memory"), (40 << 30, "disturbed_referee"):
-            x, free = referee(control_works=True), [(1 << 24, 79 << 30), ((1 << 24) + given_back, 79 << 30)]
+            x, free = referee(control_works=True), [(1 << 24, 79 << 30)] + 2 * [((1 << 24) + given_back, 79 << 30)]
             x.device, x.judgement.bench.needed = "cuda", 1 << 30
             with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: free.pop(0)):
                 fault = x.settled(Fault("infrastructure", "gpu_memory", ""))
             self.assertEqual(fault.category, category)
 
     def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
-        """Of 80 GiB a problem needs 44, for the referee and the candidate together. What we hold ourselves is none of others'."""
-        for free, given_back, held, category in ((1, 45, 0, "disturbed_referee"), (30, 20, 0, "gpu_memory"), (1, 40, 0, "gpu_memory"),
-                                                 (1, 40, 4, "disturbed_referee")):
-            x, seen = referee(control_works=True), [(free << 30, 80 << 30), (free + given_back << 30, 80 << 30)]
-            x.device, x.judgement.bench.needed, x.judgement.bench.held_bytes = "cuda", 44 << 30, lambda held=held: held << 30
-            with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: seen.pop(0)):
+        """Of 80 GiB a problem needs 44, for the referee and the candidate together. What we hold ourselves is none of others': neither
+        what the three share, nor the baseline's, nor what is kept of other problems."""
+        for free, given_back, held, ours, category in ((1, 45, 0, 0, "disturbed_referee"), (30, 20, 0, 0, "gpu_memory"), (1, 40, 0, 0, "gpu_memory"),
+                                                       (1, 40, 4, 0, "disturbed_referee"), (1, 30, 4, 10, "disturbed_referee"),
+                                                       (1, 20, 4, 20, "gpu_memory")):
+            x, closed = referee(control_works=True), []
+            bench, other = x.judgement.bench, types.SimpleNamespace(close=lambda: closed.append("another"))
+            x.device, bench.needed, bench.held_bytes = "cuda", 44 << 30, lambda held=held: held << 30
+            bench.close_baseline = lambda: closed.append("baseline")
+            x.benches = {("other", ""): other, ("this", ""): bench}
+
+            def memory(_lib):
+                now = free + given_back * (x.judgement.process is None) + ours * ({"another", "baseline"} <= set(closed))
+                return now << 30, 80 << 30
+
+            with unittest.mock.patch.object(referee_module, "memory_of_gpu", memory):
                 self.assertEqual(x.settled(Fault("infrastructure", "gpu_memory", "")).category, category)
+            self.assertEqual(list(x.benches.values()), [bench])
 
     def test_a_candidate_that_does_not_end_is_a_fault_and_no_failure_of_the_referee(self):
         x = referee(control_works=True)

@@ -110,12 +110,12 @@ class BusyBench(FakeBench):
     def __init__(self, settles, alone=((0.5,),)):
         super().__init__(True)
         self.usual_flush, self.settles, self.alone = 0.5, settles, list(alone)
-        self.least_call, self.known_fixed = {}, {}
+        self.known_fixed = {}
 
     def flushes_settle(self):
         return self.settles.pop(0) if len(self.settles) > 1 else self.settles[0]
 
-    def learn_costs(self, _process, _count, _seconds, _contents, _strict=False, _is_gated=False, _times=7):
+    def learn_costs(self, _process, _count, _seconds, _contents, _is_gated=False, _times=7):
         flushes = self.alone.pop(0) if len(self.alone) > 1 else self.alone[0]
         if isinstance(flushes, Fault):
             raise flushes
@@ -127,12 +127,11 @@ class GatedBench(BusyBench):
 
     def __init__(self, most):
         super().__init__([True] * 99)
-        self.device, self.most, self.lengths, self.strict = "cuda", most, [], []
+        self.device, self.most, self.lengths = "cuda", most, []
         self.free = Free(fixed=0.0, most_fixed=1.0)
 
-    def learn_costs(self, _process, count, _seconds, _contents, strict=False, is_gated=False, _times=7):
+    def learn_costs(self, _process, count, _seconds, _contents, is_gated=False, _times=7):
         self.lengths.append((count, is_gated))
-        self.strict.append(strict)
         if is_gated and count > self.most:
             raise Gateless
         return [0.5]

@@ -2,6 +2,7 @@
 
 import types
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -66,12 +67,6 @@ class Gate(unittest.TestCase):
         x, blocks = self.blocks([2, 5, 7, 9], 3)
         self.assertEqual([one["clock"] for one in blocks], ["device", "device", "call"])
 
-    def test_who_pays_for_each_part_of_a_row_does_so_by_either_clock(self):
-        x, _ = self.blocks([], 1)
-        x.is_strict = True
-        x.leave_gate()
-        self.assertEqual(x.bench.strict, [True])
-
     def test_a_candidate_that_cannot_queue_has_no_other_clock(self):
         x, _ = self.blocks([], 1)
         x.use_clock(False)
@@ -80,7 +75,7 @@ class Gate(unittest.TestCase):
         self.assertIsNone(x.other_clock())
 
     def test_nobody_is_late_for_the_other_clock(self):
-        for category, raises in ("timed_out", False), ("wrong_result", True):
+        for category, raises in ("timed_out", False), ("out_of_memory", False), ("gpu_memory", False), ("wrong_result", True):
             x, _ = self.blocks([], 1)
             x.use_clock(False)
 
@@ -92,6 +87,13 @@ class Gate(unittest.TestCase):
                 self.assertRaises(Fault, x.other_clock)
             else:
                 self.assertIsNone(x.other_clock())
+
+    def test_nobody_runs_out_of_memory_for_it(self):
+        for place in "draw", "learn_costs":
+            x, _ = self.blocks([], 1)
+            x.use_clock(False)
+            setattr(x.bench, place, unittest.mock.Mock(side_effect=torch.cuda.OutOfMemoryError))
+            self.assertIsNone(x.other_clock())
 
     def test_random_numbers_are_not_drawn_before_the_clock_starts(self):
         for is_random in True, False:
@@ -196,12 +198,32 @@ class Gate(unittest.TestCase):
             self.assertEqual((bool(seeds[0]), seeds[0], len(seeds)), (wanted, seeds[1], 2))
             self.assertEqual(x.row_length, 16)
 
-    def test_who_is_right_call_by_call_alone_has_rows_of_one_and_is_told(self):
-        x = self.judgement(most=16)
-        x.bench.draw, x.bench.outputs, x.bench.make_room = lambda seeds: seeds, [], lambda: None
-        x.bench.row, x.count_bad = lambda *_: None, lambda *_: 1.0
+    def first_row(self, wrong, is_gated=False, moves=0):
+        """The first row of one whose rows have so many wrong elements, by turns."""
+        x, wrong, moves = self.judgement(most=16), list(wrong), [True] * moves
+        x.is_gated, x.bench.draw, x.bench.outputs, x.bench.make_room, x.bench.row = is_gated, lambda seeds: seeds, [], lambda: None, lambda *_: None
+        asked = self.asked = []
+        x.process = types.SimpleNamespace(ask=lambda message, _seconds: asked.append(message["on"]), stop=lambda: asked.append("stop"),
+                                          reach=types.SimpleNamespace(moved=lambda: bool(moves and moves.pop()),
+                                                                      begin_anew=lambda: asked.append("anew")))
+        x.count_bad = lambda *_: wrong.pop(0)
         x.warm_up(list(range(16)), [[]] * 16)
-        self.assertEqual((x.row_length, x.is_strict, [one["rule"] for one in x.findings]), (1, True, ["outputs_in_one_place"]))
+        self.assertEqual(wrong, [])
+        return x
+
+    def test_outputs_of_who_is_right_call_by_call_alone_are_copied_and_it_is_told(self):
+        x = self.first_row([1.0, 0.0])
+        self.assertEqual((x.row_length, [one["rule"] for one in x.findings], self.asked), (16, ["outputs_in_one_place"], [True, "stop", "anew"]))
+        self.assertEqual(self.first_row([0.0]).findings, [])
+        self.assertEqual(self.first_row([1.0, 0.0], moves=1).findings, [])  # its memory had moved
+        with self.assertRaises(Fault) as found:
+            self.first_row([1.0, 1.0])
+        self.assertEqual((found.exception.cls, found.exception.category), ("candidate", "wrong_result"))
+        self.assertEqual(self.asked, [True, "stop", False, "stop"])
+
+    def test_who_is_wrong_behind_the_gate_alone_is_timed_with_launches(self):
+        x = self.first_row([1.0, 1.0, 0.0], is_gated=True)
+        self.assertEqual((x.clock, x.row_length, x.findings, self.asked), ("call", 16, [], [True, "stop", False, "stop"]))
 
     def test_the_clock_that_is_not_paid_is_the_lower_quarter_of_a_few_pairs_but_the_first(self):
         x, pairs = self.judgement(most=16), iter([(0.5, 0.5), (2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (3.0, 2.0), (9.0, 9.0)])

@@ -87,22 +87,6 @@ class SecondsOfARow(unittest.TestCase):
         self.assertEqual(self.candidate(9.0, reference=[8.0] * 9), 7.5)
         self.assertEqual(self.candidate(6.0, [8.0] * 8, reference=[8.0] * 9), 6.5)
 
-    def test_strictly_every_bit_counts_and_on_average_nobody_pays_for_chance(self):
-        strict = self.FREE._replace(is_strict=True)
-        self.assertEqual(self.candidate(2.25, self.usual, free=strict), 4.75)
-        self.assertEqual(self.candidate(1.75, self.usual, free=strict), 4.25)
-        self.assertEqual(self.candidate(9.0, reference=[8.0] * 9, free=strict), 7.5)
-
-    def test_strictly_nobody_is_paid_for_being_quick_besides_the_calls(self):
-        strict = self.FREE._replace(is_strict=True)
-        self.assertEqual(self.candidate(1.0, [1.0] * 8, free=strict), 4.5)
-        self.assertEqual(self.candidate(0.5, [1.0] * 8, free=strict), 4.0)  # but for chance
-        self.assertEqual(self.candidate(1.0, [1.0] * 8, reference=[1.0, 2.0, 3.0] * 3, free=strict), 3.5)  # it may be
-
-    def test_strictly_what_lies_besides_the_calls_makes_no_time_of_nothing(self):
-        strict = self.FREE._replace(is_strict=True)
-        self.assertEqual(self.candidate(0.0, reference=[7.0] * 9, free=strict), 0.75 * 4.5)  # it was below zero, and the speedup no number
-
     def test_the_baseline_pays_where_no_candidate_can_make_it(self):
         x = watched("taking", self.usual, [])
         row = Row(calls=4.5, taking=4.0)
