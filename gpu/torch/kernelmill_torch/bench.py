@@ -242,6 +242,10 @@ class Bench(Rows):
         if self.device == "cuda":
             torch.cuda.empty_cache()
 
+    def spare_bytes(self) -> int:
+        """Of memory that torch keeps here and nobody uses."""
+        return torch.cuda.memory_reserved() - torch.cuda.memory_allocated() if self.device == "cuda" else 0
+
     def held_bytes(self) -> int:
         """Of memory that candidate, baseline and this process share."""
         return sum(x.memory.capacity for x in {self.arena, self.own_arena} - {None})

@@ -215,7 +215,7 @@ class Referee:
             return self.judge()
         except (Fault, *OUT_OF_MEMORY) as e:
             others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
-            if not others or isinstance(e, Fault) and e.category not in ("out_of_memory", "unsupported_problem"):
+            if not others or isinstance(e, Fault) and e.category not in ("out_of_memory", "gpu_memory", "unsupported_problem"):
                 raise
             x = self.judgement
             if x is not None:

@@ -25,6 +25,7 @@ WARMING_SECONDS = 1e-3
 QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
 ROW_SECONDS = 2e-3         # of calls in a row on a GPU
 LONG_CALL_SECONDS = 2.5e-4 # of a call, from which on a row takes twice as long: it would have few
+MOST_KEPT = 1 << 30        # bytes of a set whose contents are kept for calls before the next row
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -116,7 +117,8 @@ class Rows:
         if is_warmed:
             process.arena.fill([self.decoy or self.draw([1])[0]])
             self.synchronize()  # indices of which a part is there would be none
-        self.decoy = contents[0] if contents else self.decoy  # nobody is asked for the same again
+        if contents and self.layout.set_bytes <= MOST_KEPT:  # memory of large ones is needed when their outputs are checked
+            self.decoy = contents[0]  # nobody is asked for the same again
         if process.reach.is_fleeting:
             process.reach.forget()
         if not on_gpu:

@@ -24,6 +24,8 @@ CALL_SECONDS = 5.0
 DISTURBED = 1.08
 RETAKE_SECONDS = 2.0  # after which no pair is taken again: who keeps the GPU busy would hold it until the deadline
 APART_FOR_A_MEDIAN = 8
+MOST_CRAMPED = 2
+LEAST_SPARE = 64 << 20  # bytes
 LOOKED_AT = 2       # calls of a row whose elements are held by their own size
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
@@ -47,6 +49,7 @@ class TimedRows(Quiet):
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
         self.intercept = Intercept()
+        self.cramped = 0  # rows that failed for want of memory
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
 
     def fixed(self) -> tuple[float, float]:
@@ -163,7 +166,12 @@ class TimedRows(Quiet):
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
         contents, seed = self.prepare_row(self.process, seeds, laws), self.row_seed()
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
+        try:
+            row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
+        except Fault as e:
+            if not self.may_lack_room(e):
+                raise
+            return self.candidate_row(self.fresh_inputs(count), is_apart, laws)
         if bench.gives_inputs:
             self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
         self.blame_for_inputs(bench.changed_inputs)
@@ -176,6 +184,8 @@ class TimedRows(Quiet):
         try:
             row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed(), is_apart)
         except Fault as e:
+            if self.may_lack_room(e):
+                return self.baseline_row(self.fresh_inputs(len(seeds)), is_apart, laws)
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
@@ -183,11 +193,19 @@ class TimedRows(Quiet):
 
     def prepare_row(self, process: Process, seeds: list[int], laws: Sequence[int] = ()) -> list:
         """Returns the contents for the row, which the process does not see yet."""
-        self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
         contents = self.bench.draw(seeds, self.kind, laws)
         process.arena.move()
         process.arena.poison(len(seeds))
         return contents
+
+    def may_lack_room(self, e: Fault) -> bool:
+        """Whether a row failed for want of memory that we keep and do not need, which is given back then. Not before each row: what is
+        given back is wiped, which takes the GPU's memory from the flushes and calls that follow. A candidate chooses few rows by that."""
+        if e.category != "out_of_memory" or self.cramped >= MOST_CRAMPED or self.bench.spare_bytes() < LEAST_SPARE:
+            return False
+        self.cramped += 1
+        self.bench.release()
+        return True
 
     def fault_of_baseline(self, e: Fault) -> Fault:
         """That the baseline failed is the problem's fault or ours, unless it works without the candidate: see blame.py."""

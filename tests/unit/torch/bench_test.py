@@ -229,7 +229,11 @@ class PartsOfARow(unittest.TestCase):
         bench.row(process, 1, 1.0, contents_of(5))
         self.assertEqual(seen, [3, 5])  # first what nobody will ask for again
         self.assertEqual(bench.decoy, contents_of(5)[0])
-        return found, bench.changed_inputs
+        result = list(found), bench.changed_inputs
+        with unittest.mock.patch.object(rows_module, "MOST_KEPT", 1):  # bytes; a set has 2
+            bench.row(process, 1, 1.0, contents_of(7))
+        self.assertEqual(bench.decoy, contents_of(5)[0])
+        return result
 
     def test_inputs_are_not_there_for_the_copying(self):
         self.assertEqual(self.inputs_when_copied(), ([0xA7, 9], []))

@@ -177,7 +177,7 @@ class Settled(unittest.TestCase):
 class JudgedOnceMore(unittest.TestCase):
     """A candidate that finds too little memory beside what is kept of other problems."""
 
-    def judged(self, lingers=False):
+    def judged(self, lingers=False, fault=("candidate", "out_of_memory")):
         x, seen, now = Referee(None, None, "cpu", 0), [], [1000.0]
 
         class Short(Judged):
@@ -189,7 +189,7 @@ class JudgedOnceMore(unittest.TestCase):
                 self.process.is_working = lingers
                 self.draw_secret()
                 now[0] += 5.0
-                raise Fault("candidate", "out_of_memory", "")
+                raise Fault(*fault, "")
 
         x.benches = {("other", ""): types.SimpleNamespace(close=lambda: None)}
         x.bench = lambda *_: FakeBench(True)
@@ -204,6 +204,10 @@ class JudgedOnceMore(unittest.TestCase):
         self.assertEqual(first.deadline, second.deadline)
         self.assertEqual(first.secret[:PLAN_BYTES], second.secret[:PLAN_BYTES])
         self.assertNotEqual(first.secret, second.secret)
+
+    def test_also_where_the_problems_own_model_has_found_too_little(self):
+        self.assertEqual(len(self.judged(fault=("infrastructure", "gpu_memory"))), 2)
+        self.assertEqual(len(self.judged(fault=("infrastructure", "gpu_lost"))), 1)
 
     def test_only_when_it_has_made_way(self):
         self.assertEqual(len(self.judged(lingers=True)), 1)

@@ -61,7 +61,7 @@ class OrderOfAPair(unittest.TestCase):
         return bench.done
 
     def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
-        baseline, candidate = (["room", "draw", "poison of " + x, x] for x in ("baseline", "candidate"))
+        baseline, candidate = (["draw", "poison of " + x, x] for x in ("baseline", "candidate"))
         audit = "audit of outputs of candidate"
         self.assertEqual(self.done(True, small=True), [*baseline, *candidate, audit])
         self.assertEqual(self.done(False, small=True), [*candidate, *baseline, audit])
@@ -87,9 +87,31 @@ class OrderOfAPair(unittest.TestCase):
     def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
         audit = ["candidate", "audit of outputs of candidate"]
         done = self.done(False, small=False)
-        self.assertEqual(done[3:5], audit)
+        self.assertEqual(done[2:4], audit)
         self.assertEqual(done[-1], "baseline")
         self.assertEqual(self.done(True, small=False)[-2:], audit)
+
+    def test_who_finds_too_little_memory_beside_what_we_keep_has_a_row_of_new_contents(self):
+        for spare, times, lacks in (1 << 30, 2, False), (1 << 30, 3, True), (1 << 20, 1, True):
+            for name in "candidate", "baseline":
+                bench = WatchedBench(True)
+                x, released = judgement(bench), []
+                x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 1, lambda *_: None
+                bench.spare_bytes, bench.release, row, left = lambda spare=spare: spare, lambda released=released: released.append(1), bench.row, [times]
+
+                def short_of_memory(process, *given, name=name, row=row, left=left):
+                    if process.name == name and left[0]:
+                        left[0] -= 1
+                        raise Fault("candidate", "out_of_memory", "")
+                    return row(process, *given)
+
+                bench.row, x.fault_of_baseline = short_of_memory, lambda e: e
+                if lacks:
+                    self.assertRaises(Fault, x.pair, True)
+                else:
+                    self.assertEqual(x.pair(True), (1.0, 1.0))
+                self.assertEqual(len(released), 2 if spare > 1 << 20 else 0)
+                self.assertEqual(len({str(seeds) for seeds in bench.contents}), len(bench.contents))
 
     def test_an_output_that_is_an_input_is_no_work(self):
         bench = WatchedBench(True)
