@@ -129,8 +129,9 @@ class Timing(ApartRows):
         except Gateless:
             self.leave_gate()
             return self.warm_up(seeds, contents)
-        raise Fault("candidate", "wrong_result", "right call by call, and wrong where calls follow one another, also when each call's outputs are copied "
-                    "at once", "order all work of a call on the current stream, and keep nothing that the next one overwrites")
+        evidence = "right in all trials, but wrong when it was timed, where calls follow one another, also when each call's outputs are copied at once"
+        self.find("wrong_when_timed", "critical", evidence)
+        raise Fault("candidate", "wrong_result", evidence, "order all work of a call on the current stream, and keep nothing that the next one overwrites")
 
     def is_right_in_a_row(self, seeds: list[int], contents: list) -> bool:
         """Whether the outputs of a row are right. Raises Fault and Gateless."""
