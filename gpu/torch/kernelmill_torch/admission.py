@@ -72,10 +72,12 @@ class Admitted:
         return result
 
 
-def admit(problem: Problem, device: str) -> Admitted:
-    """Runs every kind twice. REQUIRES: the problem's models are built."""
+def admit(problem: Problem, device: str, beside: int = 0) -> Admitted:
+    """Runs every kind twice. `beside`: bytes that are in use while somebody is judged, so that a kind which would not fit then is too
+    large. REQUIRES: the problem's models are built."""
     started = time.monotonic()
     result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
+    held = memory_held(beside, device)
     domain = problem.has_checked_domain()
     products = False  # whether larger inputs have no finite answer
     for kind in KINDS.values():
@@ -92,7 +94,18 @@ def admit(problem: Problem, device: str) -> Admitted:
             products = products or kind.name == "large" and why == "not finite"
             if why:
                 result.refused[kind.name] = why
+    del held
     return result
+
+
+def memory_held(size: int, device: str) -> Optional[torch.Tensor]:
+    """So many bytes of a GPU, or nothing where they are not there: then nothing else is known better, either."""
+    if device != "cuda" or not size:
+        return None
+    try:
+        return torch.empty(size, dtype=torch.uint8, device=device)
+    except OUT_OF_MEMORY:
+        return None
 
 
 def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admitted) -> str:

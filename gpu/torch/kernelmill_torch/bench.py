@@ -148,7 +148,12 @@ class Bench(Rows):
             raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
         self.problem.is_random = self._draws_when_called()
         self.problem.exact = self.problem.exact and not self.problem.is_random  # other random numbers would be drawn
-        self.admitted: Admitted = admit(self.problem, self.device)
+        self.sets_bytes = min(SETS_BYTES, total // 16)
+        layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
+        self.layout, self.needed = layout, needed
+        inputs = sum(x.bytes for x in layout.inputs if x)  # which the processes have in an arena
+        self.admitted: Admitted = admit(self.problem, self.device, self._arena_count() * layout.sets * layout.set_bytes + 2 * max(0, peak - inputs))
+        self.release()
         # What is forgotten of random numbers on the problem's own inputs need not be on others.
         self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
         if self.is_random:
@@ -159,9 +164,9 @@ class Bench(Rows):
         self._weigh()
         self.is_known_whole &= time.monotonic() - started < READING_SECONDS
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
-        self.sets_bytes = min(SETS_BYTES, total // 16)
-        layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
-        self.layout, self.needed = layout, needed
+
+    def _arena_count(self) -> int:
+        return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1
 
     def _total(self) -> int:
         """Bytes of memory, of the GPU's or the machine's."""
@@ -170,7 +175,7 @@ class Bench(Rows):
     def _make_arenas(self) -> None:
         self.release()
         self.arena = self.own_arena = Arena(self.lib, self.device, self.layout)
-        if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total():
+        if self._arena_count() == 2:
             self.own_arena = Arena(self.lib, self.device, self.layout)
         elif ONE_ARENA not in self.notes:
             self.notes.append(ONE_ARENA)

@@ -47,12 +47,16 @@ class Rows:
         """Evicts everything from the caches, before so many calls. Returns the seconds, which are more when somebody else is busy."""
         if self.device == "cuda":
             self.lib.km_gpu_unpin()
-            self.flush_buffer[:64].view(torch.int64).sum()  # a core that waited launches its first 0.1 ms later, which is nobody's work
+            for warm in self.flush_buffer[:64].view(torch.int64).sum, self.flush_buffer[:64].zero_:
+                warm()
         self.synchronize()
         started = time.monotonic()
         if self.device == "cuda":
             # Calls write back what is left in the cache when they begin, and leave there what they wrote last: as much as that.
             self.flush_buffer.view(torch.int64).sum()
+            # From here on the GPU has work, and who is at work there is waited for. That a core which waited launches 0.1 ms later, more
+            # beside compilers and after long waits, is nobody's work.
+            started = time.monotonic()
             self.flush_buffer[:self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
         else:
             self.flush_buffer.add_(1)

@@ -1,6 +1,7 @@
 """Who else was at work on the GPU or had the core, and which rows count then."""
 
 import itertools
+import types
 import unittest
 import unittest.mock
 
@@ -134,6 +135,39 @@ class BusyGpu(unittest.TestCase):
             bench.device, bench.usual_flush, bench.flush = "cuda", 0.5, lambda: next(flushes)
             with unittest.mock.patch("kernelmill_torch.rows.time.monotonic", itertools.count(0, 0.1).__next__):
                 self.assertEqual(bench.rests(), rests)
+
+    def test_a_late_launch_of_a_flush_is_nobodys_work_and_a_late_gpu_is_somebodys(self):
+        now = [0.0]
+
+        class Memory:
+            """In seconds: what a launch takes, and until when the GPU is at work."""
+
+            def __init__(self, launch, work):
+                self.launch, self.work, self.until = launch, work, 0.0
+
+            def __getitem__(self, part):
+                return self if part.stop != 64 else Memory(0.0, 0.0)
+
+            def view(self, _type):
+                return self
+
+            def sum(self):
+                now[0] += self.launch
+                self.until = now[0] + self.work
+
+            def zero_(self):
+                pass
+
+            def fill_(self, _value):
+                pass
+
+        for launch, work, seconds in (0.5, 2.0, 2.0), (0.0, 2.0, 2.0), (0.0, 7.0, 7.0):
+            bench = Bench.__new__(Bench)
+            bench.device, bench.flush_buffer, bench.cache_bytes = "cuda", Memory(launch, work), 0
+            bench.lib, bench.layout = types.SimpleNamespace(km_gpu_unpin=lambda: None), types.SimpleNamespace(left_to_write=lambda *_: 1)
+            bench.synchronize = lambda bench=bench: now.__setitem__(0, max(now[0], bench.flush_buffer.until))
+            with unittest.mock.patch("kernelmill_torch.rows.time.monotonic", lambda: now[0]):
+                self.assertEqual(bench.flush(1), seconds)
 
     def test_nothing_more_is_measured_in_a_block_that_is_done_again(self):
         x, done = judgement(BusyBench([False, True])), []

@@ -4,6 +4,7 @@ import math
 import os
 import random
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -43,6 +44,38 @@ def of(x, kind, seed=5, outputs=1):
     torch.manual_seed(seed)
     found = of_kind([x], kind, seed, [traits_of(x, outputs)])
     return None if found is None else found[0]
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class BesideOthers(unittest.TestCase):
+    """What arenas and processes take while somebody is judged is taken, too, while kinds are tried."""
+
+    def test_other_kinds_are_tried_beside_as_much_memory_as_is_in_use_then(self):
+        held = []
+
+        class Ballast:
+            def __del__(self):
+                held.remove("ballast")
+
+        def empty(size, dtype, device):
+            self.assertEqual((size, dtype, device), (5, torch.uint8, "cuda"))
+            held.append("ballast")
+            return Ballast()
+
+        done = []
+        with unittest.mock.patch.object(admission, "measured", lambda _problem, kind: done.append((kind, list(held)))), \
+                unittest.mock.patch.object(admission, "try_kind", lambda _problem, kind, *_: done.append((kind.name, list(held))) or "why"), \
+                unittest.mock.patch.object(admission.torch, "empty", empty):
+            admission.admit(types.SimpleNamespace(has_checked_domain=lambda: False), "cuda", 5)
+        self.assertEqual(done[0], ("own", []))
+        self.assertGreater(len(done), 5)
+        self.assertTrue(all(beside == ["ballast"] for _, beside in done[1:]))
+        self.assertEqual(held, [])
+
+    def test_where_it_is_not_there_nothing_is_held(self):
+        with unittest.mock.patch.object(admission.torch, "empty", unittest.mock.Mock(side_effect=torch.cuda.OutOfMemoryError)):
+            self.assertIsNone(admission.memory_held(5, "cuda"))
+        self.assertIsNone(admission.memory_held(5, "cpu"))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
