@@ -10,7 +10,7 @@ import torch
 from kernelmill_torch import contents
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import KINDS, OWN
-from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
+from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, is_out_of_memory, relative_error, root_mean_square
 
 SEEDS = (17, 18)
 MOVES_SEED = 1836021349  # nobody draws contents by it: what moves them is to be no part of them
@@ -55,6 +55,7 @@ class Admitted:
     gauges: dict[str, Gauge]
     refused: dict[str, str]      # why, by kind
     untried: list[str]           # there was no time for them
+    is_crowded: bool = False     # less memory was there than is in use while somebody is judged
 
     @property
     def names(self) -> list[str]:
@@ -78,6 +79,7 @@ def admit(problem: Problem, device: str, beside: int = 0) -> Admitted:
     started = time.monotonic()
     result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
     held = memory_held(beside, device)
+    result.is_crowded = device == "cuda" and beside > 0 and held is None
     domain = problem.has_checked_domain()
     products = False  # whether larger inputs have no finite answer
     for kind in KINDS.values():
@@ -121,6 +123,8 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
     except OUT_OF_MEMORY:
         return TOO_LARGE
     except (RuntimeError, ValueError, IndexError) as e:
+        if is_out_of_memory(e):
+            return TOO_LARGE
         if "device-side assert" in str(e) or "illegal memory" in str(e):
             raise
         return "the model fails"

@@ -151,8 +151,7 @@ class Bench(Rows):
         self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.layout, self.needed = layout, needed
-        inputs = sum(x.bytes for x in layout.inputs if x)  # which the processes have in an arena
-        self.admitted: Admitted = admit(self.problem, self.device, self._arena_count() * layout.sets * layout.set_bytes + 2 * max(0, peak - inputs))
+        self.admitted: Admitted = admit(self.problem, self.device, self._beside(peak))
         self.release()
         # What is forgotten of random numbers on the problem's own inputs need not be on others.
         self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
@@ -164,6 +163,12 @@ class Bench(Rows):
         self._weigh()
         self.is_known_whole &= time.monotonic() - started < READING_SECONDS
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
+
+    def _beside(self, peak: int) -> int:
+        """Bytes that arenas, baseline and candidate take, of what a run takes here: they have inputs in an arena, and nothing in double precision."""
+        wide = self.problem.models.get(torch.float64) if self.problem.dtype != torch.float64 else None
+        ours = sum(x.bytes for x in self.layout.inputs if x) + (sum(x.nbytes for x in wide.parameters()) if wide else 0)
+        return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * max(0, peak - ours)
 
     def _arena_count(self) -> int:
         return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1
@@ -206,7 +211,7 @@ class Bench(Rows):
     @property
     def was_short_of_memory(self) -> bool:
         """Whether double precision or kinds of contents found too little memory."""
-        return self.problem.was_short_of_memory or TOO_LARGE in self.admitted.refused.values()
+        return self.problem.was_short_of_memory or self.admitted.is_crowded or TOO_LARGE in self.admitted.refused.values()
 
     @property
     def shares_arena(self) -> bool:

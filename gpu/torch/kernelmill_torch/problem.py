@@ -21,9 +21,14 @@ from kernelmill_torch.candidate import made_in, seed_everything
 from kernelmill_torch.contents import CHUNK, Traits
 
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
+NO_MEMORY = "out of memory", "ALLOC_FAILED", "unable to find an engine"  # what libraries say of it, in a RuntimeError
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain.
 CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss|one_hot|bincount|"
                             r"\.long\(|\.int\(|\.to\(torch\.(?:int|long)")
+
+
+def is_out_of_memory(e: Exception) -> bool:
+    return isinstance(e, OUT_OF_MEMORY) or isinstance(e, RuntimeError) and any(words in str(e) for words in NO_MEMORY)
 
 
 class BadProblem(Exception):
@@ -184,9 +189,10 @@ class Problem:
         except Exception as e:
             if "device-side assert" in str(e) or "illegal memory" in str(e):
                 raise
-            if self.has_been_exact and isinstance(e, OUT_OF_MEMORY):
-                raise  # somebody else holds the memory now, and must not decide what is right from now on
-            self.was_short_of_memory = isinstance(e, OUT_OF_MEMORY)
+            short = is_out_of_memory(e)
+            if self.has_been_exact and short:  # somebody else holds the memory now, and must not decide what is right from now on
+                raise MemoryError(str(e)) from e
+            self.was_short_of_memory = short
             self.exact = False
             self.models.pop(torch.float64, None)
             return None

@@ -32,6 +32,8 @@ SAMPLES = 4096             # places of an output that are looked at when a row i
 class Gateless(Exception):
     """Calls cannot be queued ahead: the process waits for the GPU in one of them, or there are too many launches."""
 
+    category = ""  # of the fault that says so
+
 
 class Rows:
     """Part of a bench, whose attributes it uses."""
@@ -184,7 +186,9 @@ class Rows:
         except Fault as e:
             if e.category == "timed_out" or not process.alive():  # it was told to end, and may not have yet
                 raise
-            raise Gateless(e.message) from None
+            gateless = Gateless(e.message)
+            gateless.category = e.category
+            raise gateless from None
         finally:
             process.stop()
         raise Gateless("a call waits for the GPU")

@@ -49,7 +49,7 @@ class TimedRows(Quiet):
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
         self.intercept = Intercept()
-        self.cramped = 0  # rows that failed for want of memory
+        self.cramped = [0, 0]  # rows that failed for want of memory: reference, candidate
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
 
     def fixed(self) -> tuple[float, float]:
@@ -115,7 +115,9 @@ class TimedRows(Quiet):
                 return rows()
             except MemoryMoved:  # twice at most
                 pass
-            except Gateless:
+            except Gateless as e:
+                if e.category == "out_of_memory":
+                    self.bench.make_room()
                 self.not_queued += 1
                 if self.not_queued > RETAKES:  # or a candidate could choose its rows
                     raise
@@ -165,13 +167,17 @@ class TimedRows(Quiet):
         bench, count = self.bench, len(seeds)
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
-        contents, seed = self.prepare_row(self.process, seeds, laws), self.row_seed()
-        try:
-            row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
-        except Fault as e:
-            if not self.may_lack_room(e):
-                raise
-            return self.candidate_row(self.fresh_inputs(count), is_apart, laws)
+        while True:
+            contents, seed = self.prepare_row(self.process, seeds, laws), self.row_seed()
+            try:
+                row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
+                break
+            except Fault as e:
+                if not self.may_lack_room(e, CANDIDATE):
+                    raise
+            del contents
+            bench.release()
+            seeds = self.fresh_inputs(count)
         if bench.gives_inputs:
             self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
         self.blame_for_inputs(bench.changed_inputs)
@@ -180,13 +186,17 @@ class TimedRows(Quiet):
 
     def baseline_row(self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        contents = self.prepare_row(self.bench.baseline, seeds, laws)
-        try:
-            row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed(), is_apart)
-        except Fault as e:
-            if self.may_lack_room(e):
-                return self.baseline_row(self.fresh_inputs(len(seeds)), is_apart, laws)
-            raise self.fault_of_baseline(e) from None
+        while True:
+            contents = self.prepare_row(self.bench.baseline, seeds, laws)
+            try:
+                row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed(), is_apart)
+                break
+            except Fault as e:
+                if not self.may_lack_room(e, REFERENCE):
+                    raise self.fault_of_baseline(e) from None
+            del contents
+            self.bench.release()
+            seeds = self.fresh_inputs(len(seeds))
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
         return row
@@ -198,13 +208,12 @@ class TimedRows(Quiet):
         process.arena.poison(len(seeds))
         return contents
 
-    def may_lack_room(self, e: Fault) -> bool:
-        """Whether a row failed for want of memory that we keep and do not need, which is given back then. Not before each row: what is
-        given back is wiped, which takes the GPU's memory from the flushes and calls that follow. A candidate chooses few rows by that."""
-        if e.category != "out_of_memory" or self.cramped >= MOST_CRAMPED or self.bench.spare_bytes() < LEAST_SPARE:
+    def may_lack_room(self, e: Fault, side: int) -> bool:
+        """Whether a row failed for want of memory that we keep and do not need, which is to be given back then. Not before each row: what
+        is given back is wiped, which takes the GPU's memory from the flushes and calls that follow. A candidate chooses few rows by that."""
+        if e.category != "out_of_memory" or self.cramped[side] >= MOST_CRAMPED or self.bench.spare_bytes() < LEAST_SPARE:
             return False
-        self.cramped += 1
-        self.bench.release()
+        self.cramped[side] += 1
         return True
 
     def fault_of_baseline(self, e: Fault) -> Fault:

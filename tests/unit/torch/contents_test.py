@@ -66,15 +66,25 @@ class BesideOthers(unittest.TestCase):
         with unittest.mock.patch.object(admission, "measured", lambda _problem, kind: done.append((kind, list(held)))), \
                 unittest.mock.patch.object(admission, "try_kind", lambda _problem, kind, *_: done.append((kind.name, list(held))) or "why"), \
                 unittest.mock.patch.object(admission.torch, "empty", empty):
-            admission.admit(types.SimpleNamespace(has_checked_domain=lambda: False), "cuda", 5)
+            self.assertFalse(admission.admit(types.SimpleNamespace(has_checked_domain=lambda: False), "cuda", 5).is_crowded)
         self.assertEqual(done[0], ("own", []))
         self.assertGreater(len(done), 5)
         self.assertTrue(all(beside == ["ballast"] for _, beside in done[1:]))
         self.assertEqual(held, [])
 
+    def test_a_library_that_finds_no_memory_says_nothing_of_the_model(self):
+        for words, why in ("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", admission.TOO_LARGE), ("some other", "the model fails"):
+            p = types.SimpleNamespace(draw_other=unittest.mock.Mock(side_effect=RuntimeError(words)))
+            self.assertEqual(admission.try_kind(p, admission.KINDS["signs"], False, admission.Admitted({}, {}, [])), why)
+
     def test_where_it_is_not_there_nothing_is_held(self):
         with unittest.mock.patch.object(admission.torch, "empty", unittest.mock.Mock(side_effect=torch.cuda.OutOfMemoryError)):
             self.assertIsNone(admission.memory_held(5, "cuda"))
+            with unittest.mock.patch.object(admission, "measured", lambda *_: None), unittest.mock.patch.object(admission, "try_kind", lambda *_: "why"):
+                problem = types.SimpleNamespace(has_checked_domain=lambda: False)
+                self.assertTrue(admission.admit(problem, "cuda", 5).is_crowded)
+                self.assertFalse(admission.admit(problem, "cuda").is_crowded)
+                self.assertFalse(admission.admit(problem, "cpu", 5).is_crowded)
         self.assertIsNone(admission.memory_held(5, "cpu"))
 
 

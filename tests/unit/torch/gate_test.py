@@ -63,6 +63,14 @@ class Gate(unittest.TestCase):
         self.assertEqual([one["clock"] for one in blocks], ["device"] * 2)
         self.assertEqual(x.bench.lengths, [])
 
+    def test_memory_is_given_back_where_calls_behind_the_gate_lacked_it(self):
+        x, rooms, process = self.judgement(most=16), [], types.SimpleNamespace(alive=lambda: True, stop=lambda: None)
+        x.bench.make_room = lambda: rooms.append(1)
+        process.release = unittest.mock.Mock(side_effect=[Fault("candidate", "out_of_memory", ""), Fault("candidate", "runtime_error", ""), 1.0])
+        queued = iter([False, False, True])
+        self.assertEqual(x.again_where_it_counts_for_nothing(lambda: Bench.open_gate(process, next(queued), 1.0)), 1.0)
+        self.assertEqual(rooms, [1])
+
     def test_a_candidate_cannot_choose_its_rows_by_that(self):
         x, blocks = self.blocks([2, 5, 7, 9], 3)
         self.assertEqual([one["clock"] for one in blocks], ["device", "device", "call"])

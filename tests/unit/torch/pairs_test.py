@@ -2,6 +2,7 @@
 
 import types
 import unittest
+import weakref
 
 try:
     import torch
@@ -97,7 +98,21 @@ class OrderOfAPair(unittest.TestCase):
                 bench = WatchedBench(True)
                 x, released = judgement(bench), []
                 x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 1, lambda *_: None
-                bench.spare_bytes, bench.release, row, left = lambda spare=spare: spare, lambda released=released: released.append(1), bench.row, [times]
+                bench.spare_bytes, row, left, latest = lambda spare=spare: spare, bench.row, [times], [None]
+
+                class Contents(list):
+                    """Of which somebody could hold on to what is to be given back."""
+
+                def release(released=released, latest=latest):
+                    self.assertIsNone(latest[0]())
+                    released.append(1)
+
+                def draw(seeds, kind, laws=(), was=bench.draw, latest=latest):
+                    drawn = Contents(was(seeds, kind, laws))
+                    latest[0] = weakref.ref(drawn)
+                    return drawn
+
+                bench.release, bench.draw = release, draw
 
                 def short_of_memory(process, *given, name=name, row=row, left=left):
                     if process.name == name and left[0]:
