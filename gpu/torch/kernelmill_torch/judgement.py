@@ -158,6 +158,7 @@ class Judgement(Timing):
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
                             "distribution": KINDS[kind].words})
         self.tried.add(kind)
+        del drawn, outputs  # they may be a tenth of the memory, and what follows draws more
         if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0
@@ -185,6 +186,8 @@ class Judgement(Timing):
         honest mode none is paid. Found out once for each problem."""
         known = self.bench.blind.get(self.mode)
         if known is None:
+            for kind in (OWN, *self.kinds):  # while no answers are held beside
+                self.bench.losses(kind)
             answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}
             seeds = [self.number("blind", i) for i in range(BLIND_DRAWS)]
             found = blind_answers(self.bench, answers, self.rules_when_timed, seeds, self.kinds)

@@ -56,6 +56,7 @@ def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]],
         if not left:
             break
         kind = others[i // 2 % len(others)] if others and i % 2 else OWN
+        want = None  # of the draw before: large ones are not held twice
         want = bench.problem.run(bench.problem.draw(seed, kind))
         rules = rules_of(kind, want)
         for name, got in list(left.items()):
