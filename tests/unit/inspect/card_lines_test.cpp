@@ -84,9 +84,9 @@ TEST(card_lines, instances_of_a_template_are_told_apart) {
   };
   listed_text text{
       "a\nb\n", {}, {of("void f<float>(float*)", 1), of("void f<double>(double*)", 2)}};
-  auto lines = lines_with("local memory", text, "void f<double>(double*)");
-  ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0].line, 2u);
+  auto spilled = lines_with("local memory", text, "void f<double>(double*)");
+  ASSERT_EQ(spilled.size(), 1u);
+  EXPECT_EQ(spilled[0].line, 2u);
   EXPECT_EQ(lines_with("local memory", text, "f").size(), 2u) << "as ncu may name them";
 }
 

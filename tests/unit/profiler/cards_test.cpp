@@ -172,8 +172,8 @@ TEST(Cards, EachMetricThatARuleReadsIsCollected) {
 
 TEST(Cards, ARuleSeesWhatItDeclaresAndNothingElse) {
   const std::vector<metric> declared{m::waves};
-  auto values = made({});
-  declared_metrics x{values, declared};
+  auto known = made({});
+  declared_metrics x{known, declared};
   EXPECT_TRUE(x[m::waves]);
   EXPECT_FALSE(x[m::registers]);
 }
