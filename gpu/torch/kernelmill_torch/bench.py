@@ -17,7 +17,7 @@ from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
 from kernelmill_torch.processes import Process
 from kernelmill_torch.reach import Reach
-from kernelmill_torch.reading import SECONDS as READING_SECONDS, floor_bytes
+from kernelmill_torch.reading import SECONDS as READING_SECONDS, bytes_of, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
 from kernelmill_torch.steadiness import forgiven, unsteadiness
@@ -167,7 +167,7 @@ class Bench(Rows):
     def _beside(self, peak: int) -> int:
         """Bytes that arenas, baseline and candidate take, of what a run takes here: they have inputs in an arena, and nothing in double precision."""
         wide = self.problem.models.get(torch.float64) if self.problem.dtype != torch.float64 else None
-        ours = sum(x.bytes for x in self.layout.inputs if x) + (sum(x.nbytes for x in wide.parameters()) if wide else 0)
+        ours = sum(x.bytes for x in self.layout.inputs if x) + (sum(map(bytes_of, wide.parameters())) if wide else 0)
         return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * max(0, peak - ours)
 
     def _arena_count(self) -> int:
