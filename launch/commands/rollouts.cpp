@@ -44,7 +44,7 @@ expected<int> rollouts_log(const invocation& in) {
   KM_TRY(ledger);
   handoff::book book;
   json events = json::array();
-  KM_TRY(ledger->scan(1, [&](uint64_t number, wire::HandoffEvent::Reader x) -> expected<void> {
+  auto take = [&](uint64_t number, wire::HandoffEvent::Reader x) -> expected<void> {
     KM_TRY(book.apply(x));
     auto event = event_json(number, x);
     if (in.json)
@@ -52,7 +52,8 @@ expected<int> rollouts_log(const invocation& in) {
     else
       cli::print(line_of(event));
     return {};
-  }));
+  };
+  KM_TRY(ledger->scan(1, take));
   json orders = json::object();
   for (const auto& [id, x] : book.orders()) orders[id] = counts_of(x);
   if (in.json) {

@@ -230,9 +230,10 @@ TEST(licence_command, terms_are_accepted_by_name_and_written_down) {
   ASSERT_EQ(x.code, 0) << x.err;
   auto provenance = read_file_json("asked/PROVENANCE.json")["licences"];
   EXPECT_EQ(provenance["accepted_terms"], json({"researcher-reciprocity-1.0"}));
-  for (const auto& x : provenance["sources"])
-    EXPECT_EQ(x["terms"],
-              x["source"] == "reference-kernels" ? json("researcher-reciprocity-1.0") : json());
+  for (const auto& source : provenance["sources"])
+    EXPECT_EQ(source["terms"], source["source"] == "reference-kernels"
+                                   ? json("researcher-reciprocity-1.0")
+                                   : json());
   EXPECT_EQ(provenance["sources"].size(), 2u) << "the tasks, and the cards";
   EXPECT_TRUE(fs::exists(scratch() + "/asked/LICENSES"));
   auto wrong = kernelmill(
@@ -274,7 +275,7 @@ TEST(licence_command, answers_of_a_bound_model_leave_nowhere_until_its_terms_are
                        "researcher-reciprocity-1.0", "--json"});
   ASSERT_EQ(x.code, 0) << x.err;
   EXPECT_GT(x.document()["rows"], 0);
-  rewrite_manifest(run, [](json& x) { x["policy"]["licence"] = "sol-execbench"; });
+  rewrite_manifest(run, [](json& manifest) { manifest["policy"]["licence"] = "sol-execbench"; });
   expect_nothing_leaves(run, "answers of the model m");
 }
 
