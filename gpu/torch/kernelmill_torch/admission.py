@@ -120,9 +120,7 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
             return "not finite"
         del first
         gauge = measured(problem, kind.name)
-    except OUT_OF_MEMORY:
-        return TOO_LARGE
-    except (RuntimeError, ValueError, IndexError) as e:
+    except (*OUT_OF_MEMORY, RuntimeError, ValueError, IndexError) as e:
         if is_out_of_memory(e):
             return TOO_LARGE
         if "device-side assert" in str(e) or "illegal memory" in str(e):

@@ -158,7 +158,7 @@ class Judgement(Timing):
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
                             "distribution": KINDS[kind].words})
         self.tried.add(kind)
-        del drawn, outputs  # they may be a tenth of the memory, and what follows draws more
+        del drawn  # which may be a tenth of the memory, and what follows draws more
         if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0

@@ -140,6 +140,10 @@ class Measurements(unittest.TestCase):
 
     def test_nobody_is_paid_for_them_in_rows_of_one_call(self):
         """Of long calls, and of problems whose buffers fill the memory."""
+        for work in 70, 250:
+            late = {"launch": 15, "work": work, "colder": 85}
+            for own in {"colder": 5}, {"colder": 5, "behind_gate": math.inf}, {}:
+                self.assertLess(self.paid(late, proven=True, length=1, **{**late, **own})[0], 1.03, (work, own))
         for work, share in (500, 0.7), (500, 0), (2100, 0.7), (2100, 0), (16000, 0):
             late = {"launch": 15, "work": work, "colder": 85}
             for own in {"colder": 5}, {"colder": 5, "behind_gate": math.inf}, {"colder": 5, "hides": True}, {"colder": 5, "scatter": 150}, {}:
