@@ -10,7 +10,8 @@ import torch
 from kernelmill_torch import contents
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import KINDS, OWN
-from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, is_out_of_memory, relative_error, root_mean_square
+from kernelmill_torch.faults import lacks_memory
+from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
 
 SEEDS = (17, 18)
 MOVES_SEED = 1836021349  # nobody draws contents by it: what moves them is to be no part of them
@@ -120,8 +121,8 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
             return "not finite"
         del first
         gauge = measured(problem, kind.name)
-    except (*OUT_OF_MEMORY, RuntimeError, ValueError, IndexError) as e:
-        if is_out_of_memory(e):
+    except Exception as e:
+        if lacks_memory(e):
             return TOO_LARGE
         if "device-side assert" in str(e) or "illegal memory" in str(e):
             raise

@@ -12,7 +12,7 @@ from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, has_scale_of_
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
-from kernelmill_torch.faults import Fault
+from kernelmill_torch.faults import Fault, lacks_memory
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
 from kernelmill_torch.processes import Process
@@ -88,7 +88,7 @@ class Bench(Rows):
             if isinstance(e, BadProblem):
                 raise Fault("configuration", e.category, str(e)) from None
             text = f"{type(e).__name__}: {str(e)[:300]}"
-            if isinstance(e, MemoryError) or "out of memory" in text.lower():
+            if lacks_memory(e):
                 raise Fault("configuration", "unsupported_problem",
                             f"the problem {directory} does not fit this machine: {text}") from None
             raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
@@ -151,7 +151,7 @@ class Bench(Rows):
         self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.layout, self.needed = layout, needed
-        self.admitted: Admitted = admit(self.problem, self.device, self._beside(peak))
+        self.admitted: Admitted = admit(self.problem, self.device, self._beside())
         self.release()
         # What is forgotten of random numbers on the problem's own inputs need not be on others.
         self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
@@ -164,11 +164,10 @@ class Bench(Rows):
         self.is_known_whole &= time.monotonic() - started < READING_SECONDS
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
 
-    def _beside(self, peak: int) -> int:
-        """Bytes that arenas, baseline and candidate take, of what a run takes here: they have inputs in an arena, and nothing in double precision."""
-        wide = self.problem.models.get(torch.float64) if self.problem.dtype != torch.float64 else None
-        ours = sum(x.bytes for x in self.layout.inputs if x) + (sum(map(bytes_of, wide.parameters())) if wide else 0)
-        return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * max(0, peak - ours)
+    def _beside(self) -> int:
+        """Bytes that arenas, baseline and candidate take: these have parameters and what a run needs, and inputs in an arena."""
+        parameters = sum(map(bytes_of, self.problem.models[self.problem.dtype].parameters()))
+        return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * (parameters + self._run_bytes())
 
     def _arena_count(self) -> int:
         return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1
@@ -238,6 +237,15 @@ class Bench(Rows):
         torch.cuda.reset_peak_memory_stats()
         self.problem.run(self.problem.draw(1))
         return torch.cuda.max_memory_allocated()
+
+    def _run_bytes(self) -> int:
+        """Of a run of the model besides parameters and inputs."""
+        if self.device != "cuda":
+            return sum(x.bytes for x in self.layout.outputs)
+        inputs, before = self.problem.draw(1), self._allocated()
+        torch.cuda.reset_peak_memory_stats()
+        self.problem.run(inputs)
+        return torch.cuda.max_memory_allocated() - before
 
     def _draws_when_called(self) -> bool:
         """Whether the model itself draws random numbers: the same inputs give other outputs."""

@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import artifact, buffers, channel, native, reach, triton_ahead
+from kernelmill_torch.faults import lacks_memory
 
 MOST_TEXT = 4000
 DIRECTORY = "/tmp/candidate"
@@ -44,7 +45,7 @@ def describe(problem: BaseException, category: str) -> dict[str, str]:
     if isinstance(problem, artifact.ExtensionNotBuilt):
         category = "extension_not_built"
     # Without NVML, which no sandbox shows, torch fails to say how much memory there was.
-    if isinstance(problem, MemoryError) or "out of memory" in text.lower() or "nvmlInit" in text:
+    if lacks_memory(problem) or "out of memory" in text.lower() or "nvmlInit" in text:
         category = "out_of_memory"
     frames = [x for x in traceback.extract_tb(problem.__traceback__) if x.filename.startswith(DIRECTORY)]
     trace = "".join(traceback.format_list(frames[-6:])).replace(DIRECTORY + "/", "")

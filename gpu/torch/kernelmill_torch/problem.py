@@ -4,6 +4,7 @@ Inputs are drawn on the device from a secret seed with the problem's own code, s
 problem's; floating ones take the problem's precision, integers stay what they are. What a right answer is, the model
 says in double precision where it can run so."""
 
+import contextlib
 import copy
 import importlib.util
 import io
@@ -19,16 +20,26 @@ from kernelmill_torch import contents
 from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import made_in, seed_everything
 from kernelmill_torch.contents import CHUNK, Traits
+from kernelmill_torch.faults import lacks_memory
 
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
-NO_MEMORY = "out of memory", "ALLOC_FAILED", "unable to find an engine"  # what libraries say of it, in a RuntimeError
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain.
 CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss|one_hot|bincount|"
                             r"\.long\(|\.int\(|\.to\(torch\.(?:int|long)")
 
 
-def is_out_of_memory(e: Exception) -> bool:
-    return isinstance(e, OUT_OF_MEMORY) or isinstance(e, RuntimeError) and any(words in str(e) for words in NO_MEMORY)
+@contextlib.contextmanager
+def one_word_for_memory():
+    """Who finds too little memory raises MemoryError, in whatever library."""
+    try:
+        yield
+    except RuntimeError as e:
+        if not lacks_memory(e):
+            raise
+        words = str(e)
+    else:
+        return
+    raise MemoryError(words)
 
 
 class BadProblem(Exception):
@@ -104,8 +115,9 @@ class Problem:
         if function is None:
             return default
         try:
-            return list(function())
-        except OUT_OF_MEMORY:
+            with one_word_for_memory():
+                return list(function())
+        except MemoryError:
             raise  # who else holds memory is not the problem's fault
         except Exception as e:
             raise BadProblem("bad_problem", f"{name}() of {self.path} failed: {type(e).__name__}: {e}") from None
@@ -158,8 +170,10 @@ class Problem:
         self.models.clear()
         seed_everything(seed)
         try:
-            with made_in(place):
+            with one_word_for_memory(), made_in(place):
                 model = self.module.Model(*self.init_inputs)
+        except MemoryError:
+            raise
         except Exception as e:
             raise BadProblem("unsupported_problem" if isinstance(e, (ImportError, OSError)) else "bad_problem",
                              f"Model(...) of {self.path} failed: {type(e).__name__}: {e}") from None
@@ -171,28 +185,28 @@ class Problem:
 
     def run(self, inputs: list[Any]) -> list[torch.Tensor]:
         """The model in the problem's own precision."""
-        with torch.no_grad():
+        with torch.no_grad(), one_word_for_memory():
             return flatten(self.models[self.dtype](*inputs))
 
     def run_exact(self, inputs: list[Any]) -> Optional[list[torch.Tensor]]:
-        """The model in double precision; None when it cannot run so here, and never again."""
+        """The model in double precision; None when it cannot run so here, and never again. Raises MemoryError where it once did: of
+        other processes only those that take memory can change that, and they must not decide what is right from then on."""
         if not self.exact:
             return None
         wide = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), one_word_for_memory():
                 result = flatten(self.models[torch.float64](*wide))
             self.has_been_exact = True
             return result
         except Exception as e:
             if "device-side assert" in str(e) or "illegal memory" in str(e):
                 raise
-            short = is_out_of_memory(e)
-            if self.has_been_exact and short:  # somebody else holds the memory now, and must not decide what is right from now on
-                raise MemoryError(str(e)) from e
-            self.was_short_of_memory = short
+            if self.has_been_exact:
+                raise MemoryError(f"double precision, in which the model ran before, fails: {e}") from None
+            self.was_short_of_memory = isinstance(e, OUT_OF_MEMORY)
             self.exact = False
             self.models.pop(torch.float64, None)
             return None

@@ -139,16 +139,17 @@ class Process:
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
+        began = time.monotonic()
         taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, self.place, seed, self._within(seconds), spin)
-        if taken >= 0 and self.lib.km_page_status(self.page) != 0:
-            taken = native.FAILED
-        return self._well(taken, seconds)
+        return self._well(taken, seconds, began)
 
     def queue(self, count: int, seconds: float, seed: int = 0, command: int = native.QUEUE) -> bool:
         """Has it queue calls on the GPU behind the gate. False where it does not say that it has within some seconds, because
         it waits for the GPU in a call, or cannot; then release() still lets it finish. Raises Fault where it ended."""
         self.gate += 1
+        began = time.monotonic()
         taken = self.lib.km_page_call(self.page, self.pidfd, command, 0, count, self.place, seed, self._within(seconds), SPIN)
+        self.waited += time.monotonic() - began
         if taken == native.ENDED:
             raise self.ended()
         return taken >= 0 and self.lib.km_page_status(self.page) == 0
@@ -160,10 +161,7 @@ class Process:
         if is_queued:
             self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE)
             return time.monotonic() - started
-        taken = self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN)
-        if taken >= 0 and self.lib.km_page_status(self.page) != 0:
-            taken = native.FAILED
-        return self._well(taken, seconds)
+        return self._well(self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN), seconds, started)
 
     def wake(self, seconds: float) -> tuple[float, float]:
         """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it
@@ -185,18 +183,18 @@ class Process:
         self.call(native.COPY, 0, count, seconds)
         self.stop()
 
-    def _well(self, taken: float, seconds: float) -> float:
-        """The seconds, unless they stand for a fault."""
-        began = time.monotonic() - seconds
+    def _well(self, taken: float, seconds: float, began: float) -> float:
+        """The seconds of a command that was given when it `began`, unless they stand for a fault."""
         while taken == native.TIMED_OUT and (more := self._more_time(seconds)) > 0:
             taken = self.lib.km_page_await(self.page, self.pidfd, more, SPIN)
             if taken >= 0:
-                taken = time.monotonic() - began if self.lib.km_page_status(self.page) == 0 else native.FAILED
+                taken = time.monotonic() - began
+        self.waited += time.monotonic() - began
         if taken >= 0:
-            self.waited += taken
-            return taken
+            if self.lib.km_page_status(self.page) == 0:
+                return taken
+            taken = native.FAILED
         if taken == native.TIMED_OUT:
-            self.waited += seconds
             self.kill()
             raise self.fault("timed_out", f"was still busy after {seconds:.1f} s")
         if taken == native.ENDED:

@@ -24,7 +24,7 @@ from kernelmill_torch import blame, channel, kernels, native, problem_check, wei
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
-from kernelmill_torch.faults import Fault
+from kernelmill_torch.faults import Fault, lacks_memory, let_go
 from kernelmill_torch.judged import PLAN_BYTES
 from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.pool import Pool
@@ -49,7 +49,7 @@ def fault_of(e: Exception) -> Fault:
     """What ended a judgement, as a fault."""
     if isinstance(e, Fault):
         return e
-    if isinstance(e, OUT_OF_MEMORY):
+    if lacks_memory(e):
         return Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}")
     words = "".join(traceback.format_exception(type(e), e, e.__traceback__))[-3000:]
     return Fault("infrastructure", "python_failed", "the torch referee failed: " + words)
@@ -135,7 +135,7 @@ class Referee:
     def settled(self, e: Exception) -> Fault:
         """What ended a judgement as a fault of whose fault it was."""
         fault = fault_of(e)
-        e.__traceback__ = None  # which holds what ran out of memory
+        let_go(e)  # it holds what ran out of memory
         x = self.judgement
         if x is None or not x.loaded:
             return fault

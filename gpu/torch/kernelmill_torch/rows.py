@@ -32,7 +32,9 @@ SAMPLES = 4096             # places of an output that are looked at when a row i
 class Gateless(Exception):
     """Calls cannot be queued ahead: the process waits for the GPU in one of them, or there are too many launches."""
 
-    category = ""  # of the fault that says so
+    def __init__(self, message: str = "", category: str = ""):
+        super().__init__(message)
+        self.category = category  # of the fault that says so
 
 
 class Rows:
@@ -109,8 +111,18 @@ class Rows:
             seed: int = 0, is_apart: bool = False) -> Row:
         """One row on cold caches; `outputs` is what it gave then. Of a gated row the calls are queued before contents come, and
         their time is the GPU's alone. With a seed torch's generators begin with it when the row does. `is_apart`: each call's
-        work begins when that of the call before is over, whatever streams they use. Raises Fault, and Gateless, after which
-        the process is as after any row.
+        work begins when that of the call before is over, whatever streams they use. Raises Fault and Gateless; the process stands
+        still after that, too: memory is given back then, and contents are drawn."""
+        try:
+            return self.timed_row(process, count, seconds, contents, is_gated, seed, is_apart)
+        except Exception:
+            if process.alive():
+                process.stop()
+            raise
+
+    def timed_row(self, process: Process, count: int, seconds: float, contents: list[list[Any]], is_gated: bool, seed: int,
+                  is_apart: bool) -> Row:
+        """See row().
 
         A stopped process runs no code, but work that it gave to the GPU before goes on there, and may wait for contents
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
@@ -186,11 +198,7 @@ class Rows:
         except Fault as e:
             if e.category == "timed_out" or not process.alive():  # it was told to end, and may not have yet
                 raise
-            gateless = Gateless(e.message)
-            gateless.category = e.category
-            raise gateless from None
-        finally:
-            process.stop()
+            raise Gateless(e.message, e.category) from None  # in no variable, which would hold the row's contents
         raise Gateless("a call waits for the GPU")
 
     def take(self, found: Optional[list[BufferSet]]) -> bool:

@@ -114,13 +114,14 @@ class TimedRows(Quiet):
             try:
                 return rows()
             except MemoryMoved:  # twice at most
-                pass
+                continue
             except Gateless as e:
-                if e.category == "out_of_memory":
-                    self.bench.make_room()
                 self.not_queued += 1
                 if self.not_queued > RETAKES:  # or a candidate could choose its rows
                     raise
+                is_short = e.category == "out_of_memory"
+            if is_short:
+                self.bench.make_room()  # now that the exception holds no contents any more
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, either on contents that nobody has seen before, and of the same laws: what a call takes may hang on
@@ -167,17 +168,7 @@ class TimedRows(Quiet):
         bench, count = self.bench, len(seeds)
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
-        while True:
-            contents, seed = self.prepare_row(self.process, seeds, laws), self.row_seed()
-            try:
-                row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
-                break
-            except Fault as e:
-                if not self.may_lack_room(e, CANDIDATE):
-                    raise
-            del contents
-            bench.release()
-            seeds = self.fresh_inputs(count)
+        row, contents, seed = self.row_with_room(CANDIDATE, self.process, seeds, min(self.left(), CALL_SECONDS + most), is_apart, laws)
         if bench.gives_inputs:
             self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
         self.blame_for_inputs(bench.changed_inputs)
@@ -186,20 +177,28 @@ class TimedRows(Quiet):
 
     def baseline_row(self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        while True:
-            contents = self.prepare_row(self.bench.baseline, seeds, laws)
-            try:
-                row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed(), is_apart)
-                break
-            except Fault as e:
-                if not self.may_lack_room(e, REFERENCE):
-                    raise self.fault_of_baseline(e) from None
-            del contents
-            self.bench.release()
-            seeds = self.fresh_inputs(len(seeds))
+        try:
+            row, _, _ = self.row_with_room(REFERENCE, self.bench.baseline, seeds, seconds, is_apart, laws)
+        except Fault as e:
+            raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
         return row
+
+    def row_with_room(self, side: int, process: Process, seeds: list[int], seconds: float, is_apart: bool,
+                      laws: Sequence[int]) -> tuple[Row, list, int]:
+        """A row, its contents, and the seed of its generators. One that found too little memory is made again, on other contents.
+        Raises Fault and Gateless."""
+        while True:
+            contents, seed = self.prepare_row(process, seeds, laws), self.row_seed()
+            try:
+                return self.bench.row(process, len(seeds), seconds, contents, self.is_gated, seed, is_apart), contents, seed
+            except Fault as e:
+                if not self.may_lack_room(e, side):
+                    raise
+            del contents
+            self.bench.release()
+            seeds = self.fresh_inputs(len(seeds))
 
     def prepare_row(self, process: Process, seeds: list[int], laws: Sequence[int] = ()) -> list:
         """Returns the contents for the row, which the process does not see yet."""

@@ -148,7 +148,7 @@ class SecondLookAtAProblem(unittest.TestCase):
         mine = {name: value for name, value in vars(before.problem).items() if isinstance(value, (bool, int, float))}
         self.assertEqual(mine, {name: getattr(after.problem, name) for name in mine})
 
-    def test_what_processes_take_beside_us_has_no_inputs_and_nothing_in_double_precision(self):
+    def test_what_processes_take_beside_us_is_arenas_parameters_and_what_a_run_needs(self):
         with tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "problem.py"), "w") as file:
                 file.write(PROBLEM.replace("    def forward", "    def __init__(self):\n        super().__init__()\n"
@@ -156,7 +156,7 @@ class SecondLookAtAProblem(unittest.TestCase):
             bench = Bench(None, "cpu", directory, "fp32")
             self.addCleanup(bench.close)
         arenas = 2 * bench.layout.sets * bench.layout.set_bytes
-        self.assertEqual(bench._beside(100_000), arenas + 2 * (100_000 - 4 * 1024 - 8 * 1024))
+        self.assertEqual(bench._beside(), arenas + 2 * (4 * 1024 + 4 * 1024))  # parameters, outputs
 
     def test_other_files_and_those_without_a_digest_are_looked_at_again(self):
         self.assertEqual(self.benches(["a", "b"])[1], 2)

@@ -1,8 +1,10 @@
 """No word of a process that has loaded a candidate decides whose fault something was; a control does."""
 
+import gc
 import types
 import unittest
 import unittest.mock
+import weakref
 
 try:
     import torch
@@ -125,6 +127,35 @@ class Settled(unittest.TestCase):
                         Fault("infrastructure", "gpu_contended", ""), MemoryError(), KeyError("allocations")):
             self.assertEqual(self.settled(problem, True), ("candidate", "disturbed_referee"))
             self.assertNotEqual(self.settled(problem, False)[0], "candidate")
+
+    def test_nothing_that_ran_out_of_memory_is_held_while_it_is_asked_whose_fault_that_was(self):
+        class Inputs:
+            pass
+
+        held = []
+
+        def fails():
+            inputs = Inputs()
+            held.append(weakref.ref(inputs))
+            raise RuntimeError("out of memory")
+
+        def fails_in_other_words():
+            inputs = Inputs()
+            held.append(weakref.ref(inputs))
+            try:
+                fails()
+            except RuntimeError as e:
+                raise MemoryError(str(e)) from e
+
+        x, seen = referee(control_works=True), []
+        x.control_works = lambda _judgement: seen.append([one() for one in held]) or True
+        gc.disable()
+        self.addCleanup(gc.enable)
+        try:
+            fails_in_other_words()
+        except MemoryError as e:
+            x.settled(e)
+        self.assertEqual(seen, [[None, None]])
 
     def test_what_was_seen_to_be_somebody_elses_stays_so(self):
         self.assertEqual(self.settled(Fault("infrastructure", "gpu_disturbed", ""), True),

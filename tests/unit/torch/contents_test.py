@@ -11,8 +11,10 @@ import unittest.mock
 try:
     import torch
     from kernelmill_torch import admission, compare, contents, steadiness
+    from kernelmill_torch.candidate import describe
     from kernelmill_torch.contents import KINDS, OWN, of_kind, plan, traits_of
     from kernelmill_torch.problem import Problem, Truth
+    from kernelmill_torch.referee import fault_of
     # What a problem admits is not to depend on how busy this machine is.
     USUAL_SECONDS, admission.SECONDS = admission.SECONDS, dict.fromkeys(admission.SECONDS, 100.0)
 except ImportError:
@@ -360,6 +362,16 @@ class Exactness(unittest.TestCase):
         del model.forward
         self.assertIsNotNone(p.run_exact(p.draw(1)))
 
+    def test_nor_who_breaks_what_lies_below_torch(self):
+        p = problem("x * 2")
+        inputs = p.draw(1)
+        self.assertIsNotNone(p.run_exact(inputs))
+        for words in ("CUBLAS_STATUS_EXECUTION_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED", "No valid execution plans built.", "CUFFT_INTERNAL_ERROR"):
+            with unittest.mock.patch.object(p.models[torch.float64], "forward", side_effect=RuntimeError(words)):
+                with self.assertRaisesRegex(MemoryError, words):
+                    p.run_exact(inputs)
+            self.assertIsNotNone(p.run_exact(inputs))
+
     def test_what_never_ran_so_has_none(self):
         p = problem("x * 2")
 
@@ -369,6 +381,33 @@ class Exactness(unittest.TestCase):
         p.models[torch.float64].forward = short_of_memory
         self.assertIsNone(p.run_exact(p.draw(1)))
         self.assertEqual((p.exact, p.was_short_of_memory), (False, True))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class MemoryThatLacks(unittest.TestCase):
+    """Whatever library says so, and wherever."""
+
+    WORDS = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+
+    def test_is_no_fault_of_the_problem(self):
+        p = problem("x * 2")
+        inputs = p.draw(1)
+        with unittest.mock.patch.object(p.models[torch.float32], "forward", side_effect=RuntimeError(self.WORDS)):
+            with self.assertRaises(MemoryError):
+                p.run(inputs)
+        for name in "get_inputs", "Model":
+            with unittest.mock.patch.object(p.module, name, side_effect=RuntimeError(self.WORDS)):
+                with self.assertRaises(MemoryError):
+                    p.draw(1) if name == "get_inputs" else p.build(2, "cpu")
+
+    def test_of_a_candidate_is_its_own_word(self):
+        self.assertEqual(describe(RuntimeError(self.WORDS), "runtime_error")["category"], "out_of_memory")
+        self.assertEqual(describe(RuntimeError("some other"), "runtime_error")["category"], "runtime_error")
+
+    def test_of_the_referee_is_ours_to_find_out(self):
+        self.assertEqual(fault_of(RuntimeError(self.WORDS)).category, "gpu_memory")
+        self.assertEqual(fault_of(RuntimeError("some other")).category, "python_failed")
+        self.assertEqual(fault_of(ValueError("no message of ours: out of memory")).category, "python_failed")
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

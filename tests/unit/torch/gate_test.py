@@ -1,8 +1,10 @@
 """Calls that are queued behind the gate, and the two clocks."""
 
+import gc
 import types
 import unittest
 import unittest.mock
+import weakref
 
 try:
     import torch
@@ -70,6 +72,29 @@ class Gate(unittest.TestCase):
         queued = iter([False, False, True])
         self.assertEqual(x.again_where_it_counts_for_nothing(lambda: Bench.open_gate(process, next(queued), 1.0)), 1.0)
         self.assertEqual(rooms, [1])
+
+    def fail_for_memory(self):
+        raise Fault("candidate", "out_of_memory", "")
+
+    def test_what_a_row_had_is_gone_when_it_is_told_that_calls_were_not_queued(self):
+        class Contents:
+            pass
+
+        latest = []
+
+        def row():
+            contents = Contents()
+            latest[:] = [weakref.ref(contents)]
+            process = types.SimpleNamespace(alive=lambda: True, release=lambda *_: self.fail_for_memory())
+            return Bench.open_gate(process, False, 1.0), contents
+
+        x, left = self.judgement(most=16), []
+        x.bench.make_room = lambda: left.append(latest[0]())
+        gc.disable()
+        self.addCleanup(gc.enable)
+        with self.assertRaises(Gateless):
+            x.again_where_it_counts_for_nothing(row)
+        self.assertEqual(left, [None] * 3)
 
     def test_a_candidate_cannot_choose_its_rows_by_that(self):
         x, blocks = self.blocks([2, 5, 7, 9], 3)

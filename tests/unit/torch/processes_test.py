@@ -3,12 +3,14 @@
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import types
 import unittest
+import unittest.mock
 
 try:
     from kernelmill_torch import native, processes, stillness
@@ -188,6 +190,29 @@ class Stop(unittest.TestCase):
         with self.assertRaises(Fault) as caught:
             self.process.call(native.CALL, 0, 1, 60.0)
         self.assertEqual((caught.exception.category, asked), ("timed_out", [0.0, "killed"]))
+
+    def test_what_is_waited_for_counts_whatever_comes_of_it(self):
+        x = self.process
+        x.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        theirs.close()
+        self.addCleanup(x.sock.close)
+        x.page, x.pidfd, x.place, x.clocked, x.gate, x.until = None, -1, 0, True, 0, math.inf
+        x._given, x.ended = 0.0, lambda: Fault("candidate", "crashed", "")
+        now = [0.0]
+
+        def call(*_):
+            now[0] += 1.0
+            return 1.0
+
+        x.lib = types.SimpleNamespace(km_page_call=call, km_page_status=lambda _page: 1, km_page_await=call, km_page_open_gate=lambda *_: None)
+        with unittest.mock.patch.object(processes.time, "monotonic", lambda: now[0]):
+            self.assertFalse(x.queue(1, 60.0))
+            self.assertEqual(x.waited, 1.0)
+            self.assertRaises(Fault, x.release, 60.0, False)
+            self.assertEqual(x.waited, 2.0)
+            x.clocked = True
+            self.assertRaises(Fault, x.call, native.CALL, 0, 1, 60.0)
+            self.assertEqual(x.waited, 3.0)
 
     def ends(self, child, working=0.0):
         self.process.pidfd = os.pidfd_open(child.pid)

@@ -180,6 +180,20 @@ class PartsOfARow(unittest.TestCase):
         self.assertGreater(row.fetching, 0.0)
         self.assertEqual(len(bench.outputs), 1)
 
+    def test_who_fails_stands_still_while_memory_is_given_back_and_contents_are_drawn(self):
+        for is_gated, fails in (False, "call"), (False, "wake"), (True, "queue"), (True, "release"):
+            done = []
+            bench, process = bench_of("cuda", done), TimedProcess(done)
+            with unittest.mock.patch.object(process, fails, side_effect=Fault("candidate", "out_of_memory", "")):
+                with self.assertRaises(Fault):
+                    bench.row(process, 1, 1.0, contents_of(1), is_gated)
+            self.assertEqual(done[-1], "stop")
+            process.alive = lambda: False
+            with unittest.mock.patch.object(process, fails, side_effect=Fault("candidate", "timed_out", "")):
+                with self.assertRaises(Fault):
+                    bench.row(process, 1, 1.0, contents_of(1), is_gated)
+            self.assertEqual(done.count("stop"), 1)
+
     def test_what_moves_is_looked_for_in_each_row(self):
         done = []
         process = TimedProcess(done)
