@@ -57,6 +57,7 @@ class Admitted:
     refused: dict[str, str]      # why, by kind
     untried: list[str]           # there was no time for them
     is_crowded: bool = False     # less memory was there than is in use while somebody is judged
+    full: int = 0                # bytes of a GPU that are in use then at most, the look at the problem's own contents with them
 
     @property
     def names(self) -> list[str]:
@@ -75,12 +76,20 @@ class Admitted:
 
 
 def admit(problem: Problem, device: str, beside: int = 0) -> Admitted:
-    """Runs every kind twice. `beside`: bytes that are in use while somebody is judged, so that a kind which would not fit then is too
-    large. REQUIRES: the problem's models are built."""
+    """Runs every kind twice. `beside`: bytes that are in use while somebody is judged, so that double precision, or a kind, which
+    would not fit then is too large. REQUIRES: the problem's models are built."""
     started = time.monotonic()
-    result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
+    result = Admitted({}, {}, [])
     held = memory_held(beside, device)
+    if (own := measured_own(problem, device)) is None and held is not None:
+        held = None
+        own = measured_own(problem, device)
+    if own is None:
+        raise MemoryError("its own contents do not fit")
+    result.gauges[OWN] = own
     result.is_crowded = device == "cuda" and beside > 0 and held is None
+    if device == "cuda":
+        result.full = torch.cuda.max_memory_allocated() + (beside if held is None else 0)
     domain = problem.has_checked_domain()
     products = False  # whether larger inputs have no finite answer
     for kind in KINDS.values():
@@ -99,6 +108,21 @@ def admit(problem: Problem, device: str, beside: int = 0) -> Admitted:
                 result.refused[kind.name] = why
     del held
     return result
+
+
+def measured_own(problem: Problem, device: str) -> Optional[Gauge]:
+    """Of the problem's own contents, without double precision where that does not fit; None where they themselves do not."""
+    for _ in range(2):
+        if device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        try:
+            return measured(problem, OWN) or Gauge(OWN)
+        except OUT_OF_MEMORY:
+            pass
+        if not problem.exact:
+            break
+        problem.forget_exact(is_short=True)
+    return None
 
 
 def memory_held(size: int, device: str) -> Optional[torch.Tensor]:
@@ -215,6 +239,8 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
         result.is_random = differ(plain, problem.run(inputs))
     seed_everything(SEEDS[0])
     exact = None if result.is_random else problem.run_exact(inputs)  # which draws other random numbers
+    if exact is None and problem.exact and not result.is_random and kind != OWN:
+        raise ValueError("the model fails in double precision")
     if exact is None:
         zeros = [0.0] * len(plain)
         return Gauge(kind, zeros, zeros, zeros, result.is_random, False)

@@ -30,10 +30,12 @@ MOST_SETS = 32
 SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
 USUAL_CACHE = 50 << 20     # where this torch does not say
+CONTEXT_BYTES = 1 << 30    # that a process has besides its tensors
 LOSSES_SEED = 19
+NOT_EXACT = "too large for a reference in double precision"
 ONE_ARENA = "too large for buffers of the baseline's own"
 # What a look at a problem tells, which takes seconds: of the bench, and of its Problem.
-TOLD = ("place", "notes", "layout", "needed", "is_random", "admitted", "floor_bytes", "weight_bytes", "read_rate", "shares_inputs",
+TOLD = ("place", "notes", "layout", "needed", "share", "is_random", "admitted", "floor_bytes", "weight_bytes", "read_rate", "shares_inputs",
         "changes_inputs", "sets_bytes", "blind", "is_known_whole")
 TOLD_OF_PROBLEM = ("exact", "has_been_exact", "is_random", "dense_terms", "output_elements", "has_integer_outputs", "known_traits")
 
@@ -77,6 +79,7 @@ class Bench(Rows):
                 self._measure()
             else:
                 self._recall(told)
+            self.problem.is_looked_at = True
             self._make_arenas()
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
             self.cache_bytes = cache_bytes() if device == "cuda" else 0
@@ -141,9 +144,8 @@ class Bench(Rows):
                              f"the problem {self.directory} needs {needed / 2**30:.1f} GiB, more than {SHARE_OF_MEMORY:.0%} "
                              f"of {total / 2**30:.1f} GiB")
         if needed + 2 * peak > allowed:
-            self.problem.exact = False
-            self.problem.models.pop(torch.float64, None)
-            self.notes.append("too large for a reference in double precision")
+            self.problem.forget_exact()
+            self.notes.append(NOT_EXACT)
         if any(x.dtype.is_complex for x in layout.outputs):
             raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
         self.problem.is_random = self._draws_when_called()
@@ -151,23 +153,34 @@ class Bench(Rows):
         self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.layout, self.needed = layout, needed
+        self.share = self._share()
         self.admitted: Admitted = admit(self.problem, self.device, self._beside())
         self.release()
+        if self.problem.was_short_of_memory:
+            self.notes.append(NOT_EXACT)
         # What is forgotten of random numbers on the problem's own inputs need not be on others.
         self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
         if self.is_random:
-            self.problem.exact = False
-            self.problem.models.pop(torch.float64, None)
+            self.problem.forget_exact(self.problem.was_short_of_memory)
         started, self.is_known_whole = time.monotonic(), not self.admitted.untried and not self.was_short_of_memory
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self._weigh()
         self.is_known_whole &= time.monotonic() - started < READING_SECONDS
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
 
+    def _share(self) -> int:
+        """Bytes of the GPU's memory that a process has which runs the model on inputs in an arena: its context, parameters, and what a
+        run needs. Nobody is at fault by taking as much."""
+        model = self.problem.models[self.problem.dtype]
+        return CONTEXT_BYTES + sum(map(bytes_of, [*model.parameters(), *model.buffers()])) + self._run_bytes()
+
     def _beside(self) -> int:
-        """Bytes that arenas, baseline and candidate take: these have parameters and what a run needs, and inputs in an arena."""
-        parameters = sum(map(bytes_of, self.problem.models[self.problem.dtype].parameters()))
-        return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * (parameters + self._run_bytes())
+        """Bytes that are in use while somebody is judged besides those of the judging: arenas, baseline, candidate, and what flushes."""
+        return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * self.share + FLUSH_BYTES
+
+    def is_whole(self, free: int, total: int) -> bool:
+        """Whether all the memory is there that judging takes with a candidate's share, or nearly all of the GPU's: nobody else has it."""
+        return free + self.held_bytes() + self._allocated() >= min(self.admitted.full, SHARE_OF_MEMORY * total)
 
     def _arena_count(self) -> int:
         return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1

@@ -3,8 +3,7 @@
 from typing import Optional
 
 # What torch and the libraries below it say where memory lacks, mostly in a RuntimeError.
-NO_MEMORY = ("out of memory", "allocate memory", "alloc_failed", "not_initialized", "unable to find an engine",
-             "no valid execution plans")
+NO_MEMORY = "out of memory", "alloc_failed", "not_initialized", "unable to find an engine", "no valid execution plans"
 
 
 def lacks_memory(e: BaseException) -> bool:

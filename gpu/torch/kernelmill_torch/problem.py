@@ -89,6 +89,7 @@ class Problem:
         self.model_key: Optional[tuple[int, str]] = None
         self.exact = True  # whether the model runs in double precision
         self.has_been_exact = False  # it did
+        self.is_looked_at = False  # candidates come from now on
         self.was_short_of_memory = False  # and did not because of that
         self.is_random = False  # whether the model draws random numbers itself; the bench finds out
         self.dense_terms = 0.0  # of the longest sum with its parameters; 0: not known, or there is none
@@ -189,8 +190,9 @@ class Problem:
             return flatten(self.models[self.dtype](*inputs))
 
     def run_exact(self, inputs: list[Any]) -> Optional[list[torch.Tensor]]:
-        """The model in double precision; None when it cannot run so here, and never again. Raises MemoryError where it once did: of
-        other processes only those that take memory can change that, and they must not decide what is right from then on."""
+        """The model in double precision; None when it cannot run so here, and never again, or, where it once did, on these inputs.
+        Raises MemoryError where it once did and too little is left: who takes memory must not decide what is right from then on; and
+        what libraries say beside a candidate."""
         if not self.exact:
             return None
         wide = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
@@ -204,14 +206,18 @@ class Problem:
         except Exception as e:
             if "device-side assert" in str(e) or "illegal memory" in str(e):
                 raise
-            if self.has_been_exact:
-                raise MemoryError(f"double precision, in which the model ran before, fails: {e}") from None
-            self.was_short_of_memory = isinstance(e, OUT_OF_MEMORY)
-            self.exact = False
-            self.models.pop(torch.float64, None)
+            if not self.has_been_exact:
+                self.forget_exact(lacks_memory(e))
+            elif lacks_memory(e) or self.is_looked_at and isinstance(e, RuntimeError):
+                raise
             return None
         finally:
             torch.set_default_dtype(before)
+
+    def forget_exact(self, is_short: bool = False) -> None:
+        """No double precision from now on. `is_short`: for want of memory."""
+        self.exact, self.was_short_of_memory = False, is_short
+        self.models.pop(torch.float64, None)
 
     def uses_of_inputs(self) -> tuple[bool, bool]:
         """Whether outputs of the model lie in the memory of its inputs, and whether it writes over these."""

@@ -23,6 +23,7 @@ SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 OWN_FAULTS = frozenset({"extension_not_built", "import_error", "init_error", "missing_model", "out_of_memory",
                         "runtime_error", "wrong_dtype", "wrong_shape", "wrong_type"})
 MOST_PATIENCE = 4.0  # deadlines' worth of time in which a process was ready and had no core; it can bring that about itself
+WORDS_SECONDS = 5.0   # in which one that says that it failed says how
 ENDING_SECONDS = 10.0  # in which a process that was killed is gone
 ENDING_LOOK = 0.1      # seconds between two looks at one that is not
 AT_REST_SECONDS = 3.0  # without any work, also on a busy machine: it waits for something
@@ -201,10 +202,13 @@ class Process:
             raise self.ended()
         self.go_on()
         self.clocked = False
+        began = time.monotonic()
         try:
-            reply, received = channel.receive(self.sock, 5.0)
+            reply, received = channel.receive(self.sock, self._within(WORDS_SECONDS))
         except (channel.Closed, channel.TimedOut, ValueError):
             raise self.ended() from None
+        finally:
+            self.waited += time.monotonic() - began
         for fd in received:
             os.close(fd)
         raise self.told(reply.get("error"))

@@ -16,13 +16,13 @@ import socket
 import sys
 import time
 import traceback
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
 from kernelmill_torch import blame, channel, kernels, native, problem_check, weights
 from kernelmill_torch.artifact import read
-from kernelmill_torch.bench import Bench, memory_of_gpu
+from kernelmill_torch.bench import CONTEXT_BYTES, Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
 from kernelmill_torch.faults import Fault, lacks_memory, let_go
 from kernelmill_torch.judged import PLAN_BYTES
@@ -36,7 +36,6 @@ MOST_BENCHES = {"cuda": 16, "cpu": 4}
 LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
 MOST_TOLD = 1024       # problems of which it is kept what a look at them told
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
-CONTEXT_BYTES = 1 << 30  # of the GPU's memory, that a process has besides its tensors
 START_SECONDS = 180.0
 CONTROL_SECONDS = 20.0
 LINGERING_SECONDS = 60.0  # in which a candidate that was ended gives back what it had mapped
@@ -53,6 +52,14 @@ def fault_of(e: Exception) -> Fault:
         return Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}")
     words = "".join(traceback.format_exception(type(e), e, e.__traceback__))[-3000:]
     return Fault("infrastructure", "python_failed", "the torch referee failed: " + words)
+
+
+def outcome_of(work: Callable[[], Any]) -> tuple[Any, Optional[Exception]]:
+    """What work returned, and what ended it: to be settled when it is no longer handled, for that holds what it had."""
+    try:
+        return work(), None
+    except Exception as e:
+        return None, e
 
 
 class Referee:
@@ -126,10 +133,10 @@ class Referee:
         self.artifact = descriptors[0]
         self.source = read(os.dup(self.artifact)).source.decode("utf-8", "replace")
         reply: dict[str, Any] = {"correct": False, "fault": None}
-        try:
-            reply["correct"] = self.judge_with_room()
-        except Exception as e:
-            reply["fault"] = self.settled(e).to_json()
+        right, failed = outcome_of(self.judge_with_room)
+        reply["correct"] = bool(right)
+        if failed is not None:
+            reply["fault"] = self.settled(failed).to_json()
         return {**reply, **self.found()}
 
     def settled(self, e: Exception) -> Fault:
@@ -164,9 +171,9 @@ class Referee:
             return False
 
     def took_memory(self, x: Judgement) -> bool:
-        """Whether the candidate had more of the GPU's memory than its problem needs, or than its part of that where all of it is
-        there once the candidate is gone. Where others had it, a control that works without the candidate says nothing. What we have
-        ourselves is none of theirs. Raises Fault."""
+        """Whether the candidate had more of the GPU's memory than its share, where all is there once it is gone that judging takes, or
+        than a context and all that its problem needs. Where others had it, a control that works without the candidate says nothing.
+        What we have ourselves is none of theirs. Raises Fault."""
         if self.device != "cuda":
             return True
         x.bench.release()
@@ -175,11 +182,9 @@ class Referee:
         if self.lingers():
             return True
         self.await_ended()
-        taken, needed = memory_of_gpu(self.lib)[0] - free, x.bench.needed
+        taken = memory_of_gpu(self.lib)[0] - free
         self.keep_alone(x.bench)
-        room = memory_of_gpu(self.lib)[0]
-        left_too_little = room + x.bench.held_bytes() >= needed and room - taken < needed / 2
-        return taken > CONTEXT_BYTES + (needed / 2 if left_too_little else needed)
+        return taken > (x.bench.share if x.bench.is_whole(*memory_of_gpu(self.lib)) else CONTEXT_BYTES + x.bench.needed)
 
     def keep_alone(self, bench: Bench) -> None:
         """Closes what is kept of other problems, and the baseline."""
@@ -210,10 +215,12 @@ class Referee:
 
     def judge_with_room(self) -> bool:
         """Whether the candidate is right. One that finds too little memory beside what is kept of other problems is
-        judged once more without them. Raises Fault and OUT_OF_MEMORY."""
+        judged once more without them. Raises Fault and what lacks_memory()."""
         try:
             return self.judge()
-        except (Fault, *OUT_OF_MEMORY) as e:
+        except Exception as e:
+            if not (isinstance(e, Fault) or lacks_memory(e)):
+                raise
             others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
             if not others or isinstance(e, Fault) and e.category not in ("out_of_memory", "gpu_memory", "unsupported_problem"):
                 raise
@@ -274,25 +281,27 @@ class Referee:
 
     def block(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None}
-        try:
-            if self.judgement is None:
-                raise Fault("infrastructure", "python_failed", "nothing is being judged")
-            reply.update(self.judgement.block(request.get("kind") or ""))
-        except Exception as e:
-            fault = fault_of(e)
+        said, failed = outcome_of(lambda: self.judged_now().block(request.get("kind") or ""))
+        reply.update(said or {})
+        if failed is not None:
+            fault = fault_of(failed)
             self.crowded = fault.category in ("out_of_memory", "gpu_memory")
             # Who was right until then is not refused because a block did not fit into what was left.
             reply["spent"] = fault.category in ("timed_out", "time_spent") and self.judgement.is_out_of_time
-            reply["fault"] = None if reply["spent"] else self.settled(e).to_json()
+            reply["fault"] = None if reply["spent"] else self.settled(failed).to_json()
         return {**reply, **self.found()}
+
+    def judged_now(self) -> Judgement:
+        if self.judgement is None:
+            raise Fault("infrastructure", "python_failed", "nothing is being judged")
+        return self.judgement
 
     def other(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None, "other": None}
-        try:
-            if self.judgement is not None:
-                reply["other"] = self.judgement.other_clock()
-        except Exception as e:
-            reply["fault"] = self.settled(e).to_json()
+        if self.judgement is not None:
+            reply["other"], failed = outcome_of(self.judgement.other_clock)
+            if failed is not None:
+                reply["fault"] = self.settled(failed).to_json()
         return {**reply, **self.found()}
 
     def end(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:

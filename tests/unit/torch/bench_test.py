@@ -152,11 +152,13 @@ class SecondLookAtAProblem(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "problem.py"), "w") as file:
                 file.write(PROBLEM.replace("    def forward", "    def __init__(self):\n        super().__init__()\n"
-                                           "        self.w = torch.nn.Parameter(torch.ones(1024))\n    def forward").replace("x + 1", "x + self.w"))
+                                           "        self.w = torch.nn.Parameter(torch.ones(1024))\n"
+                                           "        self.register_buffer('b', torch.ones(1024))\n    def forward").replace("x + 1", "x + self.w + self.b"))
             bench = Bench(None, "cpu", directory, "fp32")
             self.addCleanup(bench.close)
         arenas = 2 * bench.layout.sets * bench.layout.set_bytes
-        self.assertEqual(bench._beside(), arenas + 2 * (4 * 1024 + 4 * 1024))  # parameters, outputs
+        self.assertEqual(bench.share, bench_module.CONTEXT_BYTES + 4 * 1024 + 4 * 1024 + 4 * 1024)  # parameters, buffers, outputs
+        self.assertEqual(bench._beside(), arenas + 2 * bench.share + bench_module.FLUSH_BYTES)
 
     def test_other_files_and_those_without_a_digest_are_looked_at_again(self):
         self.assertEqual(self.benches(["a", "b"])[1], 2)

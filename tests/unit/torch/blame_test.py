@@ -10,6 +10,7 @@ try:
     import torch
     from kernelmill_torch import blame
     from kernelmill_torch import referee as referee_module
+    from kernelmill_torch.bench import Bench
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.judged import PLAN_BYTES, Judged
     from kernelmill_torch.processes import Process
@@ -50,6 +51,12 @@ class FakeBench:
     def held_bytes(self):
         return 0
 
+    def _allocated(self):
+        return 0
+
+    def is_whole(self, free, total):
+        return Bench.is_whole(self, free, total)
+
     def close_baseline(self):
         pass
 
@@ -87,19 +94,21 @@ class Settled(unittest.TestCase):
         for given_back, category in (1 << 29, "gpu_memory"), (40 << 30, "disturbed_referee"):
             x, free = referee(control_works=True), [(1 << 24, 79 << 30)] + 2 * [((1 << 24) + given_back, 79 << 30)]
             x.device, x.judgement.bench.needed = "cuda", 1 << 30
+            x.judgement.bench.share, x.judgement.bench.admitted = 1 << 30, types.SimpleNamespace(full=3 << 30)
             with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: free.pop(0)):
                 fault = x.settled(Fault("infrastructure", "gpu_memory", ""))
             self.assertEqual(fault.category, category)
 
     def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
-        """Of 80 GiB a problem needs 44, for the referee and the candidate together. What we hold ourselves is none of others': neither
-        what the three share, nor the baseline's, nor what is kept of other problems."""
-        for free, given_back, held, ours, category in ((1, 45, 0, 0, "disturbed_referee"), (30, 20, 0, 0, "gpu_memory"), (1, 40, 0, 0, "gpu_memory"),
-                                                       (1, 40, 4, 0, "disturbed_referee"), (1, 30, 4, 10, "disturbed_referee"),
-                                                       (1, 20, 4, 20, "gpu_memory")):
+        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share. What we hold ourselves is none of others':
+        neither what the three share, nor the baseline's, nor what is kept of other problems."""
+        for free, given_back, held, ours, category in ((1, 61, 0, 0, "disturbed_referee"), (49, 12, 0, 0, "disturbed_referee"), (53, 8, 0, 0, "gpu_memory"),
+                                                       (1, 40, 0, 0, "gpu_memory"), (1, 46, 0, 0, "disturbed_referee"), (1, 40, 19, 0, "disturbed_referee"),
+                                                       (1, 30, 19, 10, "disturbed_referee"), (1, 8, 19, 32, "gpu_memory")):
             x, closed = referee(control_works=True), []
             bench, other = x.judgement.bench, types.SimpleNamespace(close=lambda: closed.append("another"))
-            x.device, bench.needed, bench.held_bytes = "cuda", 44 << 30, lambda held=held: held << 30
+            x.device, bench.needed, bench.share, bench.held_bytes = "cuda", 44 << 30, 8 << 30, lambda held=held: held << 30
+            bench.admitted = types.SimpleNamespace(full=60 << 30)
             bench.close_baseline = lambda: closed.append("baseline")
             x.benches = {("other", ""): other, ("this", ""): bench}
 

@@ -50,9 +50,15 @@ def of(x, kind, seed=5, outputs=1):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class BesideOthers(unittest.TestCase):
-    """What arenas and processes take while somebody is judged is taken, too, while kinds are tried."""
+    """What arenas and processes take while somebody is judged is taken, too, while contents are tried."""
 
-    def test_other_kinds_are_tried_beside_as_much_memory_as_is_in_use_then(self):
+    def setUp(self):
+        for name, said in ("reset_peak_memory_stats", None), ("max_memory_allocated", 7):
+            patch = unittest.mock.patch.object(admission.torch.cuda, name, lambda said=said: said)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def test_contents_are_tried_beside_as_much_memory_as_is_in_use_then(self):
         held = []
 
         class Ballast:
@@ -69,10 +75,31 @@ class BesideOthers(unittest.TestCase):
                 unittest.mock.patch.object(admission, "try_kind", lambda _problem, kind, *_: done.append((kind.name, list(held))) or "why"), \
                 unittest.mock.patch.object(admission.torch, "empty", empty):
             self.assertFalse(admission.admit(types.SimpleNamespace(has_checked_domain=lambda: False), "cuda", 5).is_crowded)
-        self.assertEqual(done[0], ("own", []))
+        self.assertEqual(done[0][0], "own")
         self.assertGreater(len(done), 5)
-        self.assertTrue(all(beside == ["ballast"] for _, beside in done[1:]))
+        self.assertTrue(all(beside == ["ballast"] for _, beside in done))
         self.assertEqual(held, [])
+
+    def test_what_does_not_fit_beside_a_candidate_is_done_without_it(self):
+        for fits, exact, is_crowded in (3, False, False), (1, False, True):
+            p, held, was = problem("x * 2"), [5], admission.measured
+
+            def measured(problem, kind):
+                need = 1 + 2 * problem.exact + 2 * bool(held)
+                if need > fits and kind == OWN:
+                    raise MemoryError
+                return was(problem, kind)
+
+            class Ballast:
+                def __del__(self):
+                    held.clear()
+
+            with unittest.mock.patch.object(admission, "memory_held", lambda *_: Ballast()), \
+                    unittest.mock.patch.object(admission, "measured", measured), \
+                    unittest.mock.patch.dict(admission.MOST_SECONDS, cuda=0.0), unittest.mock.patch.dict(admission.SECONDS, cuda=0.0):
+                admitted = admission.admit(p, "cuda", 5)
+            self.assertEqual((p.exact, p.was_short_of_memory, admitted.is_crowded), (exact, not exact, is_crowded))
+            self.assertEqual(admitted.full, 7 + 5 * is_crowded)
 
     def test_a_library_that_finds_no_memory_says_nothing_of_the_model(self):
         for words, why in ("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", admission.TOO_LARGE), ("some other", "the model fails"):
@@ -366,11 +393,25 @@ class Exactness(unittest.TestCase):
         p = problem("x * 2")
         inputs = p.draw(1)
         self.assertIsNotNone(p.run_exact(inputs))
-        for words in ("CUBLAS_STATUS_EXECUTION_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED", "No valid execution plans built.", "CUFFT_INTERNAL_ERROR"):
+        p.is_looked_at = True
+        for words, kind in (("CUBLAS_STATUS_NOT_INITIALIZED", MemoryError), ("No valid execution plans built.", MemoryError),
+                            ("CUBLAS_STATUS_EXECUTION_FAILED", RuntimeError)):
             with unittest.mock.patch.object(p.models[torch.float64], "forward", side_effect=RuntimeError(words)):
-                with self.assertRaisesRegex(MemoryError, words):
+                with self.assertRaisesRegex(kind, words):
                     p.run_exact(inputs)
             self.assertIsNotNone(p.run_exact(inputs))
+
+    def test_what_the_model_itself_refuses_ends_it_for_these_inputs_alone(self):
+        p = problem("x * 2 if x.dtype == torch.float32 or x.abs().max() <= 6 else 1 // 0")
+        admitted = admission.admit(p, "cpu")
+        self.assertTrue(p.exact)
+        self.assertEqual(admitted.refused["large"], "the model fails")
+        self.assertIn("small", admitted.names)
+        self.assertIsNone(p.run_exact([torch.full((4,), 7.0)]))
+        self.assertIsNotNone(p.run_exact([torch.full((4,), 5.0)]))
+        moved = problem("x * 2 if x.dtype == torch.float32 or x.max() <= 1 else 1 // 0", given="torch.ones(64, 256)")
+        self.assertIn(OWN, admission.admit(moved, "cpu").gauges)
+        self.assertTrue(moved.exact)
 
     def test_what_never_ran_so_has_none(self):
         p = problem("x * 2")
