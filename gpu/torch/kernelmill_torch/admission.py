@@ -11,7 +11,7 @@ from kernelmill_torch import contents
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import KINDS, OWN
 from kernelmill_torch.faults import lacks_memory
-from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
+from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, are_finite, chunks, relative_error, root_mean_square
 
 SEEDS = (17, 18)
 MOVES_SEED = 1836021349  # nobody draws contents by it: what moves them is to be no part of them
@@ -141,7 +141,7 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
         first = problem.draw_other(SEEDS[0], kind.name)
         if first is None:
             return "no input can be changed so"
-        if not all(is_finite(problem.run(x)) for x in (first, problem.draw_other(SEEDS[1], kind.name))):
+        if not all(are_finite(problem.run(x)) for x in (first, problem.draw_other(SEEDS[1], kind.name))):
             return "not finite"
         del first
         gauge = measured(problem, kind.name)
@@ -225,26 +225,24 @@ def shifts_of(inputs: list[Any], problem: Problem) -> list[float]:
     return result
 
 
-def is_finite(outputs: list[torch.Tensor]) -> bool:
-    return all(bool(torch.isfinite(x).all()) for x in outputs if x.is_floating_point())
-
-
 def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     """What the arithmetic loses on one draw; None where the answer is not finite."""
     result = Gauge(kind)
     inputs = problem.draw(SEEDS[0], kind)
+    if kind != OWN and not problem.is_random:
+        seed_everything(SEEDS[0])
+        result.is_random = differ(problem.run(inputs), problem.run(inputs))
+    seed_everything(SEEDS[0])
+    # Which draws other random numbers, and takes so much memory that nothing else is held meanwhile.
+    exact = None if result.is_random else problem.run_exact(inputs)
     seed_everything(SEEDS[0])
     plain = problem.run(inputs)
-    if kind != OWN and not problem.is_random:
-        result.is_random = differ(plain, problem.run(inputs))
-    seed_everything(SEEDS[0])
-    exact = None if result.is_random else problem.run_exact(inputs)  # which draws other random numbers
     if exact is None and problem.exact and not result.is_random and kind != OWN:
         raise ValueError("the model fails in double precision")
     if exact is None:
         zeros = [0.0] * len(plain)
         return Gauge(kind, zeros, zeros, zeros, result.is_random, False)
-    if kind != OWN and not is_finite(exact):
+    if kind != OWN and not are_finite(exact):
         return None
     spreads = [root_mean_square(x) if x.is_floating_point() else 0.0 for x in exact]
     result.level = [relative_error(a, b, s) if b.is_floating_point() else 0.0 for a, b, s in zip(plain, exact, spreads)]

@@ -126,6 +126,9 @@ class Judgement(Timing):
         """One call on fresh inputs, compared element by element with the truth. None where a draw of another kind has no answer, with
         these parameters and numbers."""
         bench, arena = self.bench, self.bench.arena
+        if kind == OWN and self.mode not in bench.blind:
+            for known in (OWN, *self.kinds):  # that the look for blind answers will ask for, while nothing else is held
+                bench.losses(known)
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
         if kind != OWN:
@@ -186,8 +189,6 @@ class Judgement(Timing):
         honest mode none is paid. Found out once for each problem."""
         known = self.bench.blind.get(self.mode)
         if known is None:
-            for kind in (OWN, *self.kinds):  # while no answers are held beside
-                self.bench.losses(kind)
             answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}
             seeds = [self.number("blind", i) for i in range(BLIND_DRAWS)]
             found = blind_answers(self.bench, answers, self.rules_when_timed, seeds, self.kinds)

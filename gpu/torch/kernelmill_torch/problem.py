@@ -234,11 +234,11 @@ class Problem:
     def truth(self, inputs: list[Any], seed: int) -> Truth:
         """What is right for these inputs. The generators are seeded as for the candidate's call."""
         seed_everything(seed)
-        plain = self.run(inputs)
+        exact = self.run_exact(inputs)  # first, for it takes most memory, and leaves the inputs as they are
         seed_everything(seed)
-        exact = self.run_exact(inputs)
+        plain = self.run(inputs)
         result = Truth(plain if exact is None else exact)
-        result.is_finite = all(bool(torch.isfinite(x).all()) for x in [*plain, *result.want] if x.is_floating_point())
+        result.is_finite = are_finite(plain) and (exact is None or are_finite(exact))
         for own, want in zip(plain, result.want):
             if not want.is_floating_point():
                 result.level.append(0.0)
@@ -271,6 +271,10 @@ def chunks(*tensors: torch.Tensor):
     flat = [x.reshape(-1) for x in tensors]
     for at in range(0, max(1, flat[0].numel()), CHUNK):
         yield [x[at:at + CHUNK] for x in flat]
+
+
+def are_finite(outputs: list[torch.Tensor]) -> bool:
+    return all(bool(torch.isfinite(part).all()) for x in outputs if x.is_floating_point() for (part,) in chunks(x))
 
 
 def root_mean_square(x: torch.Tensor) -> float:

@@ -5,6 +5,7 @@ import unittest
 
 try:
     import torch
+    from fakes import FakeBench, judgement
     from kernelmill_torch import compare
     from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers, weigh_constants
     from kernelmill_torch.problem import Truth
@@ -43,6 +44,22 @@ class BlindAnswers(unittest.TestCase):
 
     def test_what_cannot_be_compared_is_not_tried(self):
         self.assertEqual(self.passing(0, is_random=True), ([], 0))
+
+
+    def test_what_they_are_held_by_is_learned_once_and_before_a_trial_holds_anything(self):
+        class Drawn(Exception):
+            pass
+
+        for mode, known, asked in ("honest", {}, ["own", "signs", "large"]), ("honest", {"honest": ""}, []), ("kernelbench", {}, ["own"]):
+            x, done = judgement(FakeBench(True)), []
+
+            def move():
+                raise Drawn
+
+            x.mode, x.bench.blind, x.bench.losses = mode, known, done.append
+            x.bench.arena = types.SimpleNamespace(move=move)
+            self.assertRaises(Drawn, x.trial, "trial 1", 0)
+            self.assertEqual(done, asked)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
