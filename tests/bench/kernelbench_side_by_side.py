@@ -78,7 +78,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--plan", action="store_true", help="print order and guessed seconds, run nothing")
     parser.add_argument("--limit-seconds", type=float, help="start nothing that would end later")
     parser.add_argument("--levels", default="1,2,3", help="levels to take. Default: 1,2,3")
-    parser.add_argument("--match", action="append", help="takes answers whose file matches; may be repeated")
+    parser.add_argument("--match", action="append", help="takes answers whose file is like this glob, as '*19_relu*'; may be repeated")
     parser.add_argument("--max-input-gb", type=float, default=math.inf, help="leaves out larger problems")
     parser.add_argument("--timed", type=int, metavar="N",
                         help="the benchmark runs the first N alone, the others at once for their verdicts")

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import sys
 import signal
 import subprocess
 import sys
@@ -68,6 +69,9 @@ def load_candidates(options: argparse.Namespace) -> list[Row]:
         rows.append(row | {"path": path, "source": source, "key": key})
     rows = in_order(rows)
     levels = {int(x) for x in options.levels.split(",")}
+    for pattern in options.match or ():
+        if not any(fnmatch.fnmatch(x["file"], pattern) for x in rows):
+            sys.exit(f"--match {pattern}: no answer's file is like that; they are {rows[0]['file']} and the like, so try '*{pattern}*'")
     return [x for x in rows if x["level"] in levels and x["input_mb"] <= 1000 * options.max_input_gb
             and (not options.match or any(fnmatch.fnmatch(x["file"], p) for p in options.match))]
 
