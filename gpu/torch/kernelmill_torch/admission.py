@@ -193,7 +193,7 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts:
     """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
     how large they are otherwise: on these very contents, where `shifts` say that, else on others of the kind."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
-    dense_terms = problem.dense_terms if problem.exact else 0.0  # else nobody knows what torch's own arithmetic loses
+    dense_terms = problem.dense_terms if problem.exact and truth.is_exact else 0.0  # else nobody knows what torch's own arithmetic loses
     truth.floor = [floor_of(terms, gauge, i, is_plain, dense_terms, level) for i, level in enumerate(truth.level)]
     if gauge.shift:
         truth.spread = [max(x, shift) for x, shift in zip(truth.spread, shifts or gauge.shift)]
@@ -232,6 +232,7 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     if kind != OWN and not problem.is_random:
         seed_everything(SEEDS[0])
         result.is_random = differ(problem.run(inputs), problem.run(inputs))
+        inputs = problem.draw(SEEDS[0], kind)  # which the model may have changed
     seed_everything(SEEDS[0])
     # Which draws other random numbers, and takes so much memory that nothing else is held meanwhile.
     exact = None if result.is_random else problem.run_exact(inputs)
@@ -251,7 +252,7 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
         result.gain = result.shift = [0.0] * len(exact)
         result.has_gain = False
         return result
-    inputs = moved(inputs, STEP, problem, torch.float64)
+    inputs = moved(problem.draw(SEEDS[0], kind), STEP, problem, torch.float64)
     seed_everything(SEEDS[0])
     for x, y, s in zip(exact, problem.run_exact(inputs) or exact, spreads):
         shift = root_mean_square(y - x) / STEP if x.is_floating_point() else 0.0

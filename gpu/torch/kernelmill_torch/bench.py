@@ -155,6 +155,7 @@ class Bench(Rows):
         self.layout, self.needed = layout, needed
         self.share = self._share()
         self.admitted: Admitted = admit(self.problem, self.device, self._beside())
+        self.admitted.full -= others
         self.release()
         if self.problem.was_short_of_memory:
             self.notes.append(NOT_EXACT)
@@ -169,18 +170,23 @@ class Bench(Rows):
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
 
     def _share(self) -> int:
-        """Bytes of the GPU's memory that a process has which runs the model on inputs in an arena: its context, parameters, and what a
-        run needs. Nobody is at fault by taking as much."""
+        """Bytes of the GPU's memory that a process has which runs the model on inputs in an arena: its context, parameters, what a run
+        needs, and the outputs of a row. Nobody is at fault by taking as much."""
         model = self.problem.models[self.problem.dtype]
-        return CONTEXT_BYTES + sum(map(bytes_of, [*model.parameters(), *model.buffers()])) + self._run_bytes()
+        outputs = (self.layout.sets - 1) * sum(x.bytes for x in self.layout.outputs)  # of a row's other calls
+        return CONTEXT_BYTES + sum(map(bytes_of, [*model.parameters(), *model.buffers()])) + self._run_bytes() + outputs
 
     def _beside(self) -> int:
         """Bytes that are in use while somebody is judged besides those of the judging: arenas, baseline, candidate, and what flushes."""
         return self._arena_count() * self.layout.sets * self.layout.set_bytes + 2 * self.share + FLUSH_BYTES
 
-    def is_whole(self, free: int, total: int) -> bool:
-        """Whether all the memory is there that judging takes with a candidate's share, or nearly all of the GPU's: nobody else has it."""
-        return free + self.held_bytes() + self._allocated() >= min(self.admitted.full, SHARE_OF_MEMORY * total)
+    def is_too_much(self, taken: int, free: int, total: int) -> bool:
+        """Whether a candidate that is gone, and whose bytes are free, left too little: it had more than its share, all that judging
+        takes with that is there now, and would not be, or hardly, beside what it had more. Or it had more than its problem needs in
+        any case: others may have had memory then that they gave back."""
+        room, full = free + self.held_bytes() + self._allocated(), self.admitted.full
+        more = taken - self.share
+        return taken > CONTEXT_BYTES + self.needed or more > 0 and full <= room < full + more + total // 16
 
     def _arena_count(self) -> int:
         return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1
@@ -255,10 +261,12 @@ class Bench(Rows):
         """Of a run of the model besides parameters and inputs."""
         if self.device != "cuda":
             return sum(x.bytes for x in self.layout.outputs)
-        inputs, before = self.problem.draw(1), self._allocated()
+        inputs = self.problem.draw(1)
+        self.release()
+        before = torch.cuda.memory_reserved()
         torch.cuda.reset_peak_memory_stats()
         self.problem.run(inputs)
-        return torch.cuda.max_memory_allocated() - before
+        return torch.cuda.max_memory_reserved() - before
 
     def _draws_when_called(self) -> bool:
         """Whether the model itself draws random numbers: the same inputs give other outputs."""

@@ -126,8 +126,9 @@ class Judgement(Timing):
         """One call on fresh inputs, compared element by element with the truth. None where a draw of another kind has no answer, with
         these parameters and numbers."""
         bench, arena = self.bench, self.bench.arena
-        if kind == OWN and self.mode not in bench.blind:
-            for known in (OWN, *self.kinds):  # that the look for blind answers will ask for, while nothing else is held
+        bench.outputs, bench.samples = [], None
+        if kind == OWN and (self.mode not in bench.blind or bench.layout.set_bytes > LARGE):
+            for known in (OWN, *self.kinds):  # that the look for blind answers and timed rows will ask for, while nothing else is held
                 bench.losses(known)
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
@@ -175,7 +176,7 @@ class Judgement(Timing):
 
     def by_own_size(self, outputs: list[torch.Tensor], truth: Truth, drawn: list[Any]) -> Optional[compare.Difference]:
         """What is wrong of outputs that the bounds of the whole let pass."""
-        if not self.asks_small_scales(drawn):
+        if not (truth.is_exact and self.asks_small_scales(drawn)):
             return None
         share = self.small_scales.wrong(outputs, truth.want, drawn, self.bench.problem)
         if not share:

@@ -62,6 +62,7 @@ class Truth:
     spread: list[float] = field(default_factory=list)
     floor: list[float] = field(default_factory=list)  # of level, in float32; see admission.py
     is_finite: bool = True  # all of it, also in the problem's own precision
+    is_exact: bool = True  # it is of double precision
 
 
 def flatten(out: Any) -> list[torch.Tensor]:
@@ -208,7 +209,7 @@ class Problem:
                 raise
             if not self.has_been_exact:
                 self.forget_exact(lacks_memory(e))
-            elif lacks_memory(e) or self.is_looked_at and isinstance(e, RuntimeError):
+            elif lacks_memory(e) or self.is_looked_at and isinstance(e, RuntimeError) and not isinstance(e, torch.linalg.LinAlgError):
                 raise
             return None
         finally:
@@ -237,7 +238,7 @@ class Problem:
         exact = self.run_exact(inputs)  # first, for it takes most memory, and leaves the inputs as they are
         seed_everything(seed)
         plain = self.run(inputs)
-        result = Truth(plain if exact is None else exact)
+        result = Truth(plain if exact is None else exact, is_exact=exact is not None)
         result.is_finite = are_finite(plain) and (exact is None or are_finite(exact))
         for own, want in zip(plain, result.want):
             if not want.is_floating_point():

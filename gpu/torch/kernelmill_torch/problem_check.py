@@ -38,7 +38,7 @@ def check(bench: Bench) -> dict[str, Any]:
             problems.append("the model changes its inputs")
         weigh_constants(problem, truths[1], notes)
         weigh_parameters(problem, inputs, truths[1], notes)
-    except (BadProblem, RuntimeError, ValueError) as e:
+    except (BadProblem, MemoryError, RuntimeError, ValueError) as e:
         problems.append(f"the model fails: {str(e)[:300]}")
     layout = bench.layout
     notes.append(f"inputs {', '.join(x.text() for x in layout.inputs if x)}; outputs "

@@ -22,7 +22,7 @@ import torch
 
 from kernelmill_torch import blame, channel, kernels, native, problem_check, weights
 from kernelmill_torch.artifact import read
-from kernelmill_torch.bench import CONTEXT_BYTES, Bench, memory_of_gpu
+from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
 from kernelmill_torch.faults import Fault, lacks_memory, let_go
 from kernelmill_torch.judged import PLAN_BYTES
@@ -171,9 +171,8 @@ class Referee:
             return False
 
     def took_memory(self, x: Judgement) -> bool:
-        """Whether the candidate had more of the GPU's memory than its share, where all is there once it is gone that judging takes, or
-        than a context and all that its problem needs. Where others had it, a control that works without the candidate says nothing.
-        What we have ourselves is none of theirs. Raises Fault."""
+        """Whether the candidate had so much of the GPU's memory that too little was left. Where others had it, a control that works
+        without the candidate says nothing. What we have ourselves is none of theirs. Raises Fault."""
         if self.device != "cuda":
             return True
         x.bench.release()
@@ -184,7 +183,7 @@ class Referee:
         self.await_ended()
         taken = memory_of_gpu(self.lib)[0] - free
         self.keep_alone(x.bench)
-        return taken > (x.bench.share if x.bench.is_whole(*memory_of_gpu(self.lib)) else CONTEXT_BYTES + x.bench.needed)
+        return x.bench.is_too_much(taken, *memory_of_gpu(self.lib))
 
     def keep_alone(self, bench: Bench) -> None:
         """Closes what is kept of other problems, and the baseline."""

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from kernelmill_torch.admission import runs_moved
-from kernelmill_torch.problem import Problem
+from kernelmill_torch.problem import Problem, chunks
 
 MOVES = 6
 STEP = 2.0**-22  # relative, of the inputs: some roundings of float32
@@ -22,10 +22,10 @@ def moves_of(inputs: list[Any], problem: Problem) -> tuple[list[torch.Tensor], l
     """The model's outputs in its own precision, and their unsteadiness()."""
     runs = runs_moved(inputs, problem, STEP, MOVES)
     plain = next(runs)
-    result = [torch.zeros_like(x) for x in plain]
+    result = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in plain]
     for moved in runs:
-        for most, x, y in zip(result, plain, moved):
-            if x.is_floating_point():
+        for whole in zip(result, plain, moved):
+            for most, x, y in chunks(*whole) if whole[0].is_floating_point() else ():
                 torch.maximum(most, (y - x).abs(), out=most)
     return plain, result
 
@@ -34,6 +34,9 @@ def forgiven(got: torch.Tensor, want: torch.Tensor, unsteady: torch.Tensor) -> t
     """The output, with what is wanted where nobody can know it better, or the problem's own precision has no number."""
     if not want.is_floating_point():
         return got
-    unsteady = unsteady.reshape(want.shape)
-    is_near = ((got.to(want.dtype) - want).abs() <= TIMES * unsteady.to(want.dtype)) & torch.isfinite(unsteady)
-    return torch.where(is_near | ~torch.isfinite(want), want, got.to(want.dtype))
+    result = torch.empty_like(want, memory_format=torch.contiguous_format)
+    for to, x, w, moves in chunks(result, got, want, unsteady):
+        x = x.to(w.dtype)
+        is_near = ((x - w).abs() <= TIMES * moves.to(w.dtype)) & torch.isfinite(moves)
+        to.copy_(torch.where(is_near | ~torch.isfinite(w), w, x))
+    return result

@@ -263,7 +263,9 @@ class TimedRows(Quiet):
         for i in random.SystemRandom().sample(range(len(drawn)), min(LOOKED_AT, len(drawn))):
             mine, want = (x[i * each:(i + 1) * each] for x in (got, wanted))
             if scales.seems_wrong(mine, want, self.bench.places):
-                exact = self.bench.problem.run_exact(drawn[i]) or want
+                exact = self.bench.problem.run_exact(drawn[i])
+                if exact is None:
+                    continue
                 if share := scales.wrong(mine, exact, drawn[i], self.bench.problem):
                     return max(1.0, share * max(x.numel() for x in exact))
                 scales.was_right = True

@@ -54,8 +54,8 @@ class FakeBench:
     def _allocated(self):
         return 0
 
-    def is_whole(self, free, total):
-        return Bench.is_whole(self, free, total)
+    def is_too_much(self, taken, free, total):
+        return Bench.is_too_much(self, taken, free, total)
 
     def close_baseline(self):
         pass
@@ -100,11 +100,12 @@ class Settled(unittest.TestCase):
             self.assertEqual(fault.category, category)
 
     def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
-        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share. What we hold ourselves is none of others':
-        neither what the three share, nor the baseline's, nor what is kept of other problems."""
+        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share, and 5 are as good as needed. What we hold
+        ourselves is none of others': neither what the three share, nor the baseline's, nor what is kept of other problems."""
         for free, given_back, held, ours, category in ((1, 61, 0, 0, "disturbed_referee"), (49, 12, 0, 0, "disturbed_referee"), (53, 8, 0, 0, "gpu_memory"),
                                                        (1, 40, 0, 0, "gpu_memory"), (1, 46, 0, 0, "disturbed_referee"), (1, 40, 19, 0, "disturbed_referee"),
-                                                       (1, 30, 19, 10, "disturbed_referee"), (1, 8, 19, 32, "gpu_memory")):
+                                                       (1, 30, 19, 10, "disturbed_referee"), (1, 8, 19, 32, "gpu_memory"),
+                                                       (55, 20, 0, 0, "disturbed_referee"), (64, 12, 0, 0, "gpu_memory")):
             x, closed = referee(control_works=True), []
             bench, other = x.judgement.bench, types.SimpleNamespace(close=lambda: closed.append("another"))
             x.device, bench.needed, bench.share, bench.held_bytes = "cuda", 44 << 30, 8 << 30, lambda held=held: held << 30

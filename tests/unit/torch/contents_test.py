@@ -417,6 +417,20 @@ class Exactness(unittest.TestCase):
         p = problem("x.mul_(2)")
         self.assertLess(p.truth(p.draw(1), 1).level[0], 1e-6)
 
+    def test_what_becomes_of_small_changes_is_of_them_too(self):
+        for call in "x.mul_(2)", "x * 2":
+            gauge = admission.measured(problem(call, "torch.rand(8, 8)"), "signs")
+            self.assertLess(gauge.shift[0], 10)
+            self.assertFalse(gauge.is_random)
+
+    def test_a_draw_that_has_none_is_held_by_what_its_own_precision_allows(self):
+        p = problem("x * 2 if x.dtype == torch.float32 else 1 // 0", "torch.rand(64, 64)")
+        p.has_been_exact, p.dense_terms = True, 1e3
+        truth = p.truth(p.draw(1), 1)
+        self.assertFalse(truth.is_exact)
+        admission.refine(truth, admission.Gauge(OWN), p, False)
+        self.assertEqual(truth.floor, [admission.LARGEST_FLOOR])
+
     def test_it_runs_while_nothing_else_is_held(self):
         """It takes four times the memory of a run in float32, and a sixth of an 80 GB card is a large problem's inputs."""
         p, done = problem("x * 2"), []

@@ -191,6 +191,15 @@ class Stop(unittest.TestCase):
             self.process.call(native.CALL, 0, 1, 60.0)
         self.assertEqual((caught.exception.category, asked), ("timed_out", [0.0, "killed"]))
 
+    def test_who_queued_calls_is_awake_when_the_gate_opens(self):
+        x, spins = self.process, []
+        x.page, x.pidfd, x.place, x.clocked, x.gate, x._given = None, -1, 0, True, 0, 0.0
+        x.lib = types.SimpleNamespace(km_page_call=lambda *given: spins.append(given[-1]) or 1.0, km_page_status=lambda _page: 0,
+                                      km_page_open_gate=lambda *_: None)
+        self.assertTrue(x.queue(1, 60.0))
+        x.release(60.0, True)
+        self.assertEqual(spins, [processes.SPIN_AWAKE] * 2)
+
     def test_what_is_waited_for_counts_whatever_comes_of_it(self):
         x = self.process
         x.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
