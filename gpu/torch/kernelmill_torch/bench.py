@@ -28,6 +28,7 @@ SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 32
 SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
+LARGE = 1 << 30            # bytes of one set of buffers
 FLUSH_BYTES = 256 << 20    # several times any cache
 USUAL_CACHE = 50 << 20     # where this torch does not say
 CONTEXT_BYTES = 1 << 30    # that a process has besides its tensors
@@ -399,6 +400,12 @@ class Bench(Rows):
         """Whether elements of a draw can be held by their own size: where double precision says what is right."""
         return (self.problem.exact and self.problem.dtype == torch.float32 and not self.is_random and not self.changes_inputs
                 and may_be_copied(inputs))
+
+    def prepare_kind(self, kind: str) -> None:
+        """Before contents of a kind are drawn for a row: what its outputs will be held by takes most memory of large ones, and nothing
+        else is held yet."""
+        if self.layout.set_bytes > LARGE:
+            self.losses(kind)
 
     def losses(self, kind: str) -> Truth:
         """What it loses there with the parameters in use; nothing is wanted."""

@@ -10,6 +10,7 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare
+from kernelmill_torch.bench import LARGE
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.contents import KINDS, OWN, in_turn
 from kernelmill_torch.faults import Fault
@@ -19,7 +20,6 @@ from kernelmill_torch.small_scales import RELATIVE
 from kernelmill_torch.timing import Timing
 
 TRIALS = {"honest": 2, "kernelbench": 5}
-LARGE = 1 << 30  # bytes of one set of buffers
 AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
 UNTIMED_DRAWS = 8        # until one has an answer, where a kind was not tried before it was timed
 OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
@@ -127,8 +127,8 @@ class Judgement(Timing):
         these parameters and numbers."""
         bench, arena = self.bench, self.bench.arena
         bench.outputs, bench.samples = [], None
-        if kind == OWN and (self.mode not in bench.blind or bench.layout.set_bytes > LARGE):
-            for known in (OWN, *self.kinds):  # that the look for blind answers and timed rows will ask for, while nothing else is held
+        if kind == OWN and self.mode not in bench.blind:
+            for known in (OWN, *self.kinds):  # that the look for blind answers will ask for, while nothing else is held
                 bench.losses(known)
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)

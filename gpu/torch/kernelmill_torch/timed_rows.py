@@ -202,6 +202,7 @@ class TimedRows(Quiet):
 
     def prepare_row(self, process: Process, seeds: list[int], laws: Sequence[int] = ()) -> list:
         """Returns the contents for the row, which the process does not see yet."""
+        self.bench.prepare_kind(self.kind)
         contents = self.bench.draw(seeds, self.kind, laws)
         process.arena.move()
         process.arena.poison(len(seeds))

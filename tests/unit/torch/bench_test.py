@@ -169,6 +169,16 @@ class SecondLookAtAProblem(unittest.TestCase):
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
+class LossesOfLargeProblems(unittest.TestCase):
+    def test_are_known_before_contents_of_a_row_are_drawn(self):
+        for size, asked in (1 << 20, []), (2 << 30, ["signs"]):
+            bench, done = Bench.__new__(Bench), []
+            bench.layout, bench.losses = types.SimpleNamespace(set_bytes=size), done.append
+            bench.prepare_kind("signs")
+            self.assertEqual(done, asked)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
 class LeftInTheCache(unittest.TestCase):
     def left(self, read, written, calls, cache=1000):
         spec = lambda count: [TensorSpec((count,), (1,), torch.uint8)]

@@ -74,7 +74,7 @@ class WatchedBench:
     """Writes down what is done to it, and when."""
 
     def __init__(self, small):
-        self.is_aside, self.done = small, []
+        self.is_aside, self.done, self.prepared = small, [], None
         self.device, self.samples, self.free = "cpu", None if small else "samples", Free()
         self.changed_inputs, self.changes_inputs, self.spoiled = [], False, None
         self.gives_inputs, self.flushing = False, 0.5
@@ -88,7 +88,11 @@ class WatchedBench:
     def make_room(self):
         self.done.append("room")
 
+    def prepare_kind(self, kind):
+        self.prepared = kind
+
     def draw(self, seeds, kind, laws=()):
+        assert self.prepared == kind
         self.done.append("draw")
         self.kind = kind
         self.laws.append(laws)
