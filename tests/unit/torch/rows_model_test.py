@@ -64,6 +64,9 @@ class ModelledBench(BusyBench):
         self.gives_inputs = self.shares_arena = False
         self.known_fixed = {False: empty}
 
+    def prepare_kind(self, _kind):
+        pass
+
     def make_room(self):
         pass
 
