@@ -24,10 +24,16 @@ def moves_of(inputs: list[Any], problem: Problem) -> tuple[list[torch.Tensor], l
     plain = next(runs)
     result = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in plain]
     for moved in runs:
-        for whole in zip(result, plain, moved):
-            for most, x, y in chunks(*whole) if whole[0].is_floating_point() else ():
-                torch.maximum(most, (y - x).abs(), out=most)
+        widen(result, plain, moved)
+        del moved  # before the model runs once more
     return plain, result
+
+
+def widen(result: list[torch.Tensor], plain: list[torch.Tensor], moved: list[torch.Tensor]) -> None:
+    """The result as it is, or as far as the others are apart where that is more."""
+    for whole in zip(result, plain, moved):
+        for most, x, y in chunks(*whole) if whole[0].is_floating_point() else ():
+            torch.maximum(most, (y - x).abs(), out=most)
 
 
 def forgiven(got: torch.Tensor, want: torch.Tensor, unsteady: torch.Tensor) -> torch.Tensor:
