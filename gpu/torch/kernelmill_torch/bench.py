@@ -187,7 +187,7 @@ class Bench(Rows):
         any case: others may have had memory then that they gave back."""
         room, full = free + self.held_bytes() + self._allocated(), self.admitted.full
         more = taken - self.share
-        return taken > CONTEXT_BYTES + self.needed or more > 0 and full <= room < full + more + total // 16
+        return taken > max(self.share, CONTEXT_BYTES + self.needed) or more > 0 and full <= room < full + more + total // 16
 
     def _arena_count(self) -> int:
         return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1

@@ -169,6 +169,15 @@ class SecondLookAtAProblem(unittest.TestCase):
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
+class TooMuchMemory(unittest.TestCase):
+    def test_the_outputs_of_a_row_are_a_candidates_own_also_where_a_problem_needs_less(self):
+        bench = types.SimpleNamespace(share=5 << 30, needed=1 << 30, held_bytes=lambda: 0, _allocated=lambda: 0,
+                                      admitted=types.SimpleNamespace(full=20 << 30))
+        for taken, expected in (4, False), (5, False), (6, True):
+            self.assertEqual(Bench.is_too_much(bench, taken << 30, 60 << 30, 80 << 30), expected)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
 class LossesOfLargeProblems(unittest.TestCase):
     def test_are_known_before_contents_of_a_row_are_drawn(self):
         for size, asked in (1 << 20, []), (2 << 30, ["signs"]):
