@@ -193,7 +193,7 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts:
     """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
     how large they are otherwise: on these very contents, where `shifts` say that, else on others of the kind."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
-    dense_terms = problem.dense_terms if problem.exact and truth.is_exact else 0.0  # else nobody knows what torch's own arithmetic loses
+    dense_terms = problem.dense_terms if truth.is_exact else 0.0  # else nobody knows what torch's own arithmetic loses
     truth.floor = [floor_of(terms, gauge, i, is_plain, dense_terms, level) for i, level in enumerate(truth.level)]
     if gauge.shift:
         truth.spread = [max(x, shift) for x, shift in zip(truth.spread, shifts or gauge.shift)]

@@ -163,7 +163,7 @@ class Bench(Rows):
         # What is forgotten of random numbers on the problem's own inputs need not be on others.
         self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
         if self.is_random:
-            self.problem.forget_exact(self.problem.was_short_of_memory)
+            self.problem.forget_exact()
         started, self.is_known_whole = time.monotonic(), not self.admitted.untried and not self.was_short_of_memory
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self._weigh()

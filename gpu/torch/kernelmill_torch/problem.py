@@ -34,12 +34,9 @@ def one_word_for_memory():
     try:
         yield
     except RuntimeError as e:
-        if not lacks_memory(e):
-            raise
-        words = str(e)
-    else:
-        return
-    raise MemoryError(words)
+        if lacks_memory(e):
+            raise MemoryError(str(e)) from None
+        raise
 
 
 class BadProblem(Exception):
@@ -217,7 +214,8 @@ class Problem:
 
     def forget_exact(self, is_short: bool = False) -> None:
         """No double precision from now on. `is_short`: for want of memory."""
-        self.exact, self.was_short_of_memory = False, is_short
+        self.exact = False
+        self.was_short_of_memory |= is_short
         self.models.pop(torch.float64, None)
 
     def uses_of_inputs(self) -> tuple[bool, bool]:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import pathlib
-import sys
 import signal
 import subprocess
 import sys

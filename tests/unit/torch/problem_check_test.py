@@ -45,7 +45,6 @@ class BlindAnswers(unittest.TestCase):
     def test_what_cannot_be_compared_is_not_tried(self):
         self.assertEqual(self.passing(0, is_random=True), ([], 0))
 
-
     def test_what_they_are_held_by_is_learned_once_and_before_a_trial_holds_anything(self):
         class Drawn(Exception):
             pass
