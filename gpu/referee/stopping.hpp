@@ -15,6 +15,8 @@ struct stopping_rule {
   uint32_t max_blocks = 30;
   double half_width = 0.03;
   double budget_seconds = 1.5;
+  bool all_met =
+      true; ///< each kind of contents: before, neither a narrow interval nor the time is a reason
 };
 
 /// That reason to stop which says that the interval is narrow. A referee that pays less than the

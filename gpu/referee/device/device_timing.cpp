@@ -156,14 +156,12 @@ private:
       // Each kind is to be there once, however narrow the interval is, and however long a candidate
       // took for the others.
       auto rule = run_.options.stopping;
-      bool all_met = i + 1 >= plan_.round();
-      if (!all_met) rule.half_width = 0;
+      rule.all_met = i + 1 >= plan_.round();
       auto times = evaluate(taken_.paid);
-      if (times)
-        reason = stop_reason_by_kind(times->kinds, rule, all_met ? now_seconds() - started : 0);
+      if (times) reason = stop_reason_by_kind(times->kinds, rule, now_seconds() - started);
       if (!reason.empty() || !run_.expired()) continue;
       reason = "the deadline of the evaluation";
-      taken_.is_short = !all_met;
+      taken_.is_short = !rule.all_met;
     }
     return true;
   }

@@ -8,19 +8,19 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, has_scale_of_its_own, may_be_copied, refine, shifts_of
+from kernelmill_torch.admission import TOO_LARGE, Admitted, admit
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
-from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault, lacks_memory
 from kernelmill_torch.pool import Pool
-from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
+from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
 from kernelmill_torch.processes import Process
 from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import SECONDS as READING_SECONDS, bytes_of, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
-from kernelmill_torch.steadiness import forgiven, unsteadiness
+from kernelmill_torch.truths import Truths
 from kernelmill_torch.watch import Free
 from kernelmill_torch.weights import least_bytes, read_rate, reads_of
 
@@ -28,11 +28,10 @@ SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 32
 SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
-LARGE = 1 << 30            # bytes of one set of buffers
 FLUSH_BYTES = 256 << 20    # several times any cache
 USUAL_CACHE = 50 << 20     # where this torch does not say
 CONTEXT_BYTES = 1 << 30    # that a process has besides its tensors
-LOSSES_SEED = 19
+AGAIN_OUTPUTS = 3          # of a call, that are in use besides where what seems wrong is looked at again
 NOT_EXACT = "too large for a reference in double precision"
 ONE_ARENA = "too large for buffers of the baseline's own"
 # What a look at a problem tells, which takes seconds: of the bench, and of its Problem.
@@ -56,7 +55,7 @@ def cache_bytes() -> int:
     return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", USUAL_CACHE)
 
 
-class Bench(Rows):
+class Bench(Rows, Truths):
     """Thread safety: none. REQUIRES: close() before the next one needs the memory."""
 
     rousing: Optional[Rousing] = None  # of the GPU, which all problems share
@@ -70,7 +69,7 @@ class Bench(Rows):
         # The baseline's own: work that a candidate leaves on the GPU could wait for the contents of rows that it sees.
         self.own_arena: Optional[Arena] = None
         self.notes: list[str] = []
-        self.known_truths: dict[tuple, Truth] = {}  # by parameters and kind
+        self.known_truths = {}
         self.blind: dict[str, str] = {}  # by mode, what passes without knowing the inputs
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
@@ -184,10 +183,11 @@ class Bench(Rows):
     def is_too_much(self, taken: int, free: int, total: int) -> bool:
         """Whether a candidate that is gone, and whose bytes are free, left too little: it had more than its share, all that judging
         takes with that is there now, and would not be, or hardly, beside what it had more. Or it had more than its problem needs in
-        any case: others may have had memory then that they gave back."""
+        any case: others may have had memory then that they gave back. To look again at what seems wrong takes more than admission
+        knows; nobody is to choose an ending by that."""
         room, full = free + self.held_bytes() + self._allocated(), self.admitted.full
-        more = taken - self.share
-        return taken > max(self.share, CONTEXT_BYTES + self.needed) or more > 0 and full <= room < full + more + total // 16
+        more, hardly = taken - self.share, total // 16 + (self.looks_again and AGAIN_OUTPUTS * sum(x.bytes for x in self.layout.outputs))
+        return taken > max(self.share, CONTEXT_BYTES + self.needed) or more > 0 and full <= room < full + more + hardly
 
     def _arena_count(self) -> int:
         return 2 if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total() else 1
@@ -369,50 +369,6 @@ class Bench(Rows):
     def draw(self, seeds: list[int], kind: str = OWN, laws: Sequence[int] = ()) -> list[list[Any]]:
         """Contents of sets, one a seed, where nobody else sees them; of laws where there are some."""
         return [self.problem.draw(seed, kind, law) for seed, law in zip(seeds, laws or seeds)]
-
-    def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
-        """What is right for contents of a kind, and what the arithmetic may lose there."""
-        gauge = self.admitted.gauges[kind]
-        # First, for a model may change its inputs.
-        shifts = shifts_of(inputs, self.problem) if has_scale_of_its_own(inputs, gauge) else ()
-        result = self.problem.truth(inputs, seed)
-        refine(result, gauge, self.problem, not self.has_parameters(), shifts)
-        if len(self.known_truths) > 2 * len(KINDS):
-            self.known_truths.clear()
-        self.known_truths.setdefault((self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor))
-        return result
-
-    def shifts(self, contents: list[list[Any]], kind: str) -> list[float]:
-        """How large outputs of a few elements are, one by one, of all these draws; none where that does not hang on the draw, nor where
-        the model has changed them."""
-        if self.changes_inputs or not has_scale_of_its_own(contents[0], self.admitted.gauges[kind]):
-            return []
-        return [x for inputs in contents for x in shifts_of(inputs, self.problem)]
-
-    def forgive(self, outputs: list[torch.Tensor], wanted: list[torch.Tensor], contents: list[list[Any]], kind: str) -> list[torch.Tensor]:
-        """Outputs of all these draws, with what is wanted where an element hangs on the last bits of the inputs, where that can be asked."""
-        if kind == OWN or self.is_random or self.changes_inputs or not may_be_copied(contents[0]):
-            return outputs
-        unsteady = [x for inputs in contents for x in unsteadiness(inputs, self.problem)]
-        return [forgiven(*x) for x in zip(outputs, wanted, unsteady)]
-
-    def can_ask_small_scales(self, inputs: list[Any]) -> bool:
-        """Whether elements of a draw can be held by their own size: where double precision says what is right."""
-        return (self.problem.exact and self.problem.dtype == torch.float32 and not self.is_random and not self.changes_inputs
-                and may_be_copied(inputs))
-
-    def prepare_kind(self, kind: str) -> None:
-        """Before contents of a kind are drawn for a row: what its outputs will be held by takes most memory of large ones, and nothing
-        else is held yet."""
-        if self.layout.set_bytes > LARGE:
-            self.losses(kind)
-
-    def losses(self, kind: str) -> Truth:
-        """What it loses there with the parameters in use; nothing is wanted."""
-        key = self.problem.model_key, kind
-        if key not in self.known_truths:
-            self.truth(self.problem.draw(LOSSES_SEED, kind), LOSSES_SEED, kind)
-        return self.known_truths[key]
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""

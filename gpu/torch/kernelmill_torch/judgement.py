@@ -1,7 +1,6 @@
 """One candidate under judgement: correctness first, then time."""
 
 import math
-import os
 import random
 import time
 from collections import Counter
@@ -10,7 +9,6 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare
-from kernelmill_torch.bench import LARGE
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.contents import KINDS, OWN, in_turn
 from kernelmill_torch.faults import Fault
@@ -18,6 +16,7 @@ from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
 from kernelmill_torch.small_scales import RELATIVE
 from kernelmill_torch.timing import Timing
+from kernelmill_torch.truths import LARGE
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
@@ -40,6 +39,7 @@ class Judgement(Timing):
     def load(self, artifact: int) -> None:
         """The module first, then the secret: nothing that it made at import can know what comes."""
         self.artifact = artifact
+        self.bench.looks_again = False
         self.process = self.pool.take("the candidate")
         self.process.until = self.deadline + OVERTIME
         self.lap("process")
@@ -178,7 +178,8 @@ class Judgement(Timing):
         """What is wrong of outputs that the bounds of the whole let pass."""
         if not (truth.is_exact and self.asks_small_scales(drawn)):
             return None
-        share = self.small_scales.wrong(outputs, truth.want, drawn, self.bench.problem)
+        with self.bench.again():
+            share = self.small_scales.wrong(outputs, truth.want, drawn, self.bench.problem)
         if not share:
             return None
         count = int(share * max(x.numel() for x in truth.want))

@@ -167,6 +167,7 @@ class Problem:
         if self.model_key == (seed, place):
             return
         self.models.clear()
+        self.model_key = None  # what follows may not fit
         seed_everything(seed)
         try:
             with one_word_for_memory(), made_in(place):

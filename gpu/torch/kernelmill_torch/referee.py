@@ -236,6 +236,7 @@ class Referee:
 
     def judge(self) -> bool:
         """Whether the candidate is right."""
+        self.await_memory()
         request, started = {**self.options, "seconds": self.deadline - time.monotonic()}, time.monotonic()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
         self.judgement = Judgement(bench, self.pool, self.core, request, kernels.may_compile_when_called(self.source))
@@ -364,6 +365,13 @@ class Referee:
             if not self.ending.pop().close(working=LINGERING_SECONDS):
                 raise Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
                             "`nvidia-smi` shows the GPU's state")
+
+    def await_memory(self) -> None:
+        """Waits for candidates that were ended where they may still hold what the next one needs. Raises Fault."""
+        if self.ending and self.device == "cuda":
+            free, total = memory_of_gpu(self.lib)
+            if free < LEAST_FREE * total:
+                self.await_ended()
 
     def lingers(self) -> bool:
         """Whether a candidate that was ended is still at work on its own end: that is how much it had mapped, and no GPU's fault."""

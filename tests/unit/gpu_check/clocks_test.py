@@ -19,6 +19,12 @@ class Clocks(unittest.TestCase):
         found = clocks.off_device({"long": verdict(0.102, 0.1), "short": verdict(0.02, 0.01), "none": {"outcome": "rejected"}})
         self.assertEqual(found, [0.102 / 0.1 - 1, None])
 
+    def test_one_odd_plain_process_of_three_is_not_the_truth(self):
+        verdicts = {"long": {"timing": {"candidate_ms": 0.101}}, "slow": {"timing": {"candidate_ms": 0.11}}, "none": {"outcome": "rejected"}}
+        plain = {"long": [(0.1, 0.1, 0.1), (0.1, 0.133, 0.1), (0.1, 0.099, 0.1)], "slow": [(0.1, 0.1, 0.1), (0.1, 0.12, 0.1), (0.1, 0.1, 0.1)],
+                 "none": [(0.1, 0.1, 0.1)]}
+        self.assertEqual(clocks.off_native(verdicts, plain), [0.101 / 0.1 - 1, 0.11 / 0.1 - 1])
+
 
 if __name__ == "__main__":
     unittest.main()

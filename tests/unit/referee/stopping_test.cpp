@@ -15,11 +15,28 @@ TEST(stop_reason, stops_for_each_of_its_reasons) {
   EXPECT_EQ(stop_reason(clear, rule, 0.01), "the interval is narrow enough");
   EXPECT_EQ(stop_reason({clear.begin(), clear.begin() + 3}, rule, 0.01), "");
   EXPECT_EQ(stop_reason({clear.begin(), clear.begin() + 3}, rule, 2.0), "the time budget is spent");
-  EXPECT_EQ(stop_reason(std::vector<timed_block>(3, block(1, 3)), rule, 0.01),
-            "slower than half the reference in every block");
-  EXPECT_EQ(stop_reason(std::vector<timed_block>(2, block(1, 3)), rule, 0.01), "");
   EXPECT_EQ(stop_reason(noisy(30, 5, 0.9), rule, 0.01), "the most blocks");
   EXPECT_EQ(stop_reason(noisy(8, 5, 0.9), rule, 0.01), "");
+}
+
+TEST(stop_reason, gives_up_where_that_saves_time) {
+  stopping_rule rule; // 1.5 s
+  std::vector<timed_block> slow(3, block(1, 3));
+  EXPECT_EQ(stop_reason(slow, rule, 0.8), "slower than half the reference in every block");
+  EXPECT_EQ(stop_reason({slow.begin(), slow.begin() + 2}, rule, 0.8), "");
+  EXPECT_EQ(stop_reason(slow, rule, 0.2), "") << "a disturbance may be over in a moment";
+  for (int i = 0; i < 6; ++i) slow.push_back(block(1, 1));
+  EXPECT_EQ(stop_reason(slow, rule, 0.8), "") << "and it was";
+  rule.all_met = false;
+  EXPECT_EQ(stop_reason(std::vector<timed_block>(3, block(1, 300)), rule, 9),
+            "slower than half the reference in every block");
+}
+
+TEST(stop_reason, waits_for_all_kinds) {
+  stopping_rule rule{.all_met = false};
+  std::vector<timed_block> clear(8, block(2, 1));
+  EXPECT_EQ(stop_reason(clear, rule, 9), "");
+  EXPECT_EQ(stop_reason_by_kind({{"own", clear}}, rule, 9), "");
 }
 
 TEST(stop_reason_by_kind, looks_at_what_would_be_paid) {

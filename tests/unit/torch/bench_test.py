@@ -14,6 +14,7 @@ try:
     from kernelmill_torch import referee as referee_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.buffers import Layout, SharedMemory, TensorSpec
+    from kernelmill_torch.judgement import Judgement
 except ImportError:
     torch = None
 
@@ -171,10 +172,33 @@ class SecondLookAtAProblem(unittest.TestCase):
 @unittest.skipIf(torch is None, "there is no torch here")
 class TooMuchMemory(unittest.TestCase):
     def test_the_outputs_of_a_row_are_a_candidates_own_also_where_a_problem_needs_less(self):
-        bench = types.SimpleNamespace(share=5 << 30, needed=1 << 30, held_bytes=lambda: 0, _allocated=lambda: 0,
-                                      admitted=types.SimpleNamespace(full=20 << 30))
         for taken, expected in (4, False), (5, False), (6, True):
-            self.assertEqual(Bench.is_too_much(bench, taken << 30, 60 << 30, 80 << 30), expected)
+            self.assertEqual(Bench.is_too_much(self.bench(5, 1, 20), taken << 30, 60 << 30, 80 << 30), expected)
+
+    def bench(self, share, needed, full, looks_again=False, output=0):
+        return types.SimpleNamespace(share=share << 30, needed=needed << 30, held_bytes=lambda: 0, _allocated=lambda: 0, looks_again=looks_again,
+                                     layout=types.SimpleNamespace(outputs=[types.SimpleNamespace(bytes=output << 30)]),
+                                     admitted=types.SimpleNamespace(full=full << 30))
+
+    def test_who_seems_wrong_chooses_no_ending_by_it(self):
+        """KernelBench's 63 of level 1 on 80 GiB, with outputs of 8: what was wrong on hidden contents was looked at again in five times as much,
+        and a candidate of 10 to 21 GiB, of which 9 are its share, ran the referee out of memory by that alone."""
+        for taken, looks_again, expected in (10, False, False), (10, True, True), (21, True, True), (9, True, False):
+            bench = self.bench(9, 27, 61, looks_again, output=8)
+            self.assertEqual(Bench.is_too_much(bench, taken << 30, 78 << 30, 80 << 30), expected)
+
+    def test_looks_again_until_it_was_found_out_or_another_candidate_comes(self):
+        bench = Bench.__new__(Bench)
+        with bench.again():
+            self.assertTrue(bench.looks_again)
+        self.assertFalse(bench.looks_again)
+        with self.assertRaises(MemoryError), bench.again():
+            raise MemoryError
+        self.assertTrue(bench.looks_again)
+        x = Judgement(types.SimpleNamespace(looks_again=True, device="cpu"), unittest.mock.Mock(), None, {"seconds": 60, "seed": "00"})
+        x.bench.baseline_seed, x.bench.use_parameters = 0, unittest.mock.Mock()
+        x.load(-1)
+        self.assertFalse(x.bench.looks_again)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

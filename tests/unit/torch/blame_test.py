@@ -42,6 +42,8 @@ class FakeProcess:
 class FakeBench:
     """Its own model runs in a fresh process, or does not."""
 
+    looks_again = False
+
     def __init__(self, works):
         self.works, self.device, self.baseline_seed, self.started = works, "cpu", 1, 0
 
@@ -287,6 +289,15 @@ class Memory(unittest.TestCase):
             x.bench("a", "", "fp32")
             x.bench("b", "", "fp32")
         return [name for name, _ in x.benches], made
+
+    def test_of_who_is_ending_is_waited_for_where_it_lacks(self):
+        for free, expected in (30, []), (60, ["ending"]):
+            x = Referee(None, None, "cuda", 0)
+            x.ending = ["ending"]
+            x.await_ended = x.ending.clear
+            with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: (free << 30, 80 << 30)):
+                x.await_memory()
+            self.assertEqual(x.ending, expected)
 
     def test_what_is_kept_of_other_problems_does_not_decide_by_what_one_is_judged(self):
         self.assertEqual(self.benches([False, False]), (["a", "b"], ["a", "b"]))

@@ -1,5 +1,6 @@
 """Benches and processes that only say what they are told, for tests of judgements. REQUIRES: torch."""
 
+import contextlib
 import types
 
 from kernelmill_torch import quiet
@@ -25,6 +26,8 @@ class Ended:
 
 class FakeBench:
     """A bench whose baseline, once started again, runs or does not."""
+
+    again = contextlib.nullcontext
 
     def __init__(self, alone_works):
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"

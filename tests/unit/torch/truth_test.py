@@ -113,6 +113,15 @@ class MemoryThatLacks(unittest.TestCase):
                 with self.assertRaises(MemoryError):
                     p.draw(1) if name == "get_inputs" else p.build(2, "cpu")
 
+    def test_leaves_no_problem_without_models(self):
+        p = problem("self.w(x)", build="self.w = torch.nn.Linear(256, 4)")
+        inputs, key = p.draw(1), p.model_key
+        with unittest.mock.patch.object(torch.nn.Module, "double", side_effect=RuntimeError(self.WORDS)):
+            with self.assertRaises(RuntimeError):
+                p.build(key[0] + 1, "cpu")
+        p.build(*key)  # as the next candidate has it
+        self.assertEqual(len(p.run(inputs)), 1)
+
     def test_of_a_candidate_is_its_own_word(self):
         self.assertEqual(describe(RuntimeError(self.WORDS), "runtime_error")["category"], "out_of_memory")
         self.assertEqual(describe(RuntimeError("some other"), "runtime_error")["category"], "runtime_error")
