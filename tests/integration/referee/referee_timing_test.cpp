@@ -4,7 +4,6 @@
 
 using namespace kernelmill;
 using testing::Contains;
-using testing::HasSubstr;
 
 namespace {
 
@@ -41,19 +40,14 @@ TEST_F(referee_timing, the_baseline_against_itself_is_about_one) {
               t.getRooflineMs(), t.getNote().cStr(), result.open()->getSeconds() * 1e3);
 }
 
-TEST_F(referee_timing, a_much_slower_kernel_is_given_up_early) {
-  auto slow = "int often = rows == 128 && cols == 1024 ? 4000 : 2; for (int r = 0; r < often; ++r) "
-              "{ asm volatile(\"\" ::: \"memory\"); " +
+TEST_F(referee_timing, a_much_slower_kernel_is_paid_little) {
+  auto slow = "for (int r = 0; r < 40; ++r) { asm volatile(\"\" ::: \"memory\"); " +
               std::string{honest_body} + " }";
   auto result = evaluate(row_sum(slow), timed_at_any_width);
   auto t = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(t);
   ASSERT_TRUE(t.getMeasured()) << summary(result);
   EXPECT_LT(t.getSpeedup().getHigh(), 0.5) << summary(result);
-  std::string note{t.getNote().cStr()};
-  if (note.starts_with("the time budget is spent") && note.find("disturbed") != std::string::npos)
-    GTEST_SKIP() << note; // a few quiet pairs are not enough to give up on
-  EXPECT_THAT(note, HasSubstr("slower than"));
 }
 
 TEST_F(referee_timing, right_in_the_cases_and_wrong_when_timed_is_found) {
