@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from gpu_check import common
 from gpu_check.common import EVENT_TIMER, OUT, baseline, environment, honest_set, judge, promise, say, task_ids, task_spec
@@ -13,7 +14,8 @@ from gpu_check.common import EVENT_TIMER, OUT, baseline, environment, honest_set
 WITHIN = 0.02
 LEAST_MS = 0.05
 LEAST_SHARE = 0.5  # of the kernels must be judged: one that agrees proves nothing of the others
-USUALLY = {"native": 20, "plain": 30, "device": 45}  # seconds of each step
+USUALLY = {"native": 40, "plain": 30, "device": 110}  # seconds of each step
+VERDICTS = 3      # of each kernel: one has its own interval, and says of the clock what that allows
 SITTINGS = 3      # plain processes: two differ by some percent, by where their memory lies
 SITTING_CALLS = 20
 
@@ -123,47 +125,78 @@ def plain_times(tasks, until):
 
 
 def clock_promise(name, compared, asked):
-    """Whether it holds, and the words. `compared`: how far off each kernel is that was judged, None where it is too short for this."""
-    off = sorted(abs(x) for x in compared if x is not None)
-    known = f"differ by at most {off[-1] * 100:.2f} %, median {off[len(off) // 2] * 100:.2f} %" if off else "are not compared"
+    """Whether it holds, and the words. `compared`: how far off each kernel is that was judged, in the middle of its verdicts and each
+    of them; None where it is too short for this."""
+    off = sorted(abs(x.middle) for x in compared if x is not None)
+    each = [abs(y) for x in compared if x is not None for y in x.each]
+    known = (f"differ by at most {off[-1] * 100:.2f} %, median {off[len(off) // 2] * 100:.2f} %" if off else "are not compared")
     holds = bool(off) and len(compared) >= LEAST_SHARE * asked and off[-1] <= WITHIN
-    return holds, (f"{name} {known} ({len(off)} kernels of {LEAST_MS * 1e3:.0f} µs and more; {len(compared)} of {asked} judged)")
+    single = f"; of single verdicts {sum(y <= WITHIN for y in each)} of {len(each)} by at most {WITHIN:.0%}, worst {max(each):.1%}" if each else ""
+    return holds, (f"{name} {known} ({len(off)} kernels of {LEAST_MS * 1e3:.0f} µs and more, each by the median of its verdicts; "
+                   f"{len(compared)} of {asked} judged){single}")
+
+
+class Off(NamedTuple):
+    """How far verdicts of a kernel are off, relative."""
+
+    middle: float
+    each: list
+
+
+def repeated(rows):
+    """Each row as often as it is judged, all of them once before any comes again."""
+    return [(f"{name} {number}", *row) for number in range(VERDICTS) for name, *row in rows]
+
+
+def by_kernel(verdicts):
+    """{name: its verdicts} of repeated() rows."""
+    found = {}
+    for name, verdict in verdicts.items():
+        found.setdefault(name.rsplit(" ", 1)[0], []).append(verdict)
+    return found
 
 
 def off_native(verdicts, plain):
     """How far each is off the median of plain processes, by the same row of calls."""
     found = []
     for task in (x for x in plain if x in verdicts):
-        ms = (verdicts[task].get("timing") or {}).get("candidate_ms")
-        if not ms:
+        mine = [ms for x in verdicts[task] if (ms := (x.get("timing") or {}).get("candidate_ms"))]
+        if not mine:
             continue
         alone, rows, _ = zip(*plain[task])
-        events = statistics.median(rows)
-        found.append(ms / events - 1 if ms >= LEAST_MS else None)
-        say(f"        {task:34} outside {ms * 1e3:7.1f} µs, events {events * 1e3:7.1f} µs in a row ({min(rows) * 1e3:.1f} to {max(rows) * 1e3:.1f} "
-            f"in {len(rows)} processes), {statistics.median(alone) * 1e3:7.1f} µs alone: {(ms / events - 1) * 100:+.1f} %")
+        ms, events = statistics.median(mine), statistics.median(rows)
+        off = Off(ms / events - 1, [x / events - 1 for x in mine])
+        found.append(off if ms >= LEAST_MS else None)
+        say(f"        {task:34} outside {ms * 1e3:7.1f} µs ({min(mine) * 1e3:.1f} to {max(mine) * 1e3:.1f}), events {events * 1e3:7.1f} µs in a row "
+            f"({min(rows) * 1e3:.1f} to {max(rows) * 1e3:.1f}), {statistics.median(alone) * 1e3:7.1f} µs alone; "
+            f"{len(mine)} verdicts, {len(rows)} processes: {off.middle * 100:+.1f} %")
     return found
 
 
 def off_device(verdicts):
     """Of the task's own contents, as the runner's events are."""
     found = []
-    for x in verdicts.values():
-        ms = ((x.get("timing") or {}).get("device_ms") or {}).get("candidate")
-        events = {c["name"]: c["value"] for c in x.get("conditions", [])}.get("time_by_events")
-        if ms and events:
-            found.append(ms / events - 1 if ms >= LEAST_MS else None)
+    for rows in verdicts.values():
+        times = []
+        for x in rows:
+            ms = ((x.get("timing") or {}).get("device_ms") or {}).get("candidate")
+            events = {c["name"]: c["value"] for c in x.get("conditions", [])}.get("time_by_events")
+            if ms and events:
+                times.append((ms, ms / events - 1))
+        if times:
+            lengths, off = zip(*times)
+            found.append(Off(statistics.median(off), list(off)) if statistics.median(lengths) >= LEAST_MS else None)
     return found
 
 
 def check_clocks():
     steps, left = list(USUALLY), common.part().left()
-    tasks = task_ids()
-    verdicts, _ = judge("clocks", [(t, t, baseline(t)) for t in tasks], first_gpu=True, are_honest=True,
-                        seconds=common.share_of(left, USUALLY, steps))
+    rows = repeated([(t, t, baseline(t)) for t in task_ids()])
+    verdicts, _ = judge("clocks", rows, first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps))
+    verdicts = by_kernel(verdicts)
     until = time.monotonic() + common.share_of(common.part().left(), USUALLY, steps[1:])
-    found = off_native(verdicts, plain_times([x for x in tasks if x in verdicts], until))
-    promise(*clock_promise("native: outside clock and CUDA events", found, len(tasks)))
+    found = off_native(verdicts, plain_times([x for x in task_ids() if x in verdicts], until))
+    promise(*clock_promise("native: outside clock and CUDA events", found, len(task_ids())))
     rows = honest_set("device")
-    verdicts, _ = judge("clocks-device", rows, options=("--clock", "device"), first_gpu=True, are_honest=True)
-    promise(*clock_promise("device code: outside clock and the events of the runner", off_device(verdicts), len(rows)))
+    verdicts, _ = judge("clocks-device", repeated(rows), options=("--clock", "device"), first_gpu=True, are_honest=True)
+    promise(*clock_promise("device code: outside clock and the events of the runner", off_device(by_kernel(verdicts)), len(rows)))

@@ -12,7 +12,7 @@ import time
 
 from gpu_check import common, truth_native, truth_problems
 from gpu_check.common import OUT, environment, say, verdicts_of, write_task
-from gpu_check.truth_findings import TITLE, Findings, known_by, launches_limit
+from gpu_check.truth_findings import TITLE, Findings, known_by, launches_limit, slower_host
 
 CLOCKS = ("device", "call")
 # Seconds that contracts usually take, by which they share the part's; what one leaves goes to the next.
@@ -70,7 +70,7 @@ def sitting_of(answers):
         elif model := models.get(x["problem"]):
             result[f"{x['problem']} {x['module']}"] = {"alone_ms": x["alone_ms"]} | {
                 clock: None if x[f"{clock}_ms"] is None else (x[f"{clock}_ms"], model[f"{clock}_ms"], x[f"{clock}_ratio"])
-                for clock in CLOCKS}
+                for clock in CLOCKS} | ({"host": (x["host_ms"], model["host_ms"], model["host_ms"] / x["host_ms"])} if x.get("host_ms") else {})
     return result
 
 
@@ -102,7 +102,9 @@ def judged(name, candidates, flags, until):
 
 
 def compare_all(name, verdicts, sittings, asked):
-    findings = Findings(name)
+    findings, slower = Findings(name), slower_host(sittings)
+    if slower > 1:
+        say(f"        the host queued the calls of a problem up to {slower:.2f} times slower in one plain process than in another")
     for wanted in CLOCKS:
         if not any(clock == wanted for clock, _ in verdicts):
             continue
@@ -110,7 +112,7 @@ def compare_all(name, verdicts, sittings, asked):
         for verdict in (x for clock, x in verdicts if clock == wanted):
             for clock in CLOCKS:
                 if truth := known_by(clock, verdict["name"], sittings):
-                    limited = clock == "call" and launches_limit(truth, known_by("device", verdict["name"], sittings))
+                    limited = clock == "call" and launches_limit(truth, *(known_by(x, verdict["name"], sittings) for x in ("device", "host")), slower)
                     say(findings.compare(clock, verdict, truth, verdict["name"], limited))
     findings.promise(len({x["name"] for _, x in verdicts}), asked)
 

@@ -47,16 +47,33 @@ class Known(NamedTuple):
 
 def known_by(clock, name, sittings) -> Optional[Known]:
     """What sittings say of a module by one clock; nothing where one of them cannot see its work by this clock."""
-    rows = [x[name][clock] for x in sittings if x.get(name)]
+    rows = [x[name].get(clock) for x in sittings if x.get(name)]
     if not rows or None in rows:
         return None
     return Known(*(range_of(values) for values in zip(*rows)), len(rows))
 
 
-def launches_limit(call: Optional[Known], device: Optional[Known]):
-    """Whether the host's pace makes a time by calls, of the module or of the reference, in one of the sittings: no event sees that."""
-    return bool(call and device) and any(getattr(device, side).middle < (1 - LAUNCHES) * getattr(call, side).high
-                                         for side in ("candidate", "reference"))
+def launches_limit(call: Optional[Known], device: Optional[Known], host: Optional[Known] = None, slower=1.0):
+    """Whether the host's pace makes a time by calls, of the module or of the reference, in one of the sittings: no event sees that. Or may
+    make it in a verdict, where the host, who queues calls in these times, is so many times slower at some moments."""
+    sides = ("candidate", "reference")
+    seen = bool(call and device) and any(getattr(device, x).middle < (1 - LAUNCHES) * getattr(call, x).high for x in sides)
+    return seen or bool(device and host) and any((1 - LAUNCHES) * getattr(device, x).middle < slower * getattr(host, x).low for x in sides)
+
+
+def slower_host(sittings):
+    """How many times slower the host queued all modules of a problem in one sitting than in another, at most."""
+    found = {}
+    for number, sitting in enumerate(sittings):
+        for name, times in sitting.items():
+            if times and times.get("host"):
+                found.setdefault(name.split()[0], {}).setdefault(name, {})[number] = times["host"][0]
+    most = 1.0
+    for modules in found.values():
+        both = set.intersection(*(set(x) for x in modules.values()))
+        sums = [sum(x[number] for x in modules.values()) for number in both]
+        most = max([most, *(max(sums) / x for x in sums)])
+    return most
 
 
 def depends_on_contents(verdict):

@@ -1,9 +1,9 @@
 """One plain process that times modules: `python3 -m gpu_check.truth_timer JOBS DEVICE`. Nothing of Kernelmill is in it.
 
 JOBS is a file of lines {"problem", "module", "file", "model", "inputs"}. Prints one line for each: device_ms, CUDA events around
-calls that were queued behind a delay, divided by their number; call_ms, the host's clock over calls back to back until the GPU is
-done, likewise; how many times shorter than those of the problem's own model either is, by neighbouring rows; and alone_ms, events
-around single calls. All are medians, and before each the caches are filled with clean lines."""
+calls that were queued behind a delay, divided by their number; host_ms, what the host took to queue them; call_ms, its clock over
+calls back to back until the GPU is done, likewise; how many times shorter than those of the problem's own model device_ms and call_ms
+are, by neighbouring rows; and alone_ms, events around single calls. All are medians, and before each the caches are filled with clean lines."""
 
 import importlib.util
 import json
@@ -53,28 +53,30 @@ class Plain:
         self.flushed.sum()
 
     def between_events(self, call, sets, count):
-        """Milliseconds a call."""
+        """Milliseconds a call, by events and of the host to queue them."""
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         kept = [None] * len(sets)  # so that outputs have memory of their own
         start.record()
+        began = time.perf_counter()
         for _ in range(count):
             at = self.next % len(sets)
             self.next += 1
             kept[at] = call(*sets[at])
+        host = time.perf_counter() - began
         end.record()
         end.synchronize()
-        return start.elapsed_time(end) / count
+        return start.elapsed_time(end) / count, host / count * 1e3
 
     def single(self, call, sets):
         """Milliseconds of single calls, by CUDA events."""
         found = []
         for _ in range(SINGLE_CALLS if self.is_gpu else 0):
             self.flush()
-            found.append(self.between_events(call, sets, 1))
+            found.append(self.between_events(call, sets, 1)[0])
         return found
 
     def queued(self, call, sets, calls):
-        """Milliseconds a call, of a row of calls that the GPU finds all there."""
+        """As between_events(), of a row of calls that the GPU finds all there."""
         self.flush()
         torch.cuda._sleep(DELAY_CYCLES)
         return self.between_events(call, sets, calls)
@@ -113,7 +115,7 @@ def measure(plain, rows, number):
         torch.manual_seed(1)
         module = load(x["file"], f"{number}_{i}")
         models[x["module"]] = getattr(module, x["class"])().to(plain.device)
-    singles, queued, rows_of = ({name: [] for name in models} for _ in range(3))
+    singles, queued, host, rows_of = ({name: [] for name in models} for _ in range(4))
     about = {name: plain.warm(model, sets) for name, model in models.items()}
     is_long = max(about.values()) >= LONG_MS
     for name, model in models.items():
@@ -125,13 +127,14 @@ def measure(plain, rows, number):
             plain.row(model, sets, 2)
             rows_of[name].append(plain.row(model, sets, calls_of(ROW_CALLS, about[name])))
             if plain.is_gpu:
-                queued[name].append(plain.queued(model, sets, calls_of(QUEUED_CALLS, about[name])))
+                for kept, ms in zip((queued, host), plain.queued(model, sets, calls_of(QUEUED_CALLS, about[name]))):
+                    kept[name].append(ms)
     middle = lambda x: statistics.median(x) if x else None
     ratio = lambda mine, own: middle([b / a for a, b in zip(mine, own)])
     for x in rows:
         mine = x["module"]
         yield {"problem": x["problem"], "module": mine, "alone_ms": middle(singles[mine]), "device_ms": middle(queued[mine]),
-               "call_ms": middle(rows_of[mine]), "device_ratio": ratio(queued[mine], queued["model"]),
+               "host_ms": middle(host[mine]), "call_ms": middle(rows_of[mine]), "device_ratio": ratio(queued[mine], queued["model"]),
                "call_ratio": ratio(rows_of[mine], rows_of["model"]), "queued": queued[mine], "rows": rows_of[mine]}
 
 

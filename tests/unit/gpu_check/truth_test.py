@@ -88,6 +88,17 @@ class Comparing(unittest.TestCase):
             self.assertEqual(said.call_args_list[-1].args[0], holds)
             self.assertIn("softmax copy", said.call_args_list[-1].args[1])
 
+    def test_so_are_those_that_they_limit_while_the_host_is_slow(self):
+        """Seen on an H100: calls of 15 µs, that the host queued in 9.5 to 15 by the minute."""
+        sittings = [{"gelu a": {"host": (9.5, 9, 0)}, "gelu b": {"host": (20.0, 9, 0)}, "softmax a": {"host": (9.0, 9, 0)}},
+                    {"gelu a": {"host": (15.0, 9, 0)}, "gelu b": {"host": (30.0, 9, 0)}, "softmax a": None}]
+        self.assertAlmostEqual(truth_findings.slower_host(sittings), 45 / 29.5)
+        self.assertEqual(truth_findings.slower_host([{"native": {"call": (1, 1, 1)}}]), 1.0)
+        call, work, host = known(0.0156, 0.0156), known(0.0152, 0.0152), known(0.0095, 0.0095)
+        self.assertFalse(truth_findings.launches_limit(call, work, host))
+        self.assertTrue(truth_findings.launches_limit(call, work, host, 1.5))
+        self.assertFalse(truth_findings.launches_limit(known(0.048, 0.048), known(0.047, 0.047), host, 1.5))
+
     def test_no_time_is_missing(self):
         found = truth_findings.Findings("torch")
         found.compare("call", {"outcome": "rejected", "timing": {"measured": False}}, known(1.0, 2.0), "softmax copy")
@@ -164,6 +175,11 @@ class Sittings(unittest.TestCase):
             found = truth_native.sit("native", 1, rows, libraries, float("inf"))
             self.assertEqual(found, {"t a": {"alone_ms": 1, "device": (2, 4, 2), "call": (2, 4, 2)}, "t b": None})
             self.assertEqual(truth_native.sit("native", 2, rows, libraries, 0), {})
+
+    def test_torch_has_the_hosts_own_time(self):
+        row = {"problem": "p", "alone_ms": 1, "device_ms": 1, "device_ratio": 1, "call_ms": 1, "call_ratio": 1}
+        found = truth.sitting_of([row | {"module": "model", "host_ms": 0.5}, row | {"module": "copy", "host_ms": 0.25}])
+        self.assertEqual(found["p copy"]["host"], (0.25, 0.5, 2.0))
 
     def test_torch_has_ratios_of_neighbouring_rows(self):
         row = {"problem": "p", "alone_ms": 1, "device_ms": None, "device_ratio": None}
