@@ -32,7 +32,7 @@ def read_verdict(line: str) -> dict:
         "outcome": record["outcome"],
         "category": record.get("category", ""),
         "findings": findings,
-        "message": " ".join(str(fault.get("message", "")).split())[-300:],
+        "message": both_ends(" ".join(str(fault.get("message", "")).split())),
         "compiled": record.get("compiled"),
         "correct": record.get("correct"),
         "cached": record.get("cached", False),
@@ -48,6 +48,11 @@ def read_verdict(line: str) -> dict:
         "clock": timing.get("clock", ""),
         "device": record.get("device", ""),
     }
+
+
+def both_ends(text: str, length: int = 300) -> str:
+    """Some say first what is wrong, as torch of memory, others last."""
+    return text if len(text) <= 2 * length else f"{text[:length]} ... {text[-length:]}"
 
 
 def reason_of_ours(verdict: dict) -> str:
