@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from gpu_check import common
-from gpu_check.common import EVENT_TIMER, OUT, baseline, environment, honest_set, judge, promise, say, task_ids, task_spec
+from gpu_check.common import (EVENT_TIMER, OUT, baseline, environment, honest_set, judge, name_of_repeated, promise, repeated, say, task_ids,
+                              task_spec)
 
 WITHIN = 0.02
 LEAST_MS = 0.05
 LEAST_SHARE = 0.5  # of the kernels must be judged: one that agrees proves nothing of the others
 USUALLY = {"native": 40, "plain": 30, "device": 110}  # seconds of each step
-VERDICTS = 3      # of each kernel: one has its own interval, and says of the clock what that allows
 SITTINGS = 3      # plain processes: two differ by some percent, by where their memory lies
 SITTING_CALLS = 20
 
@@ -143,19 +143,6 @@ class Off(NamedTuple):
     each: list
 
 
-def repeated(rows):
-    """Each row as often as it is judged, all of them once before any comes again."""
-    return [(f"{name} {number}", *row) for number in range(VERDICTS) for name, *row in rows]
-
-
-def by_kernel(verdicts):
-    """{name: its verdicts} of repeated() rows."""
-    found = {}
-    for name, verdict in verdicts.items():
-        found.setdefault(name.rsplit(" ", 1)[0], []).append(verdict)
-    return found
-
-
 def off_native(verdicts, plain):
     """How far each is off the median of plain processes, by the same row of calls."""
     found = []
@@ -186,6 +173,14 @@ def off_device(verdicts):
         if times:
             lengths, off = zip(*times)
             found.append(Off(statistics.median(off), list(off)) if statistics.median(lengths) >= LEAST_MS else None)
+    return found
+
+
+def by_kernel(verdicts):
+    """{name: its verdicts} of repeated() rows."""
+    found = {}
+    for name, verdict in verdicts.items():
+        found.setdefault(name_of_repeated(name), []).append(verdict)
     return found
 
 

@@ -11,12 +11,12 @@ import sys
 import time
 
 from gpu_check import common, truth_native, truth_problems
-from gpu_check.common import OUT, environment, say, verdicts_of, write_task
+from gpu_check.common import OUT, environment, name_of_repeated, repeated, say, verdicts_of, write_task
 from gpu_check.truth_findings import TITLE, Findings, known_by, launches_limit, slower_host
 
 CLOCKS = ("device", "call")
 # Seconds that contracts usually take, by which they share the part's; what one leaves goes to the next.
-USUALLY = {"torch": 360, "native": 120, "device": 120}
+USUALLY = {"torch": 360, "native": 180, "device": 180}
 SITTING_S = 400  # at most
 
 
@@ -141,9 +141,11 @@ def check_compiled_truth(contract, until):
     now = time.monotonic()
     known = [x for x in rows if sittings[0].get(x[0])]
     truth_native.say_unknown(rows, sittings[0])
-    before, after = truth_native.spare_for(until - now, len(known), now - began)
+    before, after = truth_native.spare_for(until - now, len(known), now - began)  # verdicts after the first have what is left
     sittings.append(sit(2, known, now + before))
-    verdicts = judged(contract, known, [], until - after)
+    verdicts = judged(contract, repeated(known), [], until - after)
+    for _, verdict in verdicts:
+        verdict["name"] = name_of_repeated(verdict["name"])
     names = {x["name"] for _, x in verdicts}
     # Backwards, so that two that are cut short do not lack the same modules.
     sittings.append(sit(3, [x for x in known[::-1] if x[0] in names], until))

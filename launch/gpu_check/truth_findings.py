@@ -1,6 +1,7 @@
 """What plain processes know of a module, and how far verdicts are off it. A sitting is what one plain process said:
 {name: {clock: (candidate ms, reference ms, ratio), or None where that clock does not see its work}}."""
 
+import statistics
 from typing import NamedTuple, Optional
 
 from gpu_check import common
@@ -120,7 +121,8 @@ TITLE = (f"{'problem and module':44} {'clock':6} {'true reference':>16} {'true c
 
 
 class Findings:
-    """What was off, by what was compared: (how far, what it may be, words)."""
+    """What was off, by what was compared: (how far, what it may be, words of the module). Of a module that is judged several times the
+    middle verdict counts."""
 
     def __init__(self, name):
         self.name, self.found, self.missing, self.slower_contents, self.other_contents = name, {}, [], [], []
@@ -178,22 +180,28 @@ class Findings:
             promise(held >= HELD * len(self.limited), f"truth, {self.name}, calls that launches limit, which follow the host's pace: the interval of "
                     f"what is paid meets the truth of {held} of {len(self.limited)}, at least {HELD:.0%}; off: {named}")
         if self.slower_contents:
-            say(f"        paid for contents on which they are slower, so not compared ({len(self.slower_contents)}): "
-                f"{', '.join(self.slower_contents)}")
+            say(f"        paid for contents on which they are slower, so not compared ({len(self.slower_contents)} verdicts): "
+                f"{', '.join(dict.fromkeys(self.slower_contents))}")
         if self.other_contents:
-            say(f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)}): "
-                f"{', '.join(words for _, words in self.other_contents)}")
+            say(f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)} verdicts): "
+                f"{', '.join(dict.fromkeys(words for _, words in self.other_contents))}")
         if self.missing:
             promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
 
     def words_of(self, kind, found):
         """Whether all are within, and the words, the worst by its own bound first."""
+        each, modules = found, {}
+        for by, most, words in each:
+            modules.setdefault(words, []).append((by, most))
+        found = [(statistics.median_low(x for x, _ in rows), rows[0][1], words) for words, rows in modules.items()]
         found = sorted(found, key=lambda x: -abs(x[0]) / x[1])
         off = [x for x in found if abs(x[0]) > x[1]]
         named = ", ".join(f"{words} {by * 100:+.1f} %" for by, _, words in (off or found[:1])[:MOST_NAMED])
         bounds = ("within 2 % of one" if kind.endswith("copies")
                   else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)")
-        count = sum(kind == f"{clock}: speedup that is paid" for clock, _ in self.other_contents)
+        if len(each) > len(found):
+            bounds += f", by the middle of up to {max(map(len, modules.values()))} verdicts (single ones: {sum(abs(x[0]) <= x[1] for x in each)} of {len(each)})"
+        count = sum(kind == f"{clock}: speedup that is paid" for clock, _ in dict.fromkeys(self.other_contents))
         alone = f" ({count} of them by their own contents alone)" if count else ""
         return not off, (f"truth, {self.name}, {kind}: {len(found) - len(off)} of {len(found)} {bounds}{alone}; "
                          f"{'off' if off else 'worst'}: {named}")

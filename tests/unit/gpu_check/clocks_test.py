@@ -1,7 +1,7 @@
 import unittest
 from unittest import mock
 
-from gpu_check import clocks
+from gpu_check import clocks, common
 
 
 class Clocks(unittest.TestCase):
@@ -26,7 +26,7 @@ class Clocks(unittest.TestCase):
         self.assertFalse(clocks.clock_promise("native", [self.off(0.03, 0.03, -0.01)], 1)[0])
 
     def test_all_kernels_are_judged_once_before_any_is_again(self):
-        rows = clocks.repeated([("a b", "task", 1), ("c", "task", 2)])
+        rows = common.repeated([("a b", "task", 1), ("c", "task", 2)])
         self.assertEqual(rows[:3], [("a b 0", "task", 1), ("c 0", "task", 2), ("a b 1", "task", 1)])
         self.assertEqual(clocks.by_kernel({name: number for number, (name, *_) in enumerate(rows)}), {"a b": [0, 2, 4], "c": [1, 3, 5]})
 

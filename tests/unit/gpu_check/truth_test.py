@@ -99,6 +99,18 @@ class Comparing(unittest.TestCase):
         self.assertTrue(truth_findings.launches_limit(call, work, host, 1.5))
         self.assertFalse(truth_findings.launches_limit(known(0.048, 0.048), known(0.047, 0.047), host, 1.5))
 
+    def test_the_middle_verdict_of_a_module_counts_and_single_ones_are_told(self):
+        found = truth_findings.Findings("native")
+        for paid in (2.0, 2.3, 1.99):
+            found.compare("call", verdict(paid), known(0.5, 1.0), "softmax copy")
+        holds, words = found.words_of("call: speedup that is paid", found.found["call: speedup that is paid"])
+        self.assertTrue(holds)
+        self.assertIn("1 of 1 within", words)
+        self.assertIn("the middle of up to 3 verdicts (single ones: 2 of 3)", words)
+        found.compare("call", verdict(2.3), known(0.5, 1.0), "softmax copy")
+        found.compare("call", verdict(2.3), known(0.5, 1.0), "softmax copy")
+        self.assertFalse(found.words_of("call: speedup that is paid", found.found["call: speedup that is paid"])[0])
+
     def test_no_time_is_missing(self):
         found = truth_findings.Findings("torch")
         found.compare("call", {"outcome": "rejected", "timing": {"measured": False}}, known(1.0, 2.0), "softmax copy")
