@@ -46,6 +46,25 @@ class Clocks(unittest.TestCase):
         self.assertEqual([x.middle for x in found], [0.101 / 0.1 - 1, 0.11 / 0.1 - 1])
         self.assertEqual(found[0].each[1], 0.78 / 0.1 - 1)
 
+    def test_all_of_it(self):
+        judged, said = [], []
+        verdict = {"timing": {"candidate_ms": 0.101, "device_ms": {"candidate": 0.101}}, "conditions": [{"name": "time_by_events", "value": 0.1}]}
+
+        def judge(name, rows, **_):
+            judged.append((name, len(rows)))
+            return {row[0]: verdict for row in rows}, 1.0
+
+        with mock.patch.object(clocks, "judge", judge), mock.patch.object(clocks, "task_ids", lambda: ["native/a", "native/b"]), \
+                mock.patch.object(clocks, "baseline", lambda task: task), mock.patch.object(clocks, "say"), \
+                mock.patch.object(clocks, "plain_times", lambda tasks, _until: {x: [(0.1, 0.1, 0.1)] * 3 for x in tasks}), \
+                mock.patch.object(clocks, "honest_set", lambda _contract: [("k.cu", "device/a", "k.cu", "device")]), \
+                mock.patch.object(clocks, "promise", lambda holds, words: said.append((holds, words))):
+            clocks.check_clocks()
+        self.assertEqual(judged, [("clocks", 6), ("clocks-device", 3)])
+        self.assertEqual([holds for holds, _ in said], [True, True])
+        self.assertIn("2 of 2 judged); of single verdicts 6 of 6", said[0][1])
+        self.assertIn("1 of 1 judged); of single verdicts 3 of 3", said[1][1])
+
 
 if __name__ == "__main__":
     unittest.main()

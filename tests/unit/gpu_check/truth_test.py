@@ -3,6 +3,7 @@ import importlib.util
 import os
 import pathlib
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -199,6 +200,36 @@ class Sittings(unittest.TestCase):
                                   row | {"problem": "q", "module": "copy"}])
         self.assertEqual(found["p copy"], {"alone_ms": 1, "device": None, "call": (1, 2, 1.9)})
         self.assertEqual(set(found), {"p model", "p copy"})
+
+
+class Compiled(unittest.TestCase):
+    def test_modules_are_judged_three_times_between_the_sittings(self):
+        rows = [(name, "native/gelu", "f.cu", "native") for name in ("gelu copy", "gelu twice")]
+        steps, said, shown = [], [], []
+        times = {"alone_ms": 1.0, "device": None, "call": (1.0, 1.0, 1.0)}
+
+        def sit(_contract, number, some, _libraries, _until):
+            steps.append((number, [x[0] for x in some]))
+            return {x[0]: times for x in some}
+
+        def verdicts(_name, mine, options, seconds, **_):
+            steps.append(("judged", [x[0] for x in mine]))
+            for name, *_ in mine:
+                yield verdict(1.0) | {"name": name}
+
+        common.options = argparse.Namespace(clocks=["call"], problems=[], backend="cuda")
+        with mock.patch.object(truth_native, "prepare", lambda _contract: (rows, {})), mock.patch.object(truth_native, "sit", sit), \
+                mock.patch.object(truth, "verdicts_of", verdicts), mock.patch.object(common, "honest", []), \
+                mock.patch.object(truth, "say", shown.append), mock.patch.object(truth_native, "say", shown.append), \
+                mock.patch.object(truth_findings, "say", shown.append), \
+                mock.patch.object(truth_findings, "promise", lambda holds, words: said.append((holds, words))):
+            truth.check_compiled_truth("native", time.monotonic() + 1000)
+        names = ["gelu copy", "gelu twice"]
+        self.assertEqual(steps, [(1, names), (2, names), ("judged", [f"{x} {n}" for n in range(3) for x in names]), (3, names[::-1])])
+        self.assertTrue(all(holds for holds, _ in said), said)
+        self.assertIn("2 of 2 modules judged", said[0][1])
+        self.assertIn("2 of 2 within 3 %", " ".join(words for _, words in said))
+        self.assertIn("single ones: 6 of 6", " ".join(words for _, words in said))
 
 
 class Sources(unittest.TestCase):
