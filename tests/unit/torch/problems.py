@@ -7,7 +7,9 @@ from kernelmill_torch.problem import Problem
 
 PROBLEM = """
 import torch
-class Model(torch.nn.Module):
+import torch.nn as nn
+import torch.nn.functional as F
+class Model(nn.Module):
     def __init__(self):
         super().__init__()
         BUILD
@@ -18,10 +20,10 @@ def get_inputs():
 """
 
 
-def problem(call, given="torch.rand(64, 256)", build="pass"):
+def problem(call, given="torch.rand(64, 256)", build="pass", precision="fp32"):
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "problem.py"), "w") as file:
             file.write(PROBLEM.replace("CALL", call).replace("INPUT", given).replace("BUILD", build))
-        result = Problem(directory, "cpu")
+        result = Problem(directory, "cpu", precision)
     result.layout("cpu")
     return result

@@ -1,36 +1,21 @@
 """What of the inputs every answer must read."""
 
-import os
-import tempfile
 import unittest
 
 try:
     import torch
     from kernelmill_torch import reading
-    from kernelmill_torch.problem import Problem
+    from problems import problem
 except ImportError:
     torch = None
 
-PROBLEM = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return CALL
-def get_inputs():
-    return [INPUT]
-"""
 MIB = 1 << 20
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class Reading(unittest.TestCase):
     def bytes(self, call, given="torch.rand(512, 512)", outputs=0):
-        with tempfile.TemporaryDirectory() as directory:
-            with open(os.path.join(directory, "problem.py"), "w") as file:
-                file.write(PROBLEM.replace("CALL", call).replace("INPUT", given))
-            problem = Problem(directory, "cpu")
-        problem.layout("cpu")
-        return reading.floor_bytes(problem, outputs)
+        return reading.floor_bytes(problem(call, given), outputs)
 
     def setUp(self):
         self.addCleanup(setattr, reading, "SECONDS", reading.SECONDS)

@@ -1,42 +1,22 @@
 """Of a model's parameters: which every call must read, and how far an honest answer may be off."""
 
-import os
-import tempfile
 import unittest
 
 try:
     import torch
     from kernelmill_torch import admission, compare, reading, weights
     from kernelmill_torch.contents import OWN
-    from kernelmill_torch.problem import Problem
+    from problems import problem
 except ImportError:
     torch = None
 
-PROBLEM = """
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        BUILD
-    def forward(self, x):
-        return CALL
-def get_inputs():
-    return [INPUT]
-"""
 MIB = 1 << 20
 SQUARE = "self.a = nn.Linear(512, 512, bias=False)"  # a mebibyte
 TWO = SQUARE + "; self.b = nn.Linear(512, 512, bias=False)"
 
 
-def problem(call, build=SQUARE, given="torch.rand(4, 512) + 0.5", precision="fp32"):
-    with tempfile.TemporaryDirectory() as directory:
-        with open(os.path.join(directory, "problem.py"), "w") as file:
-            file.write(PROBLEM.replace("CALL", call).replace("INPUT", given).replace("BUILD", build))
-        result = Problem(directory, "cpu", precision)
-    result.layout("cpu")
-    return result
+def weighty(call, build=SQUARE, given="torch.rand(4, 512) + 0.5", **more):
+    return problem(call, given, build, **more)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -47,7 +27,7 @@ class MustBeRead(unittest.TestCase):
             setattr(module, name, value)
 
     def mib(self, *what, **more):
-        p = problem(*what, **more)
+        p = weighty(*what, **more)
         return weights.least_bytes(p, weights.reads_of(p)) / MIB / 0.75
 
     def test_a_dense_operation_reads_its_weights(self):
@@ -88,13 +68,13 @@ class MustBeRead(unittest.TestCase):
         self.assertAlmostEqual(self.mib("self.a(x)", "self.a = nn.Linear(512, 1024)", precision="bf16"), 0.6 / 0.75, places=2)
 
     def test_weights_are_what_they_were(self):
-        p = problem("self.a(x)")
+        p = weighty("self.a(x)")
         before = p.models[torch.float32].a.weight.clone()
         weights.least_bytes(p, weights.reads_of(p))
         self.assertTrue(torch.equal(before, p.models[torch.float32].a.weight))
 
     def test_random_and_slow_models_have_no_floor(self):
-        p = problem("self.a(x)")
+        p = weighty("self.a(x)")
         p.is_random = True
         self.assertEqual(weights.least_bytes(p, weights.reads_of(p)), 0.0)
         weights.SECONDS = 0.0
@@ -105,10 +85,10 @@ class MustBeRead(unittest.TestCase):
                                           ("self.a(x)", "self.a = nn.Conv2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 72),
                                           ("self.a(x)", "self.a = nn.ConvTranspose2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 72),
                                           ("x @ x.t()", "pass", "torch.randn(4, 100)", 100)):
-            self.assertEqual(weights.reads_of(problem(call, build, given)).terms, terms, call)
+            self.assertEqual(weights.reads_of(weighty(call, build, given)).terms, terms, call)
         for call, build, given, terms in (("x @ x.t()", "pass", "torch.randn(4, 100)", 0), ("self.a(x)", SQUARE, "torch.randn(4, 512)", 512),
                                           ("self.a(x)", "self.a = nn.Conv2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 0)):
-            self.assertEqual(weights.reads_of(problem(call, build, given)).terms_of_weights, terms, call)
+            self.assertEqual(weights.reads_of(weighty(call, build, given)).terms_of_weights, terms, call)
 
 
 def in_sequence(x, w):
@@ -159,7 +139,7 @@ class Bound(unittest.TestCase):
 
     def worst(self, answers, width, draws=3, rows=2):
         """The largest error of each, in units of its bound, and the least of the draws' largest."""
-        p = problem("self.a(x)", f"self.a = nn.Linear({width}, 1024, bias=False)", f"torch.randn({rows}, {width})")
+        p = weighty("self.a(x)", f"self.a = nn.Linear({width}, 1024, bias=False)", f"torch.randn({rows}, {width})")
         p.dense_terms = weights.reads_of(p).terms
         found = {x: [] for x in answers}
         for seed in range(draws):
@@ -197,7 +177,7 @@ class Bound(unittest.TestCase):
         self.assertEqual(floor(512, level=1.0), 2.0**-15)
 
     def test_where_nobody_knows_what_torch_loses_the_bound_is_wide(self):
-        p = problem("self.a(x)")
+        p = weighty("self.a(x)")
         p.dense_terms, p.exact = 512, False
         truth = p.truth(p.draw(1), 1)
         admission.refine(truth, admission.Gauge(OWN), p, False)
