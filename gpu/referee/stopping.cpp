@@ -30,7 +30,7 @@ std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_r
   if (blocks.size() >= blocks_before_giving_up &&
       elapsed_seconds >= budget_before_giving_up * rule.budget_seconds &&
       std::exp(largest_ratio(blocks)) < hopeless_speedup)
-    return "slower than half the reference in every block";
+    return hopeless;
   if (!rule.all_met || blocks.size() < rule.min_blocks) return {};
   if (estimate_speedup(blocks).relative_half_width() < rule.half_width) return narrow_enough;
   return {};

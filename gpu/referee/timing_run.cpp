@@ -21,8 +21,7 @@ namespace kernelmill {
 
 namespace {
 
-constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
-constexpr size_t met_beside_own = 3;         // kinds
+constexpr size_t met_beside_own = 3; // kinds
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 // Seconds for doubts about kinds, however short the budget is: a kind that is still in doubt is
@@ -83,7 +82,7 @@ public:
 private:
   // Each kind once, in an order that nobody knows: so all of them are checked at the timed shape.
   // One pair makes a block, until there are more. A candidate may use up the time of timing where
-  // it is slow, and that leaves no kind out. False when there is no use in going on.
+  // it is slow, and that leaves no kind out. False when that cannot go on.
   bool meet_all_kinds() {
     bool reference_first = false;
     size_t others = 0;
@@ -100,7 +99,6 @@ private:
       // Beside some of them the task's own, which tells at what pace the machine was.
       if (others++ % met_beside_own == 0 && !meet(0, reference_first)) return false;
       if (!meet(kind, reference_first)) return false;
-      if (met_ >= met_before_giving_up && is_over(0)) return false;
     }
     return true;
   }

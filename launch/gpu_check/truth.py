@@ -103,8 +103,9 @@ def judged(name, candidates, flags, until):
 
 def compare_all(name, verdicts, sittings, asked):
     findings, slower = Findings(name), slower_host(sittings)
-    if slower > 1:
-        say(f"        the host queued the calls of a problem up to {slower:.2f} times slower in one plain process than in another")
+    if slower:
+        say(f"        the host queued the calls of a problem {min(slower.values()):.2f} to {max(slower.values()):.2f} times slower in one plain process "
+            "than in another")
     for wanted in CLOCKS:
         if not any(clock == wanted for clock, _ in verdicts):
             continue
@@ -112,7 +113,8 @@ def compare_all(name, verdicts, sittings, asked):
         for verdict in (x for clock, x in verdicts if clock == wanted):
             for clock in CLOCKS:
                 if truth := known_by(clock, verdict["name"], sittings):
-                    limited = clock == "call" and launches_limit(truth, *(known_by(x, verdict["name"], sittings) for x in ("device", "host")), slower)
+                    limited = clock == "call" and launches_limit(truth, *(known_by(x, verdict["name"], sittings) for x in ("device", "host")),
+                                                                 slower.get(verdict["name"].split()[0], 1.0))
                     say(findings.compare(clock, verdict, truth, verdict["name"], limited))
     findings.promise(len({x["name"] for _, x in verdicts}), asked)
 

@@ -63,18 +63,18 @@ def launches_limit(call: Optional[Known], device: Optional[Known], host: Optiona
 
 
 def slower_host(sittings):
-    """How many times slower the host queued all modules of a problem in one sitting than in another, at most."""
-    found = {}
+    """{problem: how many times slower the host queued all its modules in one sitting than in another, or those of most problems}."""
+    found, by_problem = {}, {}
     for number, sitting in enumerate(sittings):
         for name, times in sitting.items():
             if times and times.get("host"):
                 found.setdefault(name.split()[0], {}).setdefault(name, {})[number] = times["host"][0]
-    most = 1.0
-    for modules in found.values():
+    for problem, modules in found.items():
         both = set.intersection(*(set(x) for x in modules.values()))
         sums = [sum(x[number] for x in modules.values()) for number in both]
-        most = max([most, *(max(sums) / x for x in sums)])
-    return most
+        by_problem[problem] = max(sums) / min(sums) if sums else 1.0
+    usual = statistics.median(by_problem.values()) if by_problem else 1.0
+    return {problem: max(usual, slower) for problem, slower in by_problem.items()}
 
 
 def depends_on_contents(verdict):

@@ -224,6 +224,7 @@ class Serving:
                         sync()
                 elif command == native.WARM:
                     for _ in range(count):
+                        self.returned = []  # whose memory the next one has
                         self.returned = [keep(model(*sets[first].inputs))]
                     nudge(speck, 1)  # what TURN does is to be warm as well: a model may use nothing of torch
                     sync()

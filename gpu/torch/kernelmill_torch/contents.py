@@ -63,12 +63,12 @@ def half_turned(x: torch.Tensor) -> torch.Tensor:
     """The same numbers, some with the other sign, as bits of each say."""
     flat = x.reshape(-1)
     high, low = (9, 14) if x.element_size() == 4 else (2, 5)
-    parts = []
-    for at in range(0, max(1, flat.numel()), CHUNK):
+    result = torch.empty_like(flat)  # at once: parts would lie in a block that has no room for all of them then
+    for at in range(0, flat.numel(), CHUNK):
         part = flat[at:at + CHUNK]
         bits = part.contiguous().view(WORDS[x.element_size()])
-        parts.append(torch.where((((bits >> high) ^ (bits >> low)) & 1).bool(), -part, part))
-    return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(x.shape)
+        result[at:at + CHUNK] = torch.where((((bits >> high) ^ (bits >> low)) & 1).bool(), -part, part)
+    return result.reshape(x.shape)
 
 
 def picked(x: torch.Tensor, share: float, dice: random.Random) -> torch.Tensor:

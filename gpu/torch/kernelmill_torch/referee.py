@@ -236,11 +236,12 @@ class Referee:
 
     def judge(self) -> bool:
         """Whether the candidate is right."""
+        started = time.monotonic()
+        request = {**self.options, "seconds": self.deadline - started}  # what a candidate spends is held against all of it
         self.await_memory()
-        request, started = {**self.options, "seconds": self.deadline - time.monotonic()}, time.monotonic()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
         self.judgement = Judgement(bench, self.pool, self.core, request, kernels.may_compile_when_called(self.source))
-        self.judgement.mark = started
+        self.judgement.mark, self.judgement.deadline = started, self.deadline
         self.judgement.lap("task")
         self.check_language()
         if request.get("timed"):

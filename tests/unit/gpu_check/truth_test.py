@@ -93,8 +93,10 @@ class Comparing(unittest.TestCase):
         """Seen on an H100: calls of 15 µs, that the host queued in 9.5 to 15 by the minute."""
         sittings = [{"gelu a": {"host": (9.5, 9, 0)}, "gelu b": {"host": (20.0, 9, 0)}, "softmax a": {"host": (9.0, 9, 0)}},
                     {"gelu a": {"host": (15.0, 9, 0)}, "gelu b": {"host": (30.0, 9, 0)}, "softmax a": None}]
-        self.assertAlmostEqual(truth_findings.slower_host(sittings), 45 / 29.5)
-        self.assertEqual(truth_findings.slower_host([{"native": {"call": (1, 1, 1)}}]), 1.0)
+        slower = truth_findings.slower_host(sittings)
+        self.assertAlmostEqual(slower["gelu"], 45 / 29.5)
+        self.assertAlmostEqual(slower["softmax"], (45 / 29.5 + 1) / 2)  # the median of both
+        self.assertEqual(truth_findings.slower_host([{"native": {"call": (1, 1, 1)}}]), {})
         call, work, host = known(0.0156, 0.0156), known(0.0152, 0.0152), known(0.0095, 0.0095)
         self.assertFalse(truth_findings.launches_limit(call, work, host))
         self.assertTrue(truth_findings.launches_limit(call, work, host, 1.5))

@@ -79,7 +79,7 @@ class BesideOthers(unittest.TestCase):
 
     def test_a_library_that_finds_no_memory_says_nothing_of_the_model(self):
         for words, why in ("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", admission.TOO_LARGE), ("some other", "the model fails"):
-            p = types.SimpleNamespace(draw_other=unittest.mock.Mock(side_effect=RuntimeError(words)))
+            p = types.SimpleNamespace(device="cpu", draw_other=unittest.mock.Mock(side_effect=RuntimeError(words)))
             self.assertEqual(admission.try_kind(p, admission.KINDS["signs"], False, admission.Admitted({}, {}, [])), why)
 
     def test_where_it_is_not_there_nothing_is_held(self):
