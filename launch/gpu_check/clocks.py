@@ -129,7 +129,7 @@ def clock_promise(name, compared, asked):
     of them; None where it is too short for this."""
     off = sorted(abs(x.middle) for x in compared if x is not None)
     each = [abs(y) for x in compared if x is not None for y in x.each]
-    known = (f"differ by at most {off[-1] * 100:.2f} %, median {off[len(off) // 2] * 100:.2f} %" if off else "are not compared")
+    known = f"differ by at most {off[-1] * 100:.2f} %, median {off[len(off) // 2] * 100:.2f} %" if off else "are not compared"
     holds = bool(off) and len(compared) >= LEAST_SHARE * asked and off[-1] <= WITHIN
     single = f"; of single verdicts {sum(y <= WITHIN for y in each)} of {len(each)} by at most {WITHIN:.0%}, worst {max(each):.1%}" if each else ""
     return holds, (f"{name} {known} ({len(off)} kernels of {LEAST_MS * 1e3:.0f} µs and more, each by the median of its verdicts; "
@@ -186,12 +186,12 @@ def by_kernel(verdicts):
 
 def check_clocks():
     steps, left = list(USUALLY), common.part().left()
-    rows = repeated([(t, t, baseline(t)) for t in task_ids()])
-    verdicts, _ = judge("clocks", rows, first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps))
+    tasks = task_ids()
+    verdicts, _ = judge("clocks", repeated([(t, t, baseline(t)) for t in tasks]), first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps))
     verdicts = by_kernel(verdicts)
     until = time.monotonic() + common.share_of(common.part().left(), USUALLY, steps[1:])
-    found = off_native(verdicts, plain_times([x for x in task_ids() if x in verdicts], until))
-    promise(*clock_promise("native: outside clock and CUDA events", found, len(task_ids())))
+    found = off_native(verdicts, plain_times([x for x in tasks if x in verdicts], until))
+    promise(*clock_promise("native: outside clock and CUDA events", found, len(tasks)))
     rows = honest_set("device")
     verdicts, _ = judge("clocks-device", repeated(rows), options=("--clock", "device"), first_gpu=True, are_honest=True)
     promise(*clock_promise("device code: outside clock and the events of the runner", off_device(by_kernel(verdicts)), len(rows)))

@@ -135,15 +135,20 @@ def memory_held(size: int, device: str) -> Optional[torch.Tensor]:
         return None
 
 
-def give_back(problem: Problem) -> None:
+def spare_bytes(device: str) -> int:
+    """Of memory that torch keeps here and nobody uses."""
+    return torch.cuda.memory_reserved() - torch.cuda.memory_allocated() if device == "cuda" else 0
+
+
+def give_back(device: str) -> None:
     """What torch has spare, where that is much: a block of which a part is in use later cannot be given back then."""
-    if problem.device == "cuda" and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > MOST_COPIED:
+    if spare_bytes(device) > MOST_COPIED:
         torch.cuda.empty_cache()
 
 
 def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admitted) -> str:
     """Adds a kind that the problem has; else why not."""
-    give_back(problem)
+    give_back(problem.device)
     try:
         first = problem.draw_other(SEEDS[0], kind.name)
         if first is None:
@@ -151,7 +156,7 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
         if not all(are_finite(problem.run(x)) for x in (first, problem.draw_other(SEEDS[1], kind.name))):
             return "not finite"
         del first
-        give_back(problem)
+        give_back(problem.device)
         gauge = measured(problem, kind.name)
     except Exception as e:
         if lacks_memory(e):

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.admission import TOO_LARGE, Admitted, admit
+from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, spare_bytes
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import OWN
@@ -283,8 +283,7 @@ class Bench(Rows, Truths):
             torch.cuda.empty_cache()
 
     def spare_bytes(self) -> int:
-        """Of memory that torch keeps here and nobody uses."""
-        return torch.cuda.memory_reserved() - torch.cuda.memory_allocated() if self.device == "cuda" else 0
+        return spare_bytes(self.device)
 
     def held_bytes(self) -> int:
         """Of memory that candidate, baseline and this process share."""

@@ -11,9 +11,12 @@ import time
 import types
 import unittest
 import unittest.mock
+import weakref
 
 try:
+    import torch
     from kernelmill_torch import native, processes, stillness
+    from kernelmill_torch.candidate import Serving
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.processes import Process
     from kernelmill_torch.stillness import processor_seconds, seconds_without_core, stands_still
@@ -275,6 +278,33 @@ class Stop(unittest.TestCase):
         self.children[0].kill()
         self.children[0].wait()
         self.assertEqual(processor_seconds(self.children[0].pid), 0.0)
+
+
+@unittest.skipIf(Process is None, "there is no torch here")
+class WarmCalls(unittest.TestCase):
+    def test_hold_one_output_at_a_time(self):
+        """Two of 6 GiB each were held by a baseline that was warmed, and the referee found too little memory."""
+        class Output:
+            pass
+
+        alive, seen = weakref.WeakSet(), []
+
+        def model(*_inputs):
+            seen.append(len(alive))
+            alive.add(result := Output())
+            return result
+
+        commands = iter([native.WARM, native.LEAVE])
+        x = Serving.__new__(Serving)
+        x.lib = unittest.mock.Mock(**{"km_page_wait.side_effect": lambda _page, number: number + 1, "km_page_first.return_value": 0,
+                                      "km_page_command.side_effect": lambda _page: next(commands), "km_page_count.return_value": 3,
+                                      "km_page_place.return_value": 0})
+        x.page = x.number = x.queued = 0
+        x.device, x.layout, x.told, x.returned, x.speck = "cpu", None, None, [], torch.zeros(1)
+        x.places, x.model, x.keep = [[types.SimpleNamespace(inputs=[])]], model, lambda out: out
+        x.copy_, x.sync, x.fence = torch.Tensor.copy_, lambda: None, lambda: 0
+        x.clocked()
+        self.assertEqual(seen, [0, 0, 0])
 
 
 if __name__ == "__main__":
