@@ -24,14 +24,14 @@ double largest_ratio(const std::vector<timed_block>& blocks) {
 
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
                         double elapsed_seconds) {
-  if (blocks.empty()) return {};
-  if (blocks.size() >= rule.max_blocks) return "the most blocks";
-  if (rule.all_met && elapsed_seconds >= rule.budget_seconds) return "the time budget is spent";
+  if (blocks.empty() || !rule.all_met) return {};
   if (blocks.size() >= blocks_before_giving_up &&
       elapsed_seconds >= budget_before_giving_up * rule.budget_seconds &&
       std::exp(largest_ratio(blocks)) < hopeless_speedup)
     return hopeless;
-  if (!rule.all_met || blocks.size() < rule.min_blocks) return {};
+  if (blocks.size() >= rule.max_blocks) return "the most blocks";
+  if (elapsed_seconds >= rule.budget_seconds) return "the time budget is spent";
+  if (blocks.size() < rule.min_blocks) return {};
   if (estimate_speedup(blocks).relative_half_width() < rule.half_width) return narrow_enough;
   return {};
 }

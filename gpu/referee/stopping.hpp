@@ -15,7 +15,7 @@ struct stopping_rule {
   uint32_t max_blocks = 30;
   double half_width = 0.03;
   double budget_seconds = 1.5;
-  /// Each kind of contents: before, neither a narrow interval nor the time is a reason.
+  /// Each kind of contents: before, nothing is a reason.
   bool all_met = true;
 };
 
@@ -23,8 +23,8 @@ struct stopping_rule {
 /// pairs say can be left with a wide one all the same.
 inline constexpr const char* narrow_enough = "the interval is narrow enough";
 
-/// That reason which may come before all kinds were met. Who is given up is paid by the blocks that
-/// there are: one that is fast afterwards has chosen when that came.
+/// Who is given up is paid by the blocks that there are: one that is fast afterwards has chosen
+/// when that came.
 inline constexpr const char* hopeless = "slower than half the reference in every block";
 
 /// Returns why timing ends after these blocks, or an empty text.

@@ -70,7 +70,7 @@ public:
     pairs_.settle();
     started_ = now_seconds();
     if (meet_all_kinds()) take_blocks();
-    if (sound() && !is_short_) settle();
+    if (sound() && !is_short_ && record_.note != hopeless) settle();
     if (!sound()) {
       record_.until_ended = shown_until_ended(blocks_);
       return;

@@ -91,7 +91,9 @@ void add_tool_keys(std::vector<config_key>& k) {
                          "of a timing."),
                      3, 1000));
   k.push_back(
-      within(KEY(evaluation.timing.max_blocks, "Maximum number of blocks of a timing."), 3, 1000));
+      within(KEY(evaluation.timing.max_blocks,
+                 "Maximum number of blocks of a timing, once each kind of contents was there."),
+             3, 1000));
   k.push_back(above(KEY(evaluation.timing.half_width,
                         "Timing ends when half the relative width of the interval is below this."),
                     0, 1));

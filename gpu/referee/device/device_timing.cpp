@@ -160,24 +160,9 @@ private:
       rule.all_met = i + 1 >= plan_.round();
       auto times = evaluate(taken_.paid);
       if (times) reason = stop_reason_by_kind(times->kinds, rule, now_seconds() - started);
-      if (reason == hopeless) return check_rest(i + 1, started);
       if (!reason.empty() || !run_.expired()) continue;
       reason = "the deadline of the evaluation";
       taken_.is_short = !rule.all_met;
-    }
-    return true;
-  }
-
-  // Who is given up before all kinds came is checked on the others, while there is time.
-  bool check_rest(size_t next, double started) {
-    for (size_t i = next; i < plan_.round(); ++i) {
-      auto kinds = plan_.checked_before(i);
-      if (plan_.kind_of(i) != 0) kinds.push_back(plan_.kind_of(i));
-      for (size_t kind : kinds) {
-        if (run_.expired() || now_seconds() - started >= run_.options.stopping.budget_seconds)
-          return true;
-        if (!check_kind(kind)) return false;
-      }
     }
     return true;
   }

@@ -41,6 +41,7 @@ class Judged:
         self.replays = bool(self.secret)
         self.given_plan = bytes.fromhex(options.get("plan") or "")  # of a first look, by which the second goes
         self.process: Optional[Process] = None
+        self.ended: Optional[Process] = None  # its process that was put away
         self.loaded = False  # its own code has been near
         self.sealed = False  # a hidden trial or a timed row has begun
         self.words = ""  # printed until then
@@ -129,6 +130,8 @@ class Judged:
         if not self.sealed:
             self.words = process.output()
         process.kill()
+        self.waited += process.waited
+        self.ended = process
         ending.append(process)
 
     def blame_for_inputs(self, changed: list[int]) -> None:

@@ -146,10 +146,14 @@ class Referee:
         x = self.judgement
         if x is None or not x.loaded:
             return fault
-        if fault.category == "time_spent" and self.kept_gpu_busy(x):
-            return Fault("candidate", "timed_out", "the candidate kept the GPU at work while it was stopped, until its time was over")
+        is_late = fault.category == "time_spent"
+        if not is_late and not blame.wants_control(fault):
+            return fault
         try:
-            if not blame.wants_control(fault) or fault.category == "gpu_memory" and not self.took_memory(x):
+            self.await_ended(but=x.ended)  # what former ones do is not asked
+            if is_late and self.kept_gpu_busy(x):
+                return Fault("candidate", "timed_out", "the candidate kept the GPU at work while it was stopped, until its time was over")
+            if is_late or fault.category == "gpu_memory" and not self.took_memory(x):
                 return fault
         except Fault as e:  # the GPU is lost, or the candidate's process does not end
             return e
@@ -163,7 +167,7 @@ class Referee:
             if x.bench.device != "cuda" or x.bench.flushes_settle():
                 return False
             x.put_away_into(self.ending)
-            if self.lingers():
+            if self.lingers(x):
                 return True
             self.await_ended()
             return x.bench.flushes_settle() and x.bench.rests()
@@ -178,7 +182,7 @@ class Referee:
         x.bench.release()
         free, _ = memory_of_gpu(self.lib)
         x.put_away_into(self.ending)
-        if self.lingers():
+        if self.lingers(x):
             return True
         self.await_ended()
         taken = memory_of_gpu(self.lib)[0] - free
@@ -196,7 +200,7 @@ class Referee:
         is at fault without that."""
         bench = x.bench
         x.put_away_into(self.ending)
-        if self.lingers():
+        if self.lingers(x):
             return True
         try:
             self.await_ended()
@@ -213,35 +217,38 @@ class Referee:
         return True
 
     def judge_with_room(self) -> bool:
-        """Whether the candidate is right. One that finds too little memory beside what is kept of other problems is
-        judged once more without them. Raises Fault and what lacks_memory()."""
+        """Whether the candidate is right. One that finds too little memory beside what is kept of other problems, or beside former
+        candidates that are ending, is judged once more without them. Raises Fault and what lacks_memory()."""
+        waited = 0.0
         try:
             return self.judge()
         except Exception as e:
             if not (isinstance(e, Fault) or lacks_memory(e)):
                 raise
             others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
-            if not others or isinstance(e, Fault) and e.category not in ("out_of_memory", "gpu_memory", "unsupported_problem"):
+            if not (others or self.ending) or isinstance(e, Fault) and e.category not in ("out_of_memory", "gpu_memory", "unsupported_problem"):
                 raise
             x = self.judgement
             if x is not None:
                 x.put_away_into(self.ending)
-                if self.lingers():
+                if self.lingers(x):
                     raise
+                waited = x.waited
                 if x.loaded and x.secret:
                     self.options = {**self.options, "plan": x.secret[:PLAN_BYTES].hex()}  # nobody draws kinds twice
         self.drop()
         self.close_benches()
-        return self.judge()
+        self.await_ended()
+        return self.judge(waited)
 
-    def judge(self) -> bool:
-        """Whether the candidate is right."""
-        started = time.monotonic()
-        request = {**self.options, "seconds": self.deadline - started}  # what a candidate spends is held against all of it
+    def judge(self, waited: float = 0.0) -> bool:
+        """Whether the candidate is right. What it made us wait in a former look, and does in this, is held against all of the time
+        of the request: of less, we could use up what it left of it."""
+        request, started = self.options, time.monotonic()
         self.await_memory()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
         self.judgement = Judgement(bench, self.pool, self.core, request, kernels.may_compile_when_called(self.source))
-        self.judgement.mark, self.judgement.deadline = started, self.deadline
+        self.judgement.mark, self.judgement.deadline, self.judgement.waited = started, self.deadline, waited
         self.judgement.lap("task")
         self.check_language()
         if request.get("timed"):
@@ -360,10 +367,11 @@ class Referee:
         if judgement is not None:
             judgement.put_away_into(self.ending)
 
-    def await_ended(self) -> None:
-        """Waits until candidates that were ended hold nothing of the GPU any longer. Raises Fault."""
-        while self.ending:
-            if not self.ending.pop().close(working=LINGERING_SECONDS):
+    def await_ended(self, but: Optional[Process] = None) -> None:
+        """Waits until candidates that were ended, `but` one, hold nothing of the GPU any longer. Raises Fault."""
+        for process in [x for x in self.ending if x is not but]:
+            self.ending.remove(process)
+            if not process.close(working=LINGERING_SECONDS):
                 raise Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
                             "`nvidia-smi` shows the GPU's state")
 
@@ -374,9 +382,10 @@ class Referee:
             if free < LEAST_FREE * total:
                 self.await_ended()
 
-    def lingers(self) -> bool:
-        """Whether a candidate that was ended is still at work on its own end: that is how much it had mapped, and no GPU's fault."""
-        return any(not x.ends(ENDING_SECONDS) and x.is_working for x in self.ending)
+    def lingers(self, x: Judgement) -> bool:
+        """Whether its candidate, which was ended, is still at work on its own end: that is how much it had mapped, and no GPU's fault."""
+        ended = x.ended
+        return ended is not None and ended in self.ending and not ended.ends(ENDING_SECONDS) and ended.is_working
 
 
 def main() -> None:

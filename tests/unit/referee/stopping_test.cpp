@@ -27,9 +27,8 @@ TEST(stop_reason, gives_up_where_that_saves_time) {
   EXPECT_EQ(stop_reason(slow, rule, 0.2), "") << "a disturbance may be over in a moment";
   for (int i = 0; i < 6; ++i) slow.push_back(block(1, 1));
   EXPECT_EQ(stop_reason(slow, rule, 0.8), "") << "and it was";
-  rule.all_met = false;
-  EXPECT_EQ(stop_reason(std::vector<timed_block>(3, block(1, 300)), rule, 9),
-            "slower than half the reference in every block");
+  EXPECT_EQ(stop_reason(std::vector<timed_block>(30, block(1, 3)), rule, 9), hopeless)
+      << "nothing more is paid, whatever else would end it";
 }
 
 TEST(stop_reason, waits_for_all_kinds) {
@@ -37,6 +36,13 @@ TEST(stop_reason, waits_for_all_kinds) {
   std::vector<timed_block> clear(8, block(2, 1));
   EXPECT_EQ(stop_reason(clear, rule, 9), "");
   EXPECT_EQ(stop_reason_by_kind({{"own", clear}}, rule, 9), "");
+  EXPECT_EQ(stop_reason(std::vector<timed_block>(8, block(1, 300)), rule, 9), "")
+      << "who is slow is checked on the others, too";
+  rule.max_blocks = 8;
+  EXPECT_EQ(stop_reason(clear, rule, 9), "");
+  EXPECT_EQ(stop_reason_by_kind({{"own", clear}}, rule, 9), "");
+  rule.all_met = true;
+  EXPECT_EQ(stop_reason(clear, rule, 0), "the most blocks");
 }
 
 TEST(stop_reason_by_kind, looks_at_what_would_be_paid) {

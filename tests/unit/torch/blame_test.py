@@ -20,6 +20,8 @@ except ImportError:
 
 
 class FakeProcess:
+    waited = 0.0
+
     def __init__(self, words="", works=True):
         self.words, self.works, self.killed, self.is_working = words, works, False, False
 
@@ -215,12 +217,27 @@ class Settled(unittest.TestCase):
             self.assertEqual(x.settled(problem).cls, "candidate")
             self.assertEqual(x.judgement.bench.started, 0)
 
+    def test_one_that_came_before_and_takes_its_time_is_no_reason_to_blame_without_a_control(self):
+        for category in "crashed", "out_of_memory":
+            x, former = referee(control_works=True), FakeProcess()
+            former.is_working, former.close = True, lambda **_: True
+            x.ending = [former]
+            x.settled(Fault("candidate", category, ""))
+            self.assertEqual((x.judgement.bench.started, x.ending.count(former)), (1, 0))
+
+    def test_nor_for_what_it_does_on_the_gpu(self):
+        x, former = referee(True), FakeProcess()
+        former.is_working, former.close = True, lambda **_: True
+        x.ending, x.judgement.bench.device = [former], "cuda"
+        x.judgement.bench.flushes_settle = lambda: former not in x.ending
+        self.assertEqual(x.settled(Fault("infrastructure", "time_spent", "")).cls, "infrastructure")
+
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class JudgedOnceMore(unittest.TestCase):
     """A candidate that finds too little memory beside what is kept of other problems."""
 
-    def judged(self, lingers=False, fault=("candidate", "out_of_memory")):
+    def judged(self, lingers=False, fault=("candidate", "out_of_memory"), former=False):
         x, seen, now = Referee(None, None, "cpu", 0), [], [1000.0]
 
         class Short(Judged):
@@ -229,14 +246,15 @@ class JudgedOnceMore(unittest.TestCase):
             def load(self, _artifact):
                 seen.append(self)
                 self.process, self.loaded = FakeProcess(), True
-                self.process.is_working = lingers
+                self.process.is_working, self.process.waited = lingers, 5.0
                 self.draw_secret()
                 now[0] += 5.0
                 raise Fault(*fault, "")
 
-        x.benches = {("other", ""): types.SimpleNamespace(close=lambda: None)}
+        x.benches = {} if former else {("other", ""): types.SimpleNamespace(close=lambda: None)}
+        x.ending = [FakeProcess()] if former else []
         x.bench = lambda *_: FakeBench(True)
-        x.options, x.deadline = {"directory": "some"}, now[0] + 60
+        x.options, x.deadline = {"directory": "some", "seconds": 60}, now[0] + 60
         with unittest.mock.patch.object(referee_module, "Judgement", Short), self.assertRaises(Fault), \
                 unittest.mock.patch("time.monotonic", lambda: now[0]):  # no time passes but in load()
             x.judge_with_room()
@@ -247,6 +265,13 @@ class JudgedOnceMore(unittest.TestCase):
         self.assertEqual(first.deadline, second.deadline)
         self.assertEqual(first.secret[:PLAN_BYTES], second.secret[:PLAN_BYTES])
         self.assertNotEqual(first.secret, second.secret)
+
+    def test_in_both_looks_what_it_made_us_wait_is_held_against_all_of_the_time(self):
+        first, second = self.judged()
+        self.assertEqual([(x.seconds, x.waited) for x in (first, second)], [(60, 5.0), (60, 5.0)])
+
+    def test_also_beside_a_former_candidate_that_was_ending(self):
+        self.assertEqual(len(self.judged(former=True)), 2)
 
     def test_also_where_the_problems_own_model_has_found_too_little(self):
         self.assertEqual(len(self.judged(fault=("infrastructure", "gpu_memory"))), 2)

@@ -37,7 +37,7 @@ class Deadline(unittest.TestCase):
 
     def block(self, x, fault):
         referee = Referee.__new__(Referee)
-        referee.judgement, referee.crowded = x, False
+        referee.judgement, referee.crowded, referee.ending = x, False, []
         referee.control_works = lambda _x: True
         x.bench.layout, x.bench.notes, x.bench.floor_bytes = types.SimpleNamespace(inputs=[], outputs=[]), [], 0.0
         x.bench.weight_bytes = x.bench.read_rate = 0.0
