@@ -201,9 +201,9 @@ def judge(name, candidates, cache=None, options=(), first_gpu=False, are_honest=
 VERDICTS = 3  # of a kernel whose time is known: one has its own interval, and says of the clock what that allows
 
 
-def repeated(rows):
+def repeated(rows, times=VERDICTS):
     """Rows to be judged, each so often, all of them once before any comes again."""
-    return [(f"{name} {number}", *row) for number in range(VERDICTS) for name, *row in rows]
+    return [(f"{name} {number}", *row) for number in range(times) for name, *row in rows]
 
 
 def name_of_repeated(name):

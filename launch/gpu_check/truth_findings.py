@@ -169,6 +169,10 @@ class Findings:
             self.add(f"{clock}: copies", paid - 1, COPIES_WITHIN, words)
         return f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {truth.off(paid) * 100:+6.1f} %"
 
+    def off_modules(self):
+        """Names of those of which something is off."""
+        return {" ".join(words.split()[:2]) for found in self.found.values() for off, most, words in found if abs(off) > most}
+
     def promise(self, judged, asked):
         """Says all of it, of the modules that were judged."""
         promise(judged >= LEAST_JUDGED * asked, f"truth, {self.name}: {judged} of {asked} modules judged, at least half of them")

@@ -234,6 +234,34 @@ class Compiled(unittest.TestCase):
         self.assertIn("single ones: 6 of 6", " ".join(words for _, words in said))
 
 
+class Torch(unittest.TestCase):
+    def test_what_is_off_is_judged_two_more_times_and_sat_beside_once_more(self):
+        steps, said, shown, speedups = [], [], [], {"p twice": [0.6, 0.5, 0.51], "q copy": [1.0], "q twice": [0.5]}
+        rows = [{"problem": problem, "module": module, "file": "f.py", "task": f"torch/{problem}"}
+                for problem, module in (("p", "model"), ("p", "twice"), ("q", "model"), ("q", "copy"), ("q", "twice"))]
+
+        def plain(some, number, _seconds):
+            steps.append((number, sorted({x["problem"] for x in some})))
+            return {f"{x['problem']} {x['module']}": {"alone_ms": 1.0, "device": None, "call": (1.0, 1.0, 1.0) if x["module"] == "copy" else (2.0, 1.0, 0.5)}
+                    for x in some if x["module"] != "model"}
+
+        def verdicts(_name, mine, options, seconds, **_):
+            steps.append(("judged", [x[0] for x in mine]))
+            for name, *_ in mine:
+                yield verdict(speedups[" ".join(name.split()[:2])].pop(0)) | {"name": name}
+
+        common.options = argparse.Namespace(clocks=["call"], problems=[], modules=[], backend="cuda")
+        with mock.patch.object(truth, "write_problems", lambda: ("root", rows)), mock.patch.object(truth, "plain_times", plain), \
+                mock.patch.object(truth, "verdicts_of", verdicts), mock.patch.object(common, "honest", []), \
+                mock.patch.object(truth, "say", shown.append), mock.patch.object(truth_native, "say", shown.append), \
+                mock.patch.object(truth_findings, "say", shown.append), \
+                mock.patch.object(truth_findings, "promise", lambda holds, words: said.append((holds, words))):
+            truth.check_torch_truth(time.monotonic() + 1000)
+        self.assertEqual(steps, [(1, ["p", "q"]), ("judged", ["p twice", "q copy", "q twice"]), (2, ["p", "q"]), ("judged", ["p twice 0", "p twice 1"]), (3, ["p"])])
+        self.assertTrue(all(holds for holds, _ in said), said)
+        self.assertIn("single ones: 4 of 5", " ".join(words for _, words in said))
+
+
 class Sources(unittest.TestCase):
     def test_native_twice(self):
         text = truth_native.twice('extern "C" void solve(const float* x, int n) {\n}\n')
