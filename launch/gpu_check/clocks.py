@@ -74,10 +74,10 @@ def time_plainly(task, library, calls=50):
 
 class PlainTimer:
     """One process that times all libraries, for a context takes longer than their calls. Where one of them ends it, there is
-    another for the next. Close it before something else is timed."""
+    another for the next. Close it before something else is timed. `has_guards`: buffers lie as the referee's do."""
 
-    def __init__(self, program=None):
-        self.program, self.process = program, None
+    def __init__(self, program=None, has_guards=False):
+        self.program, self.process, self.flags = program, None, ["--guards"] * has_guards
 
     def __enter__(self):
         return self
@@ -92,7 +92,7 @@ class PlainTimer:
     def time(self, task, library, calls=50):
         """As time_plainly does."""
         if self.process is None:
-            self.process = subprocess.Popen([self.program or event_timer(), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            self.process = subprocess.Popen([self.program or event_timer(), *self.flags, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                             env=environment(first_gpu=True))
         try:
             self.process.stdin.write("\t".join([str(library), str(calls), *sizes_of(task)]) + "\n")

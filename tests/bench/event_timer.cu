@@ -1,11 +1,13 @@
 // The plain way to time a kernel, for comparison: load the library, make buffers, warm up, and take CUDA events.
-//   event_timer LIBRARY CALLS ARGUMENT...    f32:COUNT (normal), i32:COUNT:LOW:HIGH (below HIGH) or a scalar's value
+//   event_timer [--guards] LIBRARY CALLS ARGUMENT...    f32:COUNT (normal), i32:COUNT:LOW:HIGH (below HIGH) or a scalar's value
 // Prints milliseconds: the median of CALLS single calls, each after the caches were filled with clean lines; events around
 // 20 calls that were queued behind a delay, divided by 20; and the host's clock over 64 calls back to back until the GPU is
 // done, divided by 64. Of the last two, the median of rows, a quarter of CALLS: 3 at least, 9 at most.
-//   event_timer -    does so for each line of its input, in one process: making a context takes longer than all calls. Words lie
-//                    between tabs; a library that does not load or finds no memory is answered by "failed", any other fault
-//                    ends the process.
+//   event_timer [--guards] -    does so for each line of its input, in one process: making a context takes longer than all calls.
+//                    Words lie between tabs; a library that does not load or finds no memory is answered by "failed", any other
+//                    fault ends the process.
+// --guards: a KiB behind each buffer, as the referee has it. Without, buffers of whole MiB follow one another, and a kernel that reads
+// one and writes another is 25 % slower on an H100 where they are 128 MiB apart than with a gap (softmax_persistent of the corpus).
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -66,6 +68,14 @@ using any_function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64
 constexpr size_t flushed_bytes = 256 << 20;
 constexpr size_t bytes_of_sets = size_t(2) << 30;
 constexpr int most_sets = 32;
+constexpr size_t guard = 1024, large = 8 << 20, page = 2 << 20; // as gpu/referee/device/arena.cpp
+
+bool has_guards = false;
+
+size_t stride_of(size_t bytes) {
+  size_t unit = bytes >= large ? page : guard;
+  return (bytes + guard + unit - 1) / unit * unit;
+}
 
 struct argument {
   bool is_buffer = false, is_float = false;
@@ -132,12 +142,17 @@ outcome time_one(const std::vector<std::string>& words) {
   // So many sets of buffers that a row finds nothing in the caches.
   int sets = int(std::clamp(bytes_of_sets / std::max(bytes, size_t(1)), size_t(4), size_t(most_sets)));
   std::vector<std::vector<int64_t>> a(sets, std::vector<int64_t>(12));
+  std::vector<char*> together(arguments.size()); // all sets of an argument
+  for (size_t i = 0; has_guards && i < arguments.size(); ++i)
+    if (arguments[i].is_buffer)
+      together[i] = static_cast<char*>(memory.get(stride_of(4 * arguments[i].count) * size_t(sets)));
   for (int s = 0; s < sets; ++s)
     for (size_t i = 0; i < arguments.size(); ++i) {
       const auto& x = arguments[i];
       a[s][i] = x.value;
       if (!x.is_buffer) continue;
-      void* buffer = memory.get(4 * x.count);
+      void* buffer = !has_guards ? memory.get(4 * x.count)
+                                 : together[i] ? together[i] + size_t(s) * stride_of(4 * x.count) : nullptr;
       if (buffer == nullptr) return std::fprintf(stderr, "memory\n"), failed;
       auto seed = unsigned(s * 100 + i);
       if (x.is_float)
@@ -211,6 +226,10 @@ std::vector<std::string> parts(const std::string& line) {
 }
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--guards") == 0) {
+    has_guards = true;
+    ++argv, --argc;
+  }
   if (argc < 2 || std::strcmp(argv[1], "-") != 0)
     return argc < 3 || time_one({argv + 1, argv + argc}) != done ? 1 : 0;
   for (std::string line; std::getline(std::cin, line);) {

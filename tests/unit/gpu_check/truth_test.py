@@ -190,6 +190,7 @@ class Sittings(unittest.TestCase):
             found = truth_native.sit("native", 1, rows, libraries, float("inf"))
             self.assertEqual(found, {"t a": {"alone_ms": 1, "device": (2, 4, 2), "call": (2, 4, 2)}, "t b": None})
             self.assertEqual(truth_native.sit("native", 2, rows, libraries, 0), {})
+            self.assertEqual([x.kwargs["has_guards"] for x in timer.call_args_list], [False, True])
 
     def test_torch_has_the_hosts_own_time(self):
         row = {"problem": "p", "alone_ms": 1, "device_ms": 1, "device_ratio": 1, "call_ms": 1, "call_ratio": 1}
@@ -310,12 +311,14 @@ class Time(unittest.TestCase):
     def test_one_process_times_all_and_another_comes_after_its_end(self):
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "timer"
-            program.write_text("#!/bin/sh\nn=0\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; "
+            program.write_text("#!/bin/sh\nn=0\n[ \"$1\" = --guards ] && n=10\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; "
                                "*) echo $n 2 3;; esac; done\n")
             os.chmod(program, 0o755)
             with mock.patch.object(clocks, "sizes_of", lambda task: ["1"]), clocks.PlainTimer(program) as timer:
                 self.assertEqual([timer.time("t", x) for x in ("a.so", "none.so", "b.so", "end.so", "c.so")],
                                  [(1, 2, 3), None, (3, 2, 3), None, (1, 2, 3)])
+            with mock.patch.object(clocks, "sizes_of", lambda task: ["1"]), clocks.PlainTimer(program, has_guards=True) as timer:
+                self.assertEqual(timer.time("t", "a.so"), (11, 2, 3))
 
 
 if __name__ == "__main__":
