@@ -113,7 +113,7 @@ double beside_others(const both_ways& candidate, const both_ways& baseline) {
 }
 
 std::vector<double> charges(const std::vector<contents_pair>& pairs,
-                            const std::vector<double>& usual) {
+                            const std::vector<double>& usual, double most_spread) {
   double middle = median(usual);
   double spread = quantile(usual, 0.75) - quantile(usual, 0.25);
   double alike = contents_share * middle + contents_floor;
@@ -121,7 +121,8 @@ std::vector<double> charges(const std::vector<contents_pair>& pairs,
   std::vector<double> longer;
   for (const auto& x : pairs) longer.push_back(x.candidate - x.reference);
   bool known = std::min(pairs.size(), usual.size()) >= fewest_for_a_median;
-  double usually = known ? median(longer) - 2 * spread / std::sqrt(n) - alike : 0;
+  double noise = 2 * std::min(spread, most_spread) / std::sqrt(n);
+  double usually = known ? median(longer) - noise - alike : 0;
   double most = std::max(quantile(usual, 0.95) - middle, spread) + alike;
   std::vector<double> result;
   for (double x : longer) result.push_back(std::max({0.0, usually, x - most}));

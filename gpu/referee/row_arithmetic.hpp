@@ -81,9 +81,11 @@ struct contents_pair {
 
 /// What each pair's candidate is charged, because it made the contents come later: it must have
 /// worked on what it saw of them. In the median of all pairs beyond noise, or in one row beyond
-/// nearly all of the baseline's. `usual` are the baseline's own times with one kind of contents.
+/// nearly all of the baseline's. `usual` are the baseline's own times with one kind of contents. Of
+/// their spread no more than `most_spread` seconds is noise in the median: a candidate that leaves
+/// work on the GPU makes some of them longer.
 std::vector<double> charges(const std::vector<contents_pair>& pairs,
-                            const std::vector<double>& usual);
+                            const std::vector<double>& usual, double most_spread);
 
 /// Seconds of a call: of calls one after the other as they come, and of calls each of which begins
 /// when all work of the one before is over.

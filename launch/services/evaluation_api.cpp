@@ -199,6 +199,10 @@ nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x) {
   return x.is_number() ? x : nlohmann::ordered_json(nullptr);
 }
 
+bool is_accepted(const nlohmann::ordered_json& verdict) {
+  return verdict["outcome"] == "accepted";
+}
+
 expected<body_json> read_json(const std::string& text) {
   if (nests_deeper(text))
     return bad_request("the body nests deeper than " + std::to_string(deepest_json) + " levels");

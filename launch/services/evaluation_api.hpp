@@ -44,6 +44,9 @@ std::string own_name(const std::string& client, const std::string& name);
 
 nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x);
 
+/// Whether all gates let a verdict pass: `correct` alone says only what its cases say.
+bool is_accepted(const nlohmann::ordered_json& verdict);
+
 /// Parses a body; category bad_request.
 expected<nlohmann::json> read_json(const std::string& text);
 

@@ -1,5 +1,6 @@
 #include "launch/services/kernelgym_documents.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "launch/services/api_fields.hpp"
@@ -19,10 +20,24 @@ const char* status_of(const gym_json& evaluation) {
   return evaluation["verdict"]["outcome"] == "infrastructure" ? "failed" : "completed";
 }
 
+// Clients put it into a policy's next prompt: of what was hidden it tells nothing.
 gym_json error_message(const gym_json& evaluation) {
-  if (evaluation["verdict"].is_null()) return nullptr;
-  auto text = evaluation["verdict"]["error"]["message"].get<std::string>();
-  return text.empty() ? gym_json(nullptr) : gym_json(text);
+  const auto& verdict = evaluation["verdict"];
+  if (verdict.is_null()) return nullptr;
+  auto text = verdict["error"]["message"].get<std::string>();
+  if (text.empty()) return nullptr;
+  if (verdict["outcome"] != "rejected" || !verdict["sealed"].get<bool>()) return text;
+  return verdict["category"].get<std::string>() +
+         ": it ended in a hidden case or while it was timed; no more is shown";
+}
+
+// The lower bound; of what was shown in the prompt no more than one, and of what is rejected 0.
+gym_json speedup_of(const gym_json& verdict) {
+  const auto& timing = verdict["timing"];
+  bool timed = timing.value("measured", false) && timing["speedup"]["low"].is_number();
+  if (!timed || !is_accepted(verdict)) return 0;
+  auto low = timing["speedup"]["low"].get<double>();
+  return verdict["category"] == "unchanged" ? std::min(low, 1.0) : low;
 }
 
 /// Fields of the request that change nothing here.
@@ -71,7 +86,7 @@ void add_coverage(gym_json& metadata, const gym_json& verdict, const gym_json& c
 
 gym_json kernelgym_error_code(const gym_json& verdict) {
   auto category = verdict["category"].get<std::string>();
-  if (verdict["outcome"] == "accepted") return nullptr;
+  if (is_accepted(verdict)) return nullptr;
   if (verdict["outcome"] == "infrastructure") {
     static const std::set<std::string> scarce{"gpu_memory", "no_descriptors", "disk_full",
                                               "out_of_memory"};
@@ -79,7 +94,6 @@ gym_json kernelgym_error_code(const gym_json& verdict) {
   }
   if (!verdict["format_ok"].get<bool>() || !verdict["integrity"]["clean"].get<bool>())
     return "VALIDATION_ERROR";
-  if (verdict["correct"].get<bool>()) return nullptr; // and slow
   return code_of_rejected(category, verdict);
 }
 
@@ -108,12 +122,11 @@ gym_json kernelgym_result(const std::string& task_id, const gym_json& evaluation
   auto candidate_ms = timed ? number_or_null(timing["candidate_ms"]) : gym_json(nullptr);
   add_coverage(metadata, verdict, candidate_ms);
   result["compiled"] = verdict["compiled"];
-  result["correctness"] = verdict["correct"];
+  result["correctness"] = is_accepted(verdict);
   result["decoy_kernel"] = !verdict["integrity"]["clean"].get<bool>();
   result["reference_runtime"] = timed ? number_or_null(timing["reference_ms"]) : gym_json(nullptr);
   result["kernel_runtime"] = candidate_ms;
-  result["speedup"] =
-      timed && timing["speedup"]["low"].is_number() ? timing["speedup"]["low"] : gym_json(0);
+  result["speedup"] = speedup_of(verdict);
   result["metadata"] = std::move(metadata);
   result["error_message"] = error_message(evaluation);
   result["error_code"] = kernelgym_error_code(verdict);

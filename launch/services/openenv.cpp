@@ -3,6 +3,7 @@
 #include <deque>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include <caf/send.hpp>
 #include <nlohmann/json.hpp>
@@ -33,11 +34,12 @@ std::string words_of(const error& x) {
   return x.message + (x.hint.empty() ? "" : "; " + x.hint);
 }
 
-// The largest error of an output, over all cases; null where none was compared.
+// The largest error of an output, over the visible cases: of others a policy could read what lies
+// there. Null where none was compared.
 json largest_error(const json& verdict) {
   std::optional<double> result;
   for (const auto& x : verdict["cases"])
-    if (x["max_error"].is_number())
+    if (x["visibility"] == "visible" && x["max_error"].is_number())
       result = std::max(result.value_or(0), x["max_error"].get<double>());
   return result ? json(*result) : json(nullptr);
 }
@@ -111,7 +113,7 @@ private:
                    ? data["episode_id"].get<std::string>()
                    : sha256_hex(std::to_string(std::random_device{}())).substr(0, 16);
     turn_ = 0;
-    best_reward_.reset();
+    best_reward_ = 0;
     best_speedup_ = 0;
     solved_ = false;
     say({{"type", "observation"},
@@ -163,9 +165,8 @@ private:
                                                    : text_in(verdict["error"], "message"))));
     ++turn_;
     auto reward = verdict["reward"].get<double>();
-    auto gain = best_reward_ ? std::max(0.0, reward - *best_reward_) : reward;
-    best_reward_ = std::max(reward, best_reward_.value_or(reward));
-    solved_ = solved_ || verdict["correct"].get<bool>();
+    auto gain = gain_of(reward);
+    solved_ = solved_ || is_accepted(verdict);
     if (auto fast = speedup_of(verdict); fast.is_number())
       best_speedup_ = std::max(best_speedup_, fast.get<double>());
     const auto& said = all->front()["feedback"];
@@ -175,6 +176,14 @@ private:
             observation(&verdict, said.is_string() ? in_session(said.get<std::string>()) : "")},
            {"reward", gain},
            {"done", turn_ >= max_turns_}}}});
+  }
+
+  // By how much the best turn's reward grew; a penalty is not undone by a good turn before or after
+  // it.
+  double gain_of(double reward) {
+    if (reward < 0) return reward;
+    auto before = std::exchange(best_reward_, std::max(reward, best_reward_));
+    return best_reward_ - before;
   }
 
   // An evaluation by itself is an episode of one turn.
@@ -188,7 +197,7 @@ private:
 
   static json speedup_of(const json& verdict) {
     const auto& timing = verdict["timing"];
-    if (!timing.value("measured", false)) return nullptr;
+    if (!is_accepted(verdict) || !timing.value("measured", false)) return nullptr;
     return number_or_null(timing["speedup"]["low"]);
   }
 
@@ -209,7 +218,7 @@ private:
         {"speedup", nullptr}};
     if (verdict == nullptr) return result;
     if (!compiled) result["compilation_error"] = text_in((*verdict)["error"], "message");
-    if (compiled) result["correctness_pass"] = (*verdict)["correct"];
+    if (compiled) result["correctness_pass"] = is_accepted(*verdict);
     result["max_diff"] = largest_error(*verdict);
     result["speedup"] = speedup_of(*verdict);
     return result;
@@ -234,7 +243,7 @@ private:
   std::string episode_;
   int64_t turn_ = 0;
   int64_t max_turns_ = usual_turns;
-  std::optional<double> best_reward_;
+  double best_reward_ = 0;
   double best_speedup_ = 0;
   bool solved_ = false;
   bool judging_ = false;

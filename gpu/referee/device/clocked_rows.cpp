@@ -12,6 +12,7 @@ constexpr size_t fewest_undisturbed = 3;
 constexpr double longer_factor = 1.06;
 constexpr size_t fewest_apart = 3;
 constexpr size_t apart_for_a_median = 8;
+constexpr double noise_share = 0.1; // of contents, by which theirs may vary; more somebody made
 
 double seconds_a_call(const row_times& x) {
   return x.row() / std::max(x.calls, 1u);
@@ -24,7 +25,7 @@ std::vector<double> charges_of(const clocked_rows& rows,
     pairs.push_back({x.candidate.contents, std::min(x.reference.contents, most_contents(x.kind))});
   std::vector<double> usual;
   for (const auto& x : rows.baseline) usual.push_back(x.contents);
-  return charges(pairs, usual);
+  return charges(pairs, usual, noise_share * most_contents(0));
 }
 
 // The lower quartile of what a call took on one side with the task's own contents.

@@ -38,7 +38,7 @@ pair_outcome pair_taking::take(size_t kind, const std::vector<row_pair>& pairs,
     }
     into = x->rows;
     if (x->gate_held) return pair_outcome::counts;
-  } while (++failures_ < gate_trials);
+  } while (!fails());
   return pair_outcome::gate_lost;
 }
 

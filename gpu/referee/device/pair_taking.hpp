@@ -47,7 +47,7 @@ enum class pair_outcome : unsigned char { counts, gate_lost, ended };
 /// Thread safety: none.
 class pair_taking {
 public:
-  /// Failures of the gate, over all pairs, by which it is lost.
+  /// Failures of the gate, over all rows, by which it is lost.
   static constexpr int gate_trials = 3;
 
   /// Takes a pair with contents of one kind by `make`, which makes one and says nothing when timing
@@ -57,6 +57,9 @@ public:
   /// shorter rows count: there are too few to tell who was disturbed.
   pair_outcome take(size_t kind, const std::vector<row_pair>& pairs,
                     const std::function<std::optional<made_pair>()>& make, row_pair& into);
+
+  /// Counts a failure of the gate in a row that is no pair's. True when the gate is lost.
+  bool fails() noexcept { return ++failures_ >= gate_trials; }
 
 private:
   int failures_ = 0;

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from typing import Dict, Optional
+from typing import Dict, List, Optional
 
 from .client import Client, Evaluation, KernelmillError, NotFound
 
@@ -16,7 +16,7 @@ class Step:
     """One turn that was judged."""
 
     evaluation: Evaluation
-    reward: float  # by how much the best turn's reward grew; an episode's steps sum up to that of its best
+    reward: float  # by how much the episode's grew (worth_of)
     done: bool     # the policy has no further turn
     feedback: str  # what it is told before that
 
@@ -47,6 +47,12 @@ def prompt_of(client: Client, task: str) -> str:
                        "`kernelmill tasks` shows those of a folder") from None
 
 
+def worth_of(rewards: List[float]) -> float:
+    """What an episode's turns are worth together: the best of them, and each that is negative. A penalty is not undone by a good turn
+    before or after it."""
+    return max([0.0, *rewards]) + sum(x for x in rewards if x < 0)
+
+
 class Environment:
     """One episode of a task. Not to be shared by threads.
 
@@ -63,10 +69,18 @@ class Environment:
 
     def reset(self) -> str:
         """Begins anew; returns the first message to the policy."""
-        self.turns = 0
-        self.best: Optional[float] = None
+        self.rewards: List[float] = []  # of its turns
         self.over = False
         return prompt_of(self.client, self.task)
+
+    @property
+    def turns(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def reward(self) -> float:
+        """Of the episode so far, as of worth_of()."""
+        return worth_of(self.rewards)
 
     def step(self, completion: str) -> Step:
         """Judges a policy's answer. Raises MachineFault where it was not judged: then the turn did not take place and may
@@ -78,10 +92,9 @@ class Environment:
             error = (found.verdict or {}).get("error") or {}
             raise MachineFault(0, error.get("category") or found.state, error.get("message") or "the turn was not judged",
                                "try it again, or leave the episode out")
-        self.turns += 1
-        gain = found.reward if self.best is None else max(0.0, found.reward - self.best)
-        self.best = found.reward if self.best is None else max(self.best, found.reward)
-        self.over = self.turns >= self.max_turns or self.enough is not None and self.best >= self.enough
+        before = self.reward
+        self.rewards.append(found.reward)
+        self.over = self.turns >= self.max_turns or self.enough is not None and max(self.rewards) >= self.enough
         # To the server each evaluation is an episode of one turn.
         said = (found.feedback or "").replace("Turn 1 of 1:", f"Turn {self.turns} of {self.max_turns}:", 1)
-        return Step(found, gain, self.over, said)
+        return Step(found, self.reward - before, self.over, said)

@@ -82,6 +82,13 @@ TEST(pair_taking, failures_of_all_pairs_lose_the_gate) {
   EXPECT_EQ(found.count, 1u);
 }
 
+TEST(pair_taking, failures_of_other_rows_count_as_well) {
+  pair_taking x;
+  EXPECT_FALSE(x.fails());
+  EXPECT_FALSE(x.fails());
+  EXPECT_TRUE(x.fails()) << "as of pairs";
+}
+
 TEST(pair_taking, ends_with_the_candidate) {
   pair_taking x;
   EXPECT_EQ(take(x, 1, {}).outcome, pair_outcome::ended);

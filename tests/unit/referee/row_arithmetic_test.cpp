@@ -11,6 +11,7 @@ namespace {
 
 constexpr double fixed = 0.2e-3;
 constexpr double call = 50e-6;
+constexpr double most_spread = 0.2e-3;
 
 row_times row(unsigned calls, double seconds, double gap = 0) {
   row_times x;
@@ -109,19 +110,26 @@ std::vector<contents_pair> pairs_of(double longer, size_t count = 12) {
 }
 
 TEST(charges, nothing_where_contents_come_as_the_baselines) {
-  for (double x : charges(pairs_of(0), usual_contents())) EXPECT_EQ(x, 0);
-  for (double x : charges(pairs_of(8e-6), usual_contents())) EXPECT_EQ(x, 0);
+  for (double x : charges(pairs_of(0), usual_contents(), most_spread)) EXPECT_EQ(x, 0);
+  for (double x : charges(pairs_of(8e-6), usual_contents(), most_spread)) EXPECT_EQ(x, 0);
 }
 
 TEST(charges, whoever_makes_them_come_later_pays) {
-  for (double x : charges(pairs_of(0.5e-3), usual_contents())) EXPECT_NEAR(x, 0.5e-3, 30e-6);
-  for (double x : charges(pairs_of(0.1e-3), usual_contents())) EXPECT_NEAR(x, 0.1e-3, 30e-6);
+  for (double x : charges(pairs_of(0.5e-3), usual_contents(), most_spread)) EXPECT_NEAR(x, 0.5e-3, 30e-6);
+  for (double x : charges(pairs_of(0.1e-3), usual_contents(), most_spread)) EXPECT_NEAR(x, 0.1e-3, 30e-6);
+}
+
+// Work left on the GPU makes some of the baseline's contents come late, too.
+TEST(charges, noise_that_somebody_made_excuses_no_more_than_so_much) {
+  auto usual = usual_contents();
+  for (size_t i = 0; i < usual.size(); i += 3) usual[i] += 1.5e-3;
+  for (double x : charges(pairs_of(0.45e-3), usual, most_spread)) EXPECT_GT(x, 0.3e-3);
 }
 
 TEST(charges, a_single_row_pays_for_itself) {
   auto pairs = pairs_of(0);
   pairs[5].candidate += 1e-3;
-  auto found = charges(pairs, usual_contents());
+  auto found = charges(pairs, usual_contents(), most_spread);
   EXPECT_NEAR(found[5], 1e-3, 30e-6);
   EXPECT_EQ(found[4], 0);
 }

@@ -5,7 +5,7 @@
       weight: 1
 
 The server is that of KERNELMILL_URL. Megatron samples and masks; each turn's answer is judged, and the trajectory's
-reward is that of its best turn.
+reward is that of its best turn, and each that is negative.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from megatron.rl.agent.reward_only_agent import RewardOnlyAgent
 
-from ..environment import MachineFault, connect, prompt_of
+from ..environment import MachineFault, connect, prompt_of, worth_of
 
 
 class KernelAgent(RewardOnlyAgent):
@@ -51,4 +51,4 @@ class KernelAgent(RewardOnlyAgent):
         return found.feedback, False
 
     async def get_trajectory_reward(self, responses: Any, conversation: Any, golden: Any) -> float:
-        return max([await self.get_reward(x.response.content, golden) for x in responses])
+        return worth_of([await self.get_reward(x.response.content, golden) for x in responses])

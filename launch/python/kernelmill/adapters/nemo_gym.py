@@ -79,14 +79,14 @@ class KernelResourcesServer(SimpleResourcesServer):
         return SubmitResponse(feedback=found.feedback, done=found.done)
 
     async def verify(self, request: Request, body: KernelVerifyRequest) -> BaseVerifyResponse:
-        """What the session's best kernel is worth; the last message is judged where it submitted none."""
+        """What the session's kernels are worth (environment.worth_of); the last message is judged where it submitted none."""
         key = request.session.get(SESSION_ID_KEY, "")
         episode: Optional[Environment] = self.episodes.get(key)
         if episode is None or episode.turns == 0:
             episode = await asyncio.to_thread(Environment, connect(), body.task, 1)
             await self.step(episode, text_of(body.response))
         self.episodes.pop(key, None)
-        return BaseVerifyResponse(**body.model_dump(), reward=episode.best or 0.0)
+        return BaseVerifyResponse(**body.model_dump(), reward=episode.reward)
 
 
 def rows(client: Client, max_turns: int = 4) -> List[Dict[str, Any]]:

@@ -39,7 +39,7 @@ class KernelEnv(BaseTextEnv):
                                      metadata={"evaluation": found.evaluation.id, "outcome": found.evaluation.outcome})
 
     def get_metrics(self) -> Dict[str, Any]:
-        return {"best_reward": self.episode.best or 0.0, "turns": self.episode.turns}
+        return {"best_reward": max(self.episode.rewards, default=0.0), "turns": self.episode.turns}
 
 
 def rows(client: Client, max_turns: int = 4) -> List[Dict[str, Any]]:

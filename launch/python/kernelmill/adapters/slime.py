@@ -55,7 +55,7 @@ async def generate(args: Any, sample: Sample, sampling_params: Dict[str, Any]) -
             sample.status = Sample.Status.TRUNCATED
             break
         sample.append_response_tokens(args, tokens=told, trainable=False, text=found.feedback)
-    sample.reward = episode.best or 0.0
+    sample.reward = episode.reward
     return sample
 
 

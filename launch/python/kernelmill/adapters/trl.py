@@ -43,7 +43,8 @@ def rows(server: Optional[Client] = None) -> List[Dict[str, Any]]:
 
 
 class KernelEnvironment:
-    """An episode in which the model hands over kernels by the tool `submit`. The episode's reward is that of its best."""
+    """An episode in which the model hands over kernels by the tool `submit`. The episode's reward is that of its best, and each
+    that is negative."""
 
     def __init__(self) -> None:
         self._episode: Optional[Environment] = None
@@ -72,7 +73,7 @@ class KernelEnvironment:
             return "The machine failed; the kernel was not judged."
 
     def get_reward(self) -> Optional[float]:
-        """Of the best kernel, 0 without any. None where a machine's fault kept one from being judged: TRL leaves it out."""
+        """Of the episode, 0 without a kernel. None where a machine's fault kept one from being judged: TRL leaves it out."""
         if self._failed or self._episode is None:
             return None
-        return self._episode.best or 0.0
+        return self._episode.reward

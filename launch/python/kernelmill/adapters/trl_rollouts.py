@@ -39,7 +39,7 @@ def kernel_rollouts(prompts: List[Any], trainer: Any) -> Dict[str, Any]:
             if not told or len(said) + len(told) >= room:
                 break
             said, mask, logprobs = said + told, mask + [0] * len(told), logprobs + [0.0] * len(told)
-        for name, value in zip(out, (first, said, logprobs, mask, episode.best or 0.0)):
+        for name, value in zip(out, (first, said, logprobs, mask, episode.reward)):
             out[name].append(value)
     return out
 

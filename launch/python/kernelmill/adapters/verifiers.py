@@ -4,7 +4,7 @@
     id = "kernelmill-taskset"
 
 The server is that of KERNELMILL_URL. The policy is sampled by verifiers: its conversation is one trace, whose reward
-`kernel` is that of its best turn.
+`kernel` is that of its best turn, and each that is negative.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class KernelEnv(vf.Env[KernelEnvConfig]):
                 if found.done:
                     break
                 said = found.feedback
-        interaction.trace.record_reward("kernel", episode.best or 0.0)
+        interaction.trace.record_reward("kernel", episode.reward)
         interaction.trace.record_metrics(metrics_of(episode))
 
 

@@ -55,7 +55,7 @@ class KernelAgentLoop(AgentLoopBase):
         start = len(ids) - len(mask)
         return AgentLoopOutput(
             prompt_ids=ids[:start] if mask else first, response_ids=ids[start:][:room], response_mask=mask[:room],
-            response_logprobs=logprobs[:room] if logprobs else None, reward_score=episode.best or 0.0,
+            response_logprobs=logprobs[:room] if logprobs else None, reward_score=episode.reward,
             num_turns=2 * len(scores), metrics={"num_preempted": -1},
             extra_fields={"turn_scores": scores, "tool_rewards": []})
 
