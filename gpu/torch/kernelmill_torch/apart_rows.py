@@ -4,13 +4,13 @@ calls alone."""
 import math
 import os
 import statistics
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import (
-    COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, cold_launches, error_of_median, together_with_others,
-    unseen_work, without)
+    COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, PARITY, TO_LOOK, beside_others, beyond_chance, charge_of, cold_launches,
+    error_of_median, saved_together, unseen_work, without)
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import Gateless
 from kernelmill_torch.timed_rows import TimedRows, usual_of_few
@@ -34,6 +34,14 @@ def usual_rows(rows: tuple[list[Row], list[Row]], on_gpu: bool = True) -> tuple[
         return reference, own + max(0.0, besides - before)
     whole, own_whole = (usual([row.calls + row.besides for row in side] or [0.0]) for side in rows)
     return reference, max(own, own_whole - (whole - reference))
+
+
+class Saved(NamedTuple):
+    """Seconds: one of the candidate's calls alone, 0 where that is not known; what it saves in a row, at least; by which that is off."""
+
+    alone: float
+    saved: float
+    error: float
 
 
 class Disturbed(Exception):
@@ -248,22 +256,18 @@ class ApartRows(TimedRows):
         reference, candidate = (without(fixed, statistics.median(x)) for x in self.rows[OWN])
         return reference, candidate
 
-    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool, opening: float = 0.0,
-                 in_doubt: bool = False) -> tuple[float, float]:
-        """Seconds of one of the candidate's calls alone by rows of one, and what it is charged because it makes those of a row
-        together; 0 where nothing is known. `opening`: what rows of one begin with, and others do not. `in_doubt`: or what it may be
-        charged once more rows leave less to chance."""
+    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool, opening: float = 0.0) -> Saved:
+        """Seconds of one of the candidate's calls alone by rows of one, and what it saves because it makes those of a row together; 0
+        where nothing is known. `opening`: what rows of one begin with, and others do not."""
         if OWN not in self.rows or len(rows[CANDIDATE]) < FEWEST_APART:
-            return 0.0, 0.0
+            return Saved(0.0, 0.0, 0.0)
         reference, candidate = self.in_a_row()
         reference_alone, alone = self.of_one(rows)
         # Whoever launches while the GPU works takes at most twice as long alone; on a CPU threads wake up in as much.
         launching = min(candidate, LAUNCHING) if has_launches else 0.0
-        error = 0.0 if in_doubt else self.error_of_one(rows)
-        saved = together_with_others(candidate, alone, reference, reference_alone, launching, opening, error)
-        return alone, charge_of(candidate, alone, saved)
+        return Saved(alone, saved_together(candidate, alone, reference, reference_alone, launching, opening), self.error_of_one(rows))
 
-    def launched_together(self, in_doubt: bool = False) -> tuple[float, float]:
+    def launched_together(self) -> Saved:
         """The same of launches: those of one call are what it takes alone and not behind the gate, where nobody takes less than
         the baseline by doing more. In a row, whose calls launch one after the other, they take no longer than the calls, but for
         what the baseline's take more alone. Nobody knows that of a baseline that launches do not limit: there at
@@ -271,27 +275,50 @@ class ApartRows(TimedRows):
         reference, candidate = self.in_a_row()
         reference_alone, alone = self.of_one(self.alone)
         reference_queued, queued = self.of_one(self.alone_queued)
+        # One call behind the gate is known no better than what opens it; of a whole row that is a small part.
+        work = self.works()[REFERENCE] / self.row_length or reference_queued
+        reference_queued = min(reference_queued, work)
         launches = reference_alone - reference_queued
         colder = COLDER * candidate * max(0.0, launches / reference - 1)
-        if reference_queued >= MOSTLY_WORK * reference:
+        if work >= MOSTLY_WORK * reference:
             colder = max(colder, min(MOST_COLDER * candidate, LAUNCHING))
-        saved = together_with_others(candidate, alone - min(queued, reference_queued), reference, launches, colder,
-                                     error=0.0 if in_doubt else self.error_of_one(self.alone, self.alone_queued))
-        return alone, charge_of(candidate, alone, saved)
+        saved = saved_together(candidate, alone - min(queued, reference_queued), reference, launches, colder)
+        return Saved(alone, saved, self.error_of_one(self.alone, self.alone_queued))
+
+    def ways_together(self) -> list[Saved]:
+        """A call that waits for the GPU hides no launches from those after it, and of one that does not they are over where it is
+        queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not fewer launches."""
+        if self.row_length < 2:
+            return []
+        if self.bench.device != "cuda":  # a stopped candidate makes no baseline slow
+            return [self.together(self.alone, True, math.inf)]
+        found = self.together(self.alone, not self.is_gated and self.can_queue_one)
+        if len(self.alone_queued[CANDIDATE]) < FEWEST_APART:
+            return [found]
+        return [self.together(self.alone_queued, False, OPENING), self.launched_together()] + [found] * self.bench.is_random
 
     def made_together(self, in_doubt: bool = False) -> tuple[float, float]:
-        """As together(). A call that waits for the GPU hides no launches from those after it, and of one that does not they are
-        over where it is queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not
-        fewer launches."""
-        if self.row_length < 2:
-            return 0.0, 0.0
-        if self.bench.device != "cuda":  # a stopped candidate makes no baseline slow
-            return self.together(self.alone, True, math.inf)
-        found = self.together(self.alone, not self.is_gated and self.can_queue_one, in_doubt=in_doubt)
-        if len(self.alone_queued[CANDIDATE]) < FEWEST_APART:
-            return found
-        ways = [self.together(self.alone_queued, False, OPENING, in_doubt), self.launched_together(in_doubt)]
-        return max([*ways, found] if self.bench.is_random else ways, key=lambda x: x[1])
+        """Seconds of one of the candidate's calls alone, and what it is charged because it makes those of a row together. `in_doubt`: or
+        what it may be charged once more rows leave less to chance."""
+        found = [(0.0, 0.0)]
+        for alone, saved, error in self.ways_together():
+            if alone:
+                candidate = self.in_a_row()[CANDIDATE]
+                found.append((alone, charge_of(candidate, alone, beyond_chance(saved, candidate, alone, 0.0 if in_doubt else error))))
+        return max(found[1:] or found, key=lambda x: x[1])
+
+    def to_parity(self, charge: float, share: float = PARITY) -> float:
+        """A charge takes away a speedup that is not there: a call that takes as long as the baseline's has none. What rows of one say of
+        a process whose launches are late for that moment, beside other programs, would be several times its call."""
+        if OWN not in self.rows:
+            return charge
+        reference, candidate = self.in_a_row()
+        return max(0.0, min(charge, share * reference - candidate))
+
+    def proven_beside(self, beside: float) -> float:
+        """What the low end of an interval is charged: also what is saved by less than chance may be."""
+        saved = [x.saved for x in self.ways_together() if x.alone] if self.bench.device == "cuda" else []
+        return max([beside, *(self.to_parity(x, 1.0) for x in saved)])
 
     def seen(self) -> dict[str, float]:
         """Seconds by which a candidate is charged, for the record: what of a row is no call's, at most so much; what it has longer
@@ -316,7 +343,12 @@ class ApartRows(TimedRows):
 
     def may_be_launches(self) -> bool:
         """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
-        return self.can_be_alone_behind_gate() and self.together(self.alone, False, in_doubt=True)[1] > 0
+        return self.can_be_alone_behind_gate() and self.may_be_saved()
+
+    def may_be_saved(self) -> bool:
+        share, least = TO_LOOK
+        found = self.together(self.alone, False)
+        return found.alone > 0 and found.saved > share * self.in_a_row()[CANDIDATE] + least
 
     def can_be_alone_behind_gate(self) -> bool:
         """Whether there may be more rows of one behind the gate, where it takes some to tell anything."""

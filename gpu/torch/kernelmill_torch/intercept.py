@@ -21,6 +21,8 @@ MOSTLY_WORK = 0.8          # of the baseline's call, the GPU's: launches do not 
 TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
 TOGETHER_CHANCE = 0.1, 15e-6
+TO_LOOK = 0.01, 0.8e-6     # of a call, and seconds: what is saved beyond that is looked at behind the gate
+PARITY = 1.05              # of the baseline's call: nobody is charged beyond it
 COLD_LAUNCHES = 1.5e-4     # seconds of a row by which first launches are later than if the core had not waited
 COLD_SHARE = 0.15          # of the GPU's work in a row, at most
 UNSEEN_SHARE = 0.05        # of a candidate's work behind the gate, by which it is not known better
@@ -40,16 +42,16 @@ def beside_others(candidate: float, candidate_apart: float, baseline: float, bas
     return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR + _chance(error, candidate_apart, BESIDE_CHANCE) else 0.0
 
 
-def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0,
-                         error: float = 0.0) -> float:
+def saved_together(candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0) -> float:
     """Seconds of a candidate's call that it saves because the calls of a row are made together: with one read of weights for all, or
     on what one call leaves idle. Who makes a call alone makes all of it. What is free is what the baseline's takes more alone
-    (caches are cold; rows of one begin otherwise, by at most `opening`), or launches, where these may be part of it. `error`: by
-    which the difference of times alone is off."""
-    together = alone - candidate - max(launching, min(baseline_alone - baseline, baseline + opening))
-    if together <= TOGETHER_SHARE * candidate + TOGETHER_FLOOR + _chance(error, alone, TOGETHER_CHANCE):
-        return 0.0
-    return together
+    (caches are cold; rows of one begin otherwise, by at most `opening`), or launches, where these may be part of it."""
+    return alone - candidate - max(launching, min(baseline_alone - baseline, baseline + opening))
+
+
+def beyond_chance(saved: float, candidate: float, alone: float, error: float = 0.0) -> float:
+    """What is saved, where that is more than rows of one call are known by. `error`: by which the difference of times alone is off."""
+    return saved if saved > TOGETHER_SHARE * candidate + TOGETHER_FLOOR + _chance(error, alone, TOGETHER_CHANCE) else 0.0
 
 
 def charge_of(candidate: float, alone: float, together: float) -> float:

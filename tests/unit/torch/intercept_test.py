@@ -4,9 +4,13 @@ import unittest
 
 try:
     from kernelmill_torch.intercept import (
-        FEWEST, Intercept, beside_others, charge_of, cold_launches, short_length, together_with_others, unseen_work, without)
+        FEWEST, Intercept, beside_others, beyond_chance, charge_of, cold_launches, saved_together, short_length, unseen_work, without)
 except ImportError:
     Intercept = None
+
+
+def charged(candidate, alone, baseline, baseline_alone, launching, error=0.0):
+    return beyond_chance(saved_together(candidate, alone, baseline, baseline_alone, launching), candidate, alone, error)
 
 
 @unittest.skipIf(Intercept is None, "there is no torch here")
@@ -47,13 +51,13 @@ class Seconds(unittest.TestCase):
         self.assertEqual(without(2.0, 2.0), 0.2)
 
     def test_half_of_a_call_that_takes_milliseconds_is_no_launch(self):
-        self.assertAlmostEqual(together_with_others(1e-3, 2e-3, 2e-3, 2e-3, 1e-4), 0.9e-3)
-        self.assertEqual(together_with_others(1e-3, 1.15e-3, 2e-3, 2e-3, 1e-4), 0.0)
-        self.assertEqual(together_with_others(1e-3, 2e-3, 2e-3, 3e-3, 1e-4), 0.0)  # as cold as the model's own
-        self.assertEqual(together_with_others(50e-6, 100e-6, 100e-6, 100e-6, 50e-6), 0.0)
+        self.assertAlmostEqual(charged(1e-3, 2e-3, 2e-3, 2e-3, 1e-4), 0.9e-3)
+        self.assertEqual(charged(1e-3, 1.15e-3, 2e-3, 2e-3, 1e-4), 0.0)
+        self.assertEqual(charged(1e-3, 2e-3, 2e-3, 3e-3, 1e-4), 0.0)  # as cold as the model's own
+        self.assertEqual(charged(50e-6, 100e-6, 100e-6, 100e-6, 50e-6), 0.0)
 
     def test_whose_calls_take_twice_as_long_alone_is_paid_as_for_one_alone(self):
-        saved = together_with_others(0.113e-3, 0.48e-3, 0.412e-3, 0.543e-3, 0.0)
+        saved = charged(0.113e-3, 0.48e-3, 0.412e-3, 0.543e-3, 0.0)
         self.assertAlmostEqual(saved, 0.236e-3)  # 1.18 was paid; 0.29 in another evaluation
         self.assertAlmostEqual(charge_of(0.113e-3, 0.48e-3, saved), (0.528 - 0.113) * 1e-3)
         self.assertAlmostEqual(charge_of(0.3e-3, 0.5e-3, 0.2e-3), 0.2e-3)  # not twice
@@ -65,8 +69,8 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(beside_others(25e-6, 51e-6, 50e-6, 51e-6), 25e-6)
 
     def test_chance_charges_nobody(self):
-        self.assertAlmostEqual(together_with_others(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=3e-6), 44e-6)
-        self.assertEqual(together_with_others(16e-6, 30e-6, 16e-6, 16e-6, 0.0, error=5e-6), 0.0)
+        self.assertAlmostEqual(charged(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=3e-6), 44e-6)
+        self.assertEqual(charged(16e-6, 30e-6, 16e-6, 16e-6, 0.0, error=5e-6), 0.0)
 
     def test_first_launches_are_nobodys_up_to_a_small_part_of_the_work(self):
         self.assertAlmostEqual(cold_launches(2.1e-3, 2e-3), 0.1e-3)
@@ -87,8 +91,8 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3)     # of which somebody may have made more
 
     def test_whoever_makes_the_baselines_rows_uneven_gains_little(self):
-        self.assertAlmostEqual(together_with_others(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)
-        self.assertAlmostEqual(together_with_others(0.5e-3, 1e-3, 1e-3, 1e-3, 0.0, error=1.0), 0.5e-3)
+        self.assertAlmostEqual(charged(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)
+        self.assertAlmostEqual(charged(0.5e-3, 1e-3, 1e-3, 1e-3, 0.0, error=1.0), 0.5e-3)
         self.assertAlmostEqual(beside_others(0.2e-3, 0.4e-3, 0.4e-3, 0.4e-3, error=1.0), 0.2e-3)
 
 
