@@ -249,6 +249,45 @@ bool is_part_of(const std::vector<std::string>& answer, const std::set<std::stri
   return defines;
 }
 
+// -- device code ----------------------------------------------------------------------------------
+
+// Where what begins at `at` ends: behind its body, or behind a semicolon that comes first.
+size_t end_of_definition(std::string_view text, size_t at) {
+  auto i = std::min(text.find_first_of("{;", at), text.size());
+  int depth = 0;
+  for (; i < text.size(); ++i) {
+    depth += text[i] == '{' ? 1 : text[i] == '}' ? -1 : 0;
+    if (depth == 0) return i + 1;
+  }
+  return text.size();
+}
+
+struct gpu_parts {
+  std::set<std::string> definitions; // kernels, functions and variables of the GPU
+  bool is_all = true;                // there is nothing else but includes and words of linkage
+};
+
+// The host's launches are lines of comments there, so nobody can hand back a host's function.
+gpu_parts gpu_parts_of(const std::string& normalized) {
+  gpu_parts result;
+  std::string rest;
+  for (size_t i = 0; i < normalized.size();) {
+    auto at = std::min({normalized.find("__global__", i), normalized.find("__device__", i),
+                        normalized.find("__constant__", i), normalized.size()});
+    rest.append(normalized, i, at - i);
+    i = end_of_definition(normalized, at);
+    if (at < normalized.size()) result.definitions.insert(normalized.substr(at, i - at));
+  }
+  std::istringstream lines{rest};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#include")) continue;
+    for (std::string_view word : {"extern\"C\"", "static", "inline", "namespace", "{", "}", " "})
+      for (size_t at = 0; (at = line.find(word)) != line.npos;) line.erase(at, word.size());
+    result.is_all = result.is_all && line.empty();
+  }
+  return result;
+}
+
 // -- what was shown -------------------------------------------------------------------------------
 
 std::vector<std::string> fenced_blocks(std::string_view prompt) {
@@ -281,7 +320,7 @@ std::string normalized_python(std::string_view code) {
 }
 
 shown_code::shown_code(const task& x, std::string_view prompt)
-    : python_(x.contract == contract_kind::torch) {
+    : python_(x.contract == contract_kind::torch), device_(!python_ && x.terms.contract == contract_kind::device) {
   if (python_) {
     add("the problem's own model", x.torch.code);
   } else {
@@ -294,6 +333,8 @@ shown_code::shown_code(const task& x, std::string_view prompt)
 void shown_code::add(const char* what, std::string_view code) {
   if (python_)
     blocks_.push_back({what, {}, sayable(normalized_python(code))});
+  else if (device_)
+    blocks_.push_back({what, {}, gpu_parts_of(normalized_cpp(code)).definitions});
   else
     blocks_.push_back({what, normalized_cpp(code), {}});
 }
@@ -302,6 +343,15 @@ std::string shown_code::copied_in(std::string_view answer) const {
   if (answer.size() > most_code) return {};
   auto normalized = python_ ? normalized_python(answer) : normalized_cpp(answer);
   if (normalized.empty()) return {};
+  if (device_) {
+    auto parts = gpu_parts_of(normalized);
+    if (!parts.is_all || parts.definitions.empty()) return {};
+    for (const auto& x : blocks_)
+      if (std::includes(x.statements.begin(), x.statements.end(), parts.definitions.begin(),
+                        parts.definitions.end()))
+        return x.what;
+    return {};
+  }
   auto parts = python_ ? statements(normalized) : std::vector<std::string>{};
   for (const auto& x : blocks_)
     if (python_ ? is_part_of(parts, x.statements) : x.cpp == normalized) return x.what;

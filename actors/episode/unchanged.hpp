@@ -34,11 +34,12 @@ private:
   struct block {
     const char* what;
     std::string cpp;                  ///< normalized; of tasks in C++ or CUDA
-    std::set<std::string> statements; ///< that an answer may hold; of tasks in Python
+    std::set<std::string> statements; ///< that an answer may hold; of Python and device code
   };
   void add(const char* what, std::string_view code);
 
   bool python_;
+  bool device_; ///< an answer's kernels are compared, for it has no host's function to launch them
   std::vector<block> blocks_;
 };
 

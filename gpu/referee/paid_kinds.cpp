@@ -75,7 +75,10 @@ std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds, noise_from
     for (const auto& x : kinds[i].blocks) speedups.push_back(log_ratio(x));
   }
   if (all.seen.size() < fewest_neighbours) return std::nullopt;
-  double shorter = std::max(1.0, std::exp(median(std::move(speedups))));
+  // A doubt costs a pair: of a fast candidate it takes no more noise than of the baseline.
+  double shorter = from == noise_from::all_kinds
+                       ? 1.0
+                       : std::max(1.0, std::exp(median(std::move(speedups))));
   double of_all = believed(all, shorter);
   noises result;
   for (const auto& x : each) {

@@ -68,8 +68,9 @@ public:
       if (!pairs_.take(kinds_[0], i == 0, unused)) return;
     }
     pairs_.settle();
+    bool met = meet_all_kinds();
     started_ = now_seconds();
-    if (meet_all_kinds()) take_blocks();
+    if (met) take_blocks();
     if (sound() && !is_short_ && record_.note != hopeless) settle();
     if (!sound()) {
       record_.until_ended = shown_until_ended(blocks_);

@@ -23,9 +23,10 @@ from kernelmill_torch.contents import CHUNK, Traits
 from kernelmill_torch.faults import lacks_memory
 
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
-# Functions that end the process, or on a GPU its context, when a value is outside of their domain.
-CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss|one_hot|bincount|"
-                            r"\.long\(|\.int\(|\.to\(torch\.(?:int|long)")
+# Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
+# they are, so what takes indices or classes is in danger only where numbers are cast to them.
+CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|\.(?:long|int|short|byte)\(|"
+                            r"\.(?:to|type)\([^)\n]*torch\.(?:u?int|long|short|Int|Long|Short)")
 
 
 @contextlib.contextmanager

@@ -59,13 +59,23 @@ class Served(unittest.TestCase):
             found = episode.step(answer(source))
             rewards.append(found.reward)
             self.assertEqual((found.done, found.feedback.startswith(f"Turn {len(rewards) - 1} of 3:")), (done, True))
-        self.assertEqual(sum(rewards), episode.best)
+        self.assertEqual(sum(rewards), episode.reward)
         self.assertEqual((rewards[1], rewards[3]), (0.0, 0.0))
         self.assertGreater(rewards[2], 0)
         with self.assertRaises(ValueError):
             episode.step(answer(GOOD))
         episode.reset()
         self.assertEqual(episode.step(answer(WRONG)).reward, 0.0)
+
+    def test_no_turn_undoes_the_penalty_of_another(self):
+        for turns, sum_of in (([0.8, -0.5, 0.9], 0.4), ([-0.5, 0.8, 0.1], 0.3), ([-0.5, -0.5, 0.0], -1.0)):
+            found = [kernelmill.Evaluation({"id": "x", "state": "done", "feedback": "", "verdict": {"reward": x}}) for x in turns]
+            episode = kernelmill.Environment(self.client, TASK, max_turns=3)
+            with mock.patch.object(self.client, "evaluate", side_effect=found):
+                rewards = [episode.step(answer(GOOD)).reward for _ in turns]
+            self.assertAlmostEqual(sum(rewards), sum_of)
+            self.assertAlmostEqual(episode.reward, sum_of)
+            self.assertTrue(all(reward == turn for reward, turn in zip(rewards, turns) if turn < 0), rewards)
 
     def test_an_episode_may_end_when_it_is_good_enough(self):
         episode = kernelmill.Environment(self.client, TASK, max_turns=3, enough=0.1)
@@ -89,7 +99,7 @@ class Served(unittest.TestCase):
         with mock.patch.object(self.client, "evaluate", return_value=lost):
             with self.assertRaises(kernelmill.MachineFault) as caught:
                 episode.step(answer(GOOD))
-        self.assertEqual((caught.exception.category, episode.turns, episode.best), ("gpu_lost", 0, None))
+        self.assertEqual((caught.exception.category, episode.turns, episode.reward), ("gpu_lost", 0, 0.0))
         self.assertGreater(episode.step(answer(GOOD)).reward, 0)
 
         tool = trl.KernelEnvironment()

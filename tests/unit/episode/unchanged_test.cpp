@@ -54,6 +54,23 @@ TEST(unchanged, comments_and_spaces_of_cpp_say_nothing) {
   EXPECT_EQ(normalized_cpp("a # b\nc # d"), "a#b c#d") << "only a line begins with a directive";
 }
 
+TEST(unchanged, device_code_is_compared_by_its_kernels) {
+  task x = native_task();
+  x.terms.contract = contract_kind::device;
+  x.starter = "#include <cmath>\nnamespace {\n__device__ float one() { return 1; }\n"
+              "__global__ void add(const float* x, float* y) { if (x) { y[0] = x[0] + one(); } }\n}\n"
+              "extern \"C\" void solve(const float* x, float* y, int n) { add<<<1, 1>>>(x, y); }\n";
+  std::string own = "// launch: add<<<2, 2>>>(x, y)\n__device__ float one() { return 1; }\n"
+                    "extern \"C\" __global__ void add(const float* x, float* y) {\n"
+                    "  if (x) { y[0] = x[0] + one(); }\n}\n";
+  EXPECT_EQ(copied_from(x, "", own), "the starter");
+  EXPECT_EQ(copied_from(x, "", own + "#define one two\n"), "");
+  EXPECT_EQ(copied_from(x, "", own + "__device__ float two() { return 2; }\n"), "");
+  own.replace(own.find("x[0] +"), 6, "x[1] +");
+  EXPECT_EQ(copied_from(x, "", own), "");
+  EXPECT_EQ(copied_from(x, "", "#include <cmath>\n"), "");
+}
+
 TEST(unchanged, comments_blank_lines_and_docstrings_of_python_say_nothing) {
   EXPECT_EQ(normalized_python("def f( x ):\n  '''doc'''\n  return (x +\n    1)  # c\n\n"),
             normalized_python("def f(x):\n    return (x+1)\n"));

@@ -10,7 +10,7 @@ try:
     import torch
     from kernelmill_torch import admission, compare, contents, steadiness
     from kernelmill_torch.contents import KINDS, OWN, of_kind, plan, traits_of
-    from kernelmill_torch.problem import Truth
+    from kernelmill_torch.problem import CHECKED_DOMAIN, Truth
     from problems import problem
     # What a problem admits is not to depend on how busy this machine is.
     USUAL_SECONDS, admission.SECONDS = admission.SECONDS, dict.fromkeys(admission.SECONDS, 100.0)
@@ -22,6 +22,14 @@ def of(x, kind, seed=5, outputs=1):
     torch.manual_seed(seed)
     found = of_kind([x], kind, seed, [traits_of(x, outputs)])
     return None if found is None else found[0]
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Domains(unittest.TestCase):
+    def test_a_word_is_no_cast(self):
+        for text, expected in (("embedding_dimension = 4\nself.patch_to_embedding = nn.Linear(2, 2)", False), ("F.nll_loss(x, target)", False),
+                               ("nn.BCELoss()", True), ("self.table(x.long())", True), ("x.to(device, torch.int64)", True), ("x.type(torch.LongTensor)", True)):
+            self.assertEqual(bool(CHECKED_DOMAIN.search(text)), expected, text)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
