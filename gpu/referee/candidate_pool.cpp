@@ -8,7 +8,6 @@ namespace {
 
 constexpr int start_deadline_ms = 10'000;
 constexpr int gpu_start_deadline_ms = 60'000; // a driver that wakes up may take its time
-constexpr int gone_ms = 60'000; // before that buffers are not used again while its kernels may run
 
 } // namespace
 
@@ -105,7 +104,6 @@ void candidate_pool::work() {
       auto x = std::move(retired_.front());
       retired_.pop_front();
       lock.unlock();
-      x.process->process().end(gone_ms);
       x.process.reset();
       x.gone.set_value();
       lock.lock();

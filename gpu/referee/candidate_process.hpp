@@ -114,13 +114,6 @@ public:
   /// Ends it, without waiting.
   void kill() noexcept { child_.kill(); }
 
-  /// Ends it, and waits until the kernel has freed what it held, but no longer than this. What it had
-  /// mapped takes a processor's time, and a candidate maps what it likes.
-  void end(int deadline_ms) {
-    child_.kill();
-    (void)child_.wait(deadline_ms);
-  }
-
   /// Names for the texts of ending(), one a parameter.
   void name_parameters(std::vector<std::string> names) { names_ = std::move(names); }
 

@@ -60,9 +60,9 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
 }
 
 expected<void> prepared_task::await(buffers& x) {
-  if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{30}) != std::future_status::ready)
+  if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{10}) != std::future_status::ready)
     return infrastructure_error("gpu_stuck",
-                                "failed to end a candidate's process within 30 s: the GPU is stuck",
+                                "failed to end a candidate's process within 10 s: the GPU is stuck",
                                 "`nvidia-smi` shows its state; the work is tried elsewhere");
   return {};
 }
