@@ -33,7 +33,7 @@ public:
 private:
   struct block {
     const char* what;
-    std::string cpp;                  ///< normalized; of tasks in C++ or CUDA
+    std::string cpp;                  ///< normalized; of device code its launches
     std::set<std::string> statements; ///< that an answer may hold; of Python and device code
   };
   void add(const char* what, std::string_view code);

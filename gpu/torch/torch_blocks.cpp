@@ -36,7 +36,6 @@ void torch_blocks::take(const nlohmann::json& answer) {
   proven_cold_ = answer.at("proven_cold").get<std::array<double, 2>>();
   apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
             answer.at("cost").get<double>()};
-  proven_beside_ = answer.at("proven_beside").get<double>();
   seen_ = answer.at("seen").get<std::map<std::string, double>>();
   timed_block block{};
   block.place = count(); // the kinds are compared by the machine's pace at that moment
@@ -69,7 +68,6 @@ size_t torch_blocks::count() const {
 std::vector<kind_blocks> torch_blocks::without_fixed(bool proven) const {
   auto result = kinds_;
   auto [reference, candidate] = proven ? proven_cold_ : cold_;
-  double beside = proven ? proven_beside_ : apart_.beside;
   auto without = [&](double seconds, double cold) {
     return std::max(seconds - fixed_ - cold, least_left * seconds);
   };
@@ -77,7 +75,7 @@ std::vector<kind_blocks> torch_blocks::without_fixed(bool proven) const {
     for (auto& block : kind.blocks)
       for (size_t i = 0; i < 2; ++i) {
         block.reference[i] = without(block.reference[i], reference);
-        block.candidate[i] = without(block.candidate[i], candidate) + beside;
+        block.candidate[i] = without(block.candidate[i], candidate) + apart_.beside;
       }
   return result;
 }

@@ -27,7 +27,7 @@ public:
   /// Blocks, in seconds a call, without the part of a row that is none of its calls', which all
   /// rows together tell best, and with what calls of the candidate ran side by side. The
   /// problem's own kind comes first. `proven`: of what first launches take, as much as no candidate
-  /// could make up, and of what calls of a row save together also what chance may be.
+  /// could make up.
   std::vector<kind_blocks> without_fixed(bool proven = false) const;
 
   /// Whether more must come, however well the speedup is known: each of some blocks of other
@@ -72,7 +72,6 @@ private:
   std::array<double, 2> cold_{}; // the same of first launches, of the reference and the candidate
   std::array<double, 2> proven_cold_{};
   calls_apart apart_;
-  double proven_beside_ = 0; // what the low end is charged of it, which may be more
   std::map<std::string, double> seen_;
   bool has_others_ = false; // of contents
   bool unmet_ = false;      // nothing is known of some yet

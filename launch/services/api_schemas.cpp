@@ -84,7 +84,8 @@ const fields& verdict_fields() {
       {"device", kind::text, "", required},
       {"device_uuid", kind::text, "", required},
       {"output", kind::text, "What the candidate printed.", required},
-      {"sealed", kind::flag, "A hidden case or a timed row began: what the candidate said later is not shown.", required},
+      {"sealed", kind::flag,
+       "A hidden case or a timed row began: what the candidate said later is not shown.", required},
       {"layers", kind::list, "Of the sandbox, that stood.", required},
       {"error", kind::object, "Class, category, message and hint of the first fault.", required}};
   return all;

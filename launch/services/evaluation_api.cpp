@@ -1,5 +1,6 @@
 #include "launch/services/evaluation_api.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include <caf/all.hpp>
@@ -201,6 +202,14 @@ nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x) {
 
 bool is_accepted(const nlohmann::ordered_json& verdict) {
   return verdict["outcome"] == "accepted";
+}
+
+nlohmann::ordered_json speedup_of(const nlohmann::ordered_json& verdict) {
+  const auto& timing = verdict["timing"];
+  bool timed = timing.value("measured", false) && timing["speedup"]["low"].is_number();
+  if (!timed || !is_accepted(verdict)) return nullptr;
+  auto low = timing["speedup"]["low"].get<double>();
+  return verdict["category"] == "unchanged" ? std::min(low, 1.0) : low;
 }
 
 expected<body_json> read_json(const std::string& text) {

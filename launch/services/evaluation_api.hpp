@@ -47,6 +47,10 @@ nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x);
 /// Whether all gates let a verdict pass: `correct` alone says only what its cases say.
 bool is_accepted(const nlohmann::ordered_json& verdict);
 
+/// The lower bound of an accepted verdict's speedup, of what the prompt showed no more than one; null
+/// where there is none.
+nlohmann::ordered_json speedup_of(const nlohmann::ordered_json& verdict);
+
 /// Parses a body; category bad_request.
 expected<nlohmann::json> read_json(const std::string& text);
 

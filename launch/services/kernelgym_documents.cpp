@@ -1,6 +1,5 @@
 #include "launch/services/kernelgym_documents.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "launch/services/api_fields.hpp"
@@ -31,15 +30,6 @@ gym_json error_message(const gym_json& evaluation) {
          ": it ended in a hidden case or while it was timed; no more is shown";
 }
 
-// The lower bound; of what was shown in the prompt no more than one, and of what is rejected 0.
-gym_json speedup_of(const gym_json& verdict) {
-  const auto& timing = verdict["timing"];
-  bool timed = timing.value("measured", false) && timing["speedup"]["low"].is_number();
-  if (!timed || !is_accepted(verdict)) return 0;
-  auto low = timing["speedup"]["low"].get<double>();
-  return verdict["category"] == "unchanged" ? std::min(low, 1.0) : low;
-}
-
 /// Fields of the request that change nothing here.
 gym_json not_used() {
   auto result = gym_json::array();
@@ -67,8 +57,9 @@ const char* code_of_rejected(const std::string& category, const gym_json& verdic
   return verdict["cases"].empty() ? "UNKNOWN_ERROR" : "CORRECTNESS_ERROR";
 }
 
-/// How much of the work is the candidate's own. Under the contracts `native` and `device` nothing else runs; of a Python
-/// candidate no such share is measured: integrity rules find work that is not its own.
+/// How much of the work is the candidate's own. Under the contracts `native` and `device` nothing
+/// else runs; of a Python candidate no such share is measured: integrity rules find work that is
+/// not its own.
 void add_coverage(gym_json& metadata, const gym_json& verdict, const gym_json& candidate_ms) {
   bool own = verdict["contract"] != "torch" && verdict["compiled"].get<bool>();
   auto kernels = verdict["build"].value("kernels", gym_json::array());
@@ -107,7 +98,8 @@ gym_json kernelgym_status(const std::string& task_id, const gym_json& evaluation
 gym_json kernelgym_result(const std::string& task_id, const gym_json& evaluation) {
   const auto& verdict = evaluation["verdict"];
   gym_json result{{"task_id", task_id}, {"status", status_of(evaluation)}};
-  gym_json metadata{{"evaluation", evaluation["id"]}, {"not_used", not_used()}, {"verdict", verdict}};
+  gym_json metadata{
+      {"evaluation", evaluation["id"]}, {"not_used", not_used()}, {"verdict", verdict}};
   if (verdict.is_null()) {
     for (const char* name : {"compiled", "correctness", "decoy_kernel", "reference_runtime",
                              "kernel_runtime", "speedup"})
@@ -126,7 +118,8 @@ gym_json kernelgym_result(const std::string& task_id, const gym_json& evaluation
   result["decoy_kernel"] = !verdict["integrity"]["clean"].get<bool>();
   result["reference_runtime"] = timed ? number_or_null(timing["reference_ms"]) : gym_json(nullptr);
   result["kernel_runtime"] = candidate_ms;
-  result["speedup"] = speedup_of(verdict);
+  auto speedup = speedup_of(verdict);
+  result["speedup"] = speedup.is_null() ? gym_json(0) : speedup;
   result["metadata"] = std::move(metadata);
   result["error_message"] = error_message(evaluation);
   result["error_code"] = kernelgym_error_code(verdict);

@@ -195,12 +195,6 @@ private:
     return feedback;
   }
 
-  static json speedup_of(const json& verdict) {
-    const auto& timing = verdict["timing"];
-    if (!is_accepted(verdict) || !timing.value("measured", false)) return nullptr;
-    return number_or_null(timing["speedup"]["low"]);
-  }
-
   json observation(const json* verdict, const std::string& feedback) const {
     bool compiled = verdict != nullptr && (*verdict)["compiled"].get<bool>();
     json result{

@@ -12,7 +12,7 @@ constexpr size_t fewest_undisturbed = 3;
 constexpr double longer_factor = 1.06;
 constexpr size_t fewest_apart = 3;
 constexpr size_t apart_for_a_median = 8;
-constexpr double noise_share = 0.1; // of contents, by which theirs may vary; more somebody made
+constexpr double noise_share = 0.2; // of contents, by which theirs may vary; more somebody made
 
 double seconds_a_call(const row_times& x) {
   return x.row() / std::max(x.calls, 1u);

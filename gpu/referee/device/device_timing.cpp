@@ -330,7 +330,7 @@ private:
       return true;
     }
     auto seen = look(kind);
-    if (seen) looks_.push_back(*seen);
+    if (seen && taken_.paid == paid_clock::device) looks_.push_back(*seen);
     return seen.has_value();
   }
 

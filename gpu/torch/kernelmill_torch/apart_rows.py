@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import (
-    COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, PARITY, TO_LOOK, beside_others, beyond_chance, charge_of, cold_launches,
+    COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, PARITY, beside_others, beyond_chance, charge_of, cold_launches,
     error_of_median, saved_together, unseen_work, without)
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import Gateless
@@ -307,18 +307,13 @@ class ApartRows(TimedRows):
                 found.append((alone, charge_of(candidate, alone, beyond_chance(saved, candidate, alone, 0.0 if in_doubt else error))))
         return max(found[1:] or found, key=lambda x: x[1])
 
-    def to_parity(self, charge: float, share: float = PARITY) -> float:
+    def to_parity(self, charge: float) -> float:
         """A charge takes away a speedup that is not there: a call that takes as long as the baseline's has none. What rows of one say of
         a process whose launches are late for that moment, beside other programs, would be several times its call."""
         if OWN not in self.rows:
             return charge
         reference, candidate = self.in_a_row()
-        return max(0.0, min(charge, share * reference - candidate))
-
-    def proven_beside(self, beside: float) -> float:
-        """What the low end of an interval is charged: also what is saved by less than chance may be."""
-        saved = [x.saved for x in self.ways_together() if x.alone] if self.bench.device == "cuda" else []
-        return max([beside, *(self.to_parity(x, 1.0) for x in saved)])
+        return max(0.0, min(charge, PARITY * reference - candidate))
 
     def seen(self) -> dict[str, float]:
         """Seconds by which a candidate is charged, for the record: what of a row is no call's, at most so much; what it has longer
@@ -343,12 +338,10 @@ class ApartRows(TimedRows):
 
     def may_be_launches(self) -> bool:
         """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
-        return self.can_be_alone_behind_gate() and self.may_be_saved()
-
-    def may_be_saved(self) -> bool:
-        share, least = TO_LOOK
-        found = self.together(self.alone, False)
-        return found.alone > 0 and found.saved > share * self.in_a_row()[CANDIDATE] + least
+        if not self.can_be_alone_behind_gate():
+            return False
+        alone, saved, _ = self.together(self.alone, False)
+        return alone > 0 and beyond_chance(saved, self.in_a_row()[CANDIDATE], alone) > 0
 
     def can_be_alone_behind_gate(self) -> bool:
         """Whether there may be more rows of one behind the gate, where it takes some to tell anything."""

@@ -21,7 +21,6 @@ MOSTLY_WORK = 0.8          # of the baseline's call, the GPU's: launches do not 
 TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
 TOGETHER_CHANCE = 0.1, 15e-6
-TO_LOOK = 0.01, 0.8e-6     # of a call, and seconds: what is saved beyond that is looked at behind the gate
 PARITY = 1.05              # of the baseline's call: nobody is charged beyond it
 COLD_LAUNCHES = 1.5e-4     # seconds of a row by which first launches are later than if the core had not waited
 COLD_SHARE = 0.15          # of the GPU's work in a row, at most

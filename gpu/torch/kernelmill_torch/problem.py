@@ -26,7 +26,7 @@ OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
 # they are, so what takes indices or classes is in danger only where numbers are cast to them.
 CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|\.(?:long|int|short|byte)\(|"
-                            r"\.(?:to|type)\([^)\n]*torch\.(?:u?int|long|short|Int|Long|Short)")
+                            r"\.(?:to|type)\(\s*[^\n]*torch\.(?:u?int|long|short|Int|Long|Short)")
 
 
 @contextlib.contextmanager

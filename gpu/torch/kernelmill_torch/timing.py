@@ -266,7 +266,7 @@ class Timing(ApartRows):
         beside = self.to_parity(beside) if self.bench.device == "cuda" else beside
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error, "cold": list(self.cold()), "proven_cold": list(self.proven_cold()),
-                "apart": apart, "beside": beside, "proven_beside": self.proven_beside(beside), "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
+                "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
                 "unmet": self.looks.left, "seen": self.seen()}
 
     def keep_apart(self) -> None:

@@ -19,7 +19,6 @@ nlohmann::json answer(const char* kind, double candidate, int kinds = 12) {
           {"proven_cold", {0.0, 0.0}},
           {"apart", 0.0},
           {"beside", 0.0},
-          {"proven_beside", 0.0},
           {"cost", 0.0},
           {"seen", {{"alone_candidate", candidate}}},
           {"kind", kind},

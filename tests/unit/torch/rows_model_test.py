@@ -103,7 +103,7 @@ class Measurements(unittest.TestCase):
             cold = last["proven_cold" if proven else "cold"]
             reference, own = (max(seconds - last["fixed"] - none, 0.1 * seconds) for seconds, none in (
                 (statistics.median(s for one in blocks for s in one[side]), none) for side, none in zip(("reference", "candidate"), cold)))
-            ratios.append(reference / (own + last["proven_beside" if proven else "beside"]) * x.process.call / x.bench.baseline.call)
+            ratios.append(reference / (own + last["beside"]) * x.process.call / x.bench.baseline.call)
             charged += last["beside"] > 0
         return statistics.median(ratios), charged
 
