@@ -75,7 +75,7 @@ std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds, noise_from
     for (const auto& x : kinds[i].blocks) speedups.push_back(log_ratio(x));
   }
   if (all.seen.size() < fewest_neighbours) return std::nullopt;
-  // A doubt costs a pair: of a fast candidate it takes no more noise than of the baseline.
+  // Whether to look again costs only pairs: there a fast candidate has the baseline's noise.
   double shorter = from == noise_from::all_kinds
                        ? 1.0
                        : std::max(1.0, std::exp(median(std::move(speedups))));

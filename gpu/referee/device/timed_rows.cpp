@@ -87,7 +87,7 @@ bool timed_rows::long_rows(paid_clock clock, size_t kind, row_pair& into, bool a
     auto order = order_of(clock, kind, true);
     order.apart = apart;
     // Keeping them apart takes places of the queue that a gate fills.
-    if (apart && clock == paid_clock::device) order.calls = (order.calls + 1) / 2;
+    if (apart && clock == paid_clock::device) order.calls = std::min(order.calls, most_gated / 2);
     if (!(reference ? reference_row(order, into.reference) : candidate_row(order, into.candidate)))
       return false;
   }
