@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "gpu/task/launch_plan.hpp"
 #include "messages/base/files.hpp"
 
 namespace kernelmill {
@@ -288,29 +289,28 @@ gpu_parts gpu_parts_of(const std::string& normalized) {
   return result;
 }
 
+// Where an argument of a launch ends.
+size_t end_of_argument(std::string_view text, size_t at) {
+  for (int depth = 0; at < text.size(); ++at) {
+    if (depth == 0 && (text[at] == ',' || text.substr(at, 3) == ">>>")) break;
+    depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+  }
+  return at;
+}
+
 // "NAME<<<THREADS>>>" of each launch, in order: how many blocks there are a host says in its own
 // words. Of device code they are lines of comments, of a host's code calls.
-std::string launches_of(std::string_view code) {
-  constexpr std::string_view head = "// launch:";
+std::string launches_of(const std::string& code) {
   std::string text;
-  std::istringstream lines{std::string{code}};
-  for (std::string line; std::getline(lines, line);)
-    if (auto at = line.find_first_not_of(" \t");
-        at != line.npos && line.compare(at, head.size(), head) == 0)
-      text += line.substr(at + head.size()) + "\n";
+  for (const auto& line : launch_texts(code)) text += line + "\n";
   text = normalized_cpp(text.empty() ? code : text);
   std::string result;
   for (size_t at = 0; (at = text.find("<<<", at)) != text.npos; at += 3) {
-    size_t from = at;
-    while (from > 0 && is_word(text[from - 1])) --from;
-    size_t i = at + 3;
-    for (int depth = 0; i < text.size() && (depth > 0 || text[i] != ','); ++i)
-      depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-    size_t end = i = std::min(i + 1, text.size());
-    for (int depth = 0; end < text.size() && (depth > 0 || (text[end] != ',' && text[end] != '>'));
-         ++end)
-      depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
-    result += text.substr(from, at - from) + "<<<" + text.substr(i, end - i) + ">>>";
+    size_t name = at;
+    while (name > 0 && is_word(text[name - 1])) --name;
+    auto threads = std::min(end_of_argument(text, at + 3) + 1, text.size());
+    result += text.substr(name, at - name) + "<<<" +
+              text.substr(threads, end_of_argument(text, threads) - threads) + ">>>";
   }
   return result;
 }
@@ -362,7 +362,7 @@ void shown_code::add(const char* what, std::string_view code) {
   if (python_)
     blocks_.push_back({what, {}, sayable(normalized_python(code))});
   else if (device_)
-    blocks_.push_back({what, launches_of(code), gpu_parts_of(normalized_cpp(code)).definitions});
+    blocks_.push_back({what, launches_of(std::string{code}), gpu_parts_of(normalized_cpp(code)).definitions});
   else
     blocks_.push_back({what, normalized_cpp(code), {}});
 }
@@ -374,7 +374,7 @@ std::string shown_code::copied_in(std::string_view answer) const {
   if (device_) {
     auto parts = gpu_parts_of(normalized);
     if (!parts.is_all || parts.definitions.empty()) return {};
-    auto launches = launches_of(answer);
+    auto launches = launches_of(std::string{answer});
     for (const auto& x : blocks_)
       if (x.cpp == launches && std::includes(x.statements.begin(), x.statements.end(),
                                              parts.definitions.begin(), parts.definitions.end()))

@@ -179,13 +179,17 @@ expected<void> read_line(unsigned line, const std::string& text, launch_plan& in
 
 } // namespace
 
-bool has_launch_lines(const std::string& source) {
-  bool found = false;
+std::vector<std::string> launch_texts(const std::string& source) {
+  std::vector<std::string> result;
   for_each_line(source, [&](unsigned, const std::string& text) {
-    found = !after(text, "launch").empty();
-    return !found;
+    if (auto said = after(text, "launch"); !said.empty()) result.push_back(std::move(said));
+    return true;
   });
-  return found;
+  return result;
+}
+
+bool has_launch_lines(const std::string& source) {
+  return !launch_texts(source).empty();
 }
 
 expected<launch_plan> parse_launch_plan(const std::string& source) {

@@ -47,6 +47,9 @@ struct launch_plan {
 /// Reads the lines of a source. Fails with "bad_launch" (candidate), naming the line.
 expected<launch_plan> parse_launch_plan(const std::string& source);
 
+/// What the launch lines of a source say, in order.
+std::vector<std::string> launch_texts(const std::string& source);
+
 /// Whether a source says by a launch line that it is device code.
 bool has_launch_lines(const std::string& source);
 

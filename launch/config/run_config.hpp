@@ -112,6 +112,7 @@ struct evaluation_section {
   std::string seed; ///< empty: drawn by the referee after the candidate is loaded
   std::string sanitize = "off";
   uint32_t sanitize_ms = 40'000;
+  uint32_t sanitized_ms() const { return sanitize == "off" ? 0 : sanitize_ms; } ///< of each
   timing_section timing;
   std::vector<std::string> required_layers = {"namespaces", "seccomp", "rlimits", "no_network"};
 };

@@ -136,7 +136,11 @@ def check_torch_truth(until):
     candidates = [(f"{x['problem']} {x['module']}", x["task"], x["file"], "torch") for x in rows if x["module"] != "model"]
     known = [x for x in candidates if x[0] in first]
     flags = ["--root", root, "--language", "any"]
-    sit = lambda number, judged: plain_times([x for x in rows if x["problem"] in {y["name"].split()[0] for _, y in judged}], number, until - time.monotonic())
+
+    def sit(number, verdicts):
+        problems = {x["name"].split()[0] for _, x in verdicts}
+        return plain_times([x for x in rows if x["problem"] in problems], number, until - time.monotonic())
+
     turns = by_turns(known)
     verdicts = judged("torch", turns, flags, until - took)
     sittings = [first, sit(2, verdicts) if verdicts else {}]

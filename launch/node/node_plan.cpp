@@ -16,7 +16,7 @@ namespace {
 
 // Checked here and not with the configuration: a run without such tasks may keep its turns short.
 expected<void> check_torch_deadlines(const run_config& config) {
-  uint32_t sanitized = config.evaluation.sanitize == "off" ? 0 : config.evaluation.sanitize_ms;
+  auto sanitized = config.evaluation.sanitized_ms();
   const std::pair<const char*, uint32_t> tools[] = {
       {"compile.torch_deadline_ms", config.compile.torch_deadline_ms},
       {sanitized > 0 ? "evaluation.torch_deadline_ms + evaluation.sanitize_ms"

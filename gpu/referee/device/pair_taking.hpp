@@ -58,7 +58,7 @@ public:
   pair_outcome take(size_t kind, const std::vector<row_pair>& pairs,
                     const std::function<std::optional<made_pair>()>& make, row_pair& into);
 
-  /// Counts a failure of the gate in a row that is no pair's. True when the gate is lost.
+  /// Counts a failure of the gate, in whichever row. True when the gate is lost.
   bool fails() noexcept { return ++failures_ >= gate_trials; }
 
 private:

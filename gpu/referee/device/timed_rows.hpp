@@ -48,11 +48,9 @@ public:
   bool gate_failed() const noexcept { return gate_failed_; }
 
   /// Rows behind a gate have a quarter of the calls from now on.
-  void shorten_gated() {
-    gated_sets_ = std::max(gated_sets_ / 4, 2u);
-    gate_shortened_ = true;
-  }
-  bool is_gate_shortened() const noexcept { return gate_shortened_; }
+  void shorten_gated() { gated_sets_ = std::max(gated_sets_ / 4, 2u); }
+  /// Device code has as many as its program can queue.
+  bool is_gate_shortened() const { return run_.program == nullptr && gated_sets_ < most_gated; }
   void limit_gated(unsigned calls) { gated_sets_ = std::min(gated_sets_, calls); }
 
   void forget_longer();
@@ -78,7 +76,6 @@ private:
   std::vector<double> worked_while_stopped_;
   unsigned gated_sets_;
   bool gate_failed_ = false;
-  bool gate_shortened_ = false;
 };
 
 } // namespace kernelmill

@@ -286,7 +286,7 @@ class ApartRows(TimedRows):
         return Saved(alone, saved, self.error_of_one(self.alone, self.alone_queued))
 
     def ways_together(self) -> list[Saved]:
-        """A call that waits for the GPU hides no launches from those after it, and of one that does not they are over where it is
+        """By what may show that calls are made together. A call that waits for the GPU hides no launches from those after it, and of one that does not they are over where it is
         queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not fewer launches."""
         if self.row_length < 2:
             return []
@@ -300,17 +300,18 @@ class ApartRows(TimedRows):
     def made_together(self, in_doubt: bool = False) -> tuple[float, float]:
         """Seconds of one of the candidate's calls alone, and what it is charged because it makes those of a row together. `in_doubt`: or
         what it may be charged once more rows leave less to chance."""
-        found = [(0.0, 0.0)]
-        for alone, saved, error in self.ways_together():
-            if alone:
-                candidate = self.in_a_row()[CANDIDATE]
-                found.append((alone, charge_of(candidate, alone, beyond_chance(saved, candidate, alone, 0.0 if in_doubt else error))))
-        return max(found[1:] or found, key=lambda x: x[1])
+        return max(((x.alone, self.charge_for(x, in_doubt)) for x in self.ways_together()), key=lambda x: x[1], default=(0.0, 0.0))
+
+    def charge_for(self, x: Saved, in_doubt: bool) -> float:
+        if not x.alone:
+            return 0.0
+        candidate = self.in_a_row()[CANDIDATE]
+        return charge_of(candidate, x.alone, beyond_chance(x.saved, candidate, x.alone, 0.0 if in_doubt else x.error))
 
     def to_parity(self, charge: float) -> float:
-        """A charge takes away a speedup that is not there: a call that takes as long as the baseline's has none. What rows of one say of
+        """On a GPU: a charge takes away a speedup that is not there: a call that takes as long as the baseline's has none. What rows of one say of
         a process whose launches are late for that moment, beside other programs, would be several times its call."""
-        if OWN not in self.rows:
+        if self.bench.device != "cuda" or OWN not in self.rows:
             return charge
         reference, candidate = self.in_a_row()
         return max(0.0, min(charge, PARITY * reference - candidate))
@@ -338,10 +339,7 @@ class ApartRows(TimedRows):
 
     def may_be_launches(self) -> bool:
         """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
-        if not self.can_be_alone_behind_gate():
-            return False
-        alone, saved, _ = self.together(self.alone, False)
-        return alone > 0 and beyond_chance(saved, self.in_a_row()[CANDIDATE], alone) > 0
+        return self.can_be_alone_behind_gate() and self.charge_for(self.together(self.alone, False), in_doubt=True) > 0
 
     def can_be_alone_behind_gate(self) -> bool:
         """Whether there may be more rows of one behind the gate, where it takes some to tell anything."""

@@ -263,7 +263,7 @@ class Timing(ApartRows):
         alone, together = self.made_together()
         if together > beside:
             apart, beside = alone, together
-        beside = self.to_parity(beside) if self.bench.device == "cuda" else beside
+        beside = self.to_parity(beside)
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error, "cold": list(self.cold()), "proven_cold": list(self.proven_cold()),
                 "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
