@@ -1,7 +1,9 @@
 #include "gpu/referee/row_arithmetic.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "gpu/referee/timing_statistics.hpp"
 
@@ -25,6 +27,10 @@ constexpr double most_to_keep_apart = 2e-6; // seconds of a call; an H200 takes 
 // Medians of a dozen rows of honest kernels on an H200 differ by less.
 constexpr double beside_share = 0.01;   // of a call, and
 constexpr double beside_floor = 0.8e-6; // seconds
+
+constexpr size_t fewest_alike = 3;    // rows of a length
+constexpr double alike_share = 0.02;  // of the longest row, and
+constexpr double alike_floor = 20e-6; // seconds
 
 double quantile(std::vector<double> x, double share) {
   if (x.empty()) return 0;
@@ -89,6 +95,50 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
   result.error =
       of_a_median * of_a_normal * median(rest) * std::sqrt((1 + mean * mean / spread) / n);
   return result;
+}
+
+namespace {
+
+// Rows by what they take besides calls of so many seconds, the least first: short ones, and long
+// ones.
+using by_length = std::array<std::vector<std::pair<double, row_times>>, 2>;
+
+by_length sorted_rows(const std::vector<row_times>& rows, double call) {
+  unsigned longest = 0;
+  for (const auto& x : rows) longest = std::max(longest, x.calls);
+  by_length result;
+  for (const auto& x : rows) result[2 * x.calls > longest].push_back({x.row() - x.calls * call, x});
+  for (auto& some : result)
+    std::sort(some.begin(), some.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  return result;
+}
+
+double call_of(const std::vector<row_times>& rows) {
+  auto line = fit_line(rows);
+  return line ? line->call : 0;
+}
+
+} // namespace
+
+std::vector<row_times> least_rows(const std::vector<row_times>& rows) {
+  std::vector<row_times> least = rows;
+  for (int i = 0; i < 2; ++i) { // long rows are not all of one length: a better line tells better
+    double call = call_of(least);
+    least.clear();
+    for (const auto& some : sorted_rows(rows, call))
+      for (size_t j = 0; j < std::min(some.size(), fewest_alike); ++j)
+        least.push_back(some[j].second);
+  }
+  return least;
+}
+
+bool are_alike(const std::vector<row_times>& least) {
+  double longest = 0;
+  for (const auto& x : least) longest = std::max(longest, x.row());
+  double most = std::max(alike_share * longest, alike_floor);
+  for (const auto& some : sorted_rows(least, call_of(least)))
+    if (!some.empty() && some.back().first - some.front().first > most) return false;
+  return true;
 }
 
 double free_intercept(const row_line& now, const row_line& quiet) {

@@ -57,6 +57,15 @@ unsigned short_calls(unsigned sets);
 /// do.
 std::optional<row_line> fit_line(const std::vector<row_times>& rows);
 
+/// Of rows that nobody works against, the least few of each of two lengths: others only ever make a
+/// row longer, by a core or a processor of the machine below that they take. All of a length that
+/// has no more.
+std::vector<row_times> least_rows(const std::vector<row_times>& rows);
+
+/// Whether these are alike, so that a line through them is known: seconds that one takes longer
+/// than another of its length are a small part of a long row.
+bool are_alike(const std::vector<row_times>& least);
+
 /// The intercept that may be subtracted: what the baseline shows now, but not much more than it
 /// showed while no candidate was there who could make it longer.
 double free_intercept(const row_line& now, const row_line& quiet);

@@ -268,21 +268,20 @@ class Rows:
 
     def calibrate(self, process: Process, seconds: float, contents: list[list[Any]]) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
-        on_gpu = self.device == "cuda"
-
         def calls(count: int) -> float:
             return min([self.row(process, count, seconds, contents[:count]).calls for _ in range(4)][1:])
 
-        def fitting(one: float) -> int:
-            # What a rested process takes for its first launch, 0.1 to 0.2 ms of some, is a part of few calls' time.
-            wanted = ROW_SECONDS * (2 if one > LONG_CALL_SECONDS else 1) if on_gpu else 20e-3
-            return max(1, min(self.layout.sets, int(wanted / max(one, 1e-6))))
-
         first = calls(1)
-        several = fitting(first)
-        if on_gpu and several > 1:  # a row of any length takes what the GPU needs to turn to its process
+        several = self.fitting(first)
+        if self.device == "cuda" and several > 1:  # a row of any length takes what the GPU needs to turn to its process
             first = min(first, (calls(several) - first) / (several - 1))
-        return fitting(first)
+        return self.fitting(first)
+
+    def fitting(self, one: float) -> int:
+        """Calls of a row by the seconds of one."""
+        # What a rested process takes for its first launch, 0.1 to 0.2 ms of some, is a part of few calls' time.
+        wanted = ROW_SECONDS * (2 if one > LONG_CALL_SECONDS else 1) if self.device == "cuda" else 20e-3
+        return max(1, min(self.layout.sets, int(wanted / max(one, 1e-6))))
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
                     is_gated: bool = False, times: int = LEARNING_ROWS) -> list[float]:

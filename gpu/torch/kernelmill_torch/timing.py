@@ -19,6 +19,8 @@ ALL_APART = 4
 APART_IN_DOUBT = 12
 QUEUED_ROWS = 2   # of each, after a block, whose launches are over when the clock starts
 SHORT_OF = "timed_out", "time_spent", "out_of_memory", "gpu_memory"  # what ends no verdict that is there already: who knows itself slow has no other by it
+TOO_SHORT = 4   # times as many calls would fit into a row
+LENGTHS = 3     # that are tried
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
 OTHER_ROWS = 4   # of each length, from which its costs are learned
 
@@ -47,12 +49,20 @@ class Timing(ApartRows):
         except Fault as e:
             bench.close_baseline()
             raise bench.blame_problem(e) from None
-        self.learn_costs(contents, BASELINE_SECONDS)
+        for _ in range(LENGTHS):
+            self.learn_costs(contents, BASELINE_SECONDS)
+            if not self.is_too_short():
+                break
+            self.row_length = bench.fitting(bench.call_seconds)
         if bench.device == "cuda" and not self.is_gated:
             self.learn_gate(contents)
         bench.learned.add(clock)
         bench.row_length, self.row_length = self.row_length, 0
         self.lap("baseline")
+
+    def is_too_short(self) -> bool:
+        """Whether rows of the baseline are, by what its calls take in them: others may have had its core when the length was found."""
+        return self.mode == "honest" and not self.is_gated and self.bench.fitting(self.bench.call_seconds) >= TOO_SHORT * self.row_length
 
     def learn_gate(self, contents: list) -> None:
         """What a row behind the gate begins with, and whether the baseline's calls can wait there: where they cannot, no candidate
@@ -97,6 +107,9 @@ class Timing(ApartRows):
             raise self.fault_of_baseline(e) from None
         self.row_length = length if self.mode == "honest" else 1
         self.learn_costs(contents, seconds)
+        if self.is_too_short():  # who is judged next has longer ones, which are found while nobody is there
+            bench.row_length = 0
+            bench.learned.clear()
         self.warm_up(seeds, contents)
         self.lap("baseline")
 

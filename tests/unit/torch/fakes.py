@@ -136,6 +136,8 @@ class GatedBench(BusyBench):
         super().__init__([True] * 99)
         self.device, self.most, self.lengths = "cuda", most, []
         self.free = Free(fixed=0.0, most_fixed=1.0)
+        self.call_seconds = 1e-3 / max(most, 1)  # of which a row has so many
+        self.fitting = lambda one: max(1, min(most, int(1e-3 / one)))
 
     def learn_costs(self, _process, count, _seconds, _contents, is_gated=False, _times=7):
         self.lengths.append((count, is_gated))

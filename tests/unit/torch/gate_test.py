@@ -154,6 +154,31 @@ class Gate(unittest.TestCase):
         x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
         return x
 
+    def test_rows_whose_length_was_found_on_a_busy_core_grow_while_there_is_no_candidate(self):
+        for seconds, lengths in ((1e-3 / 16, [1, 16]), (1e-3 / 3, [1])):
+            x = self.quiet_judgement()
+            x.bench.row_length, x.bench.call_seconds = 0, seconds
+            x.bench.calibrate = lambda *_: 1
+            x.learn_quietly()
+            self.assertEqual([length for length, is_gated in x.bench.lengths if not is_gated], lengths)
+            self.assertEqual(x.bench.row_length, lengths[-1])
+
+    def test_a_baseline_that_never_has_its_core_is_looked_at_three_times(self):
+        x = self.quiet_judgement()
+        x.bench.row_length, x.bench.call_seconds = 1, 1e-3 / 16
+        x.bench.fitting = lambda _one: 4 * x.row_length
+        x.learn_quietly()
+        self.assertEqual([length for length, is_gated in x.bench.lengths if not is_gated], [1, 4, 16])
+
+    def test_rows_that_are_seen_to_be_short_beside_a_candidate_are_so_only_for_it(self):
+        for length, is_known in (1, False), (16, True):
+            x = self.quiet_judgement()
+            x.bench.row_length, x.bench.learned, x.core = length, {"call"}, None
+            x.bench.make_room, x.pool, x.warm_up = lambda: None, unittest.mock.Mock(), lambda *_: None
+            x.prepare_timing()
+            self.assertEqual(x.row_length, length)
+            self.assertEqual((x.bench.row_length, x.bench.learned), (length, {"call"}) if is_known else (0, set()))
+
     def test_where_there_is_no_gate_before_a_candidate_comes_nobody_is_told_apart_by_one(self):
         def gateless(*_):
             raise Gateless
