@@ -13,6 +13,7 @@
 #include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
+#include "gpu/referee/stolen_time.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/base/digest.hpp"
 
@@ -81,6 +82,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
   if (!built) return fail(built.error());
   double ready = now_seconds() - started;
   auto options = options_of(request);
+  stolen_time stolen;
   record = with_second_look(
       [&] {
         return request.getContract() == "device"
@@ -89,6 +91,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
       },
       [&] { return options.deadline - now_seconds(); });
   if (options.timed && !options.profiled) settle_untimed(record, request.getTiming().getWidest());
+  stolen.note(record);
   record.spans.insert(record.spans.begin(), {"task", ready});
   return record;
 }

@@ -18,6 +18,7 @@
 #include "gpu/referee/paid_kinds.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
+#include "gpu/referee/stolen_time.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
 #include "gpu/torch/torch_blocks.hpp"
@@ -347,6 +348,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
   given -= std::min(given, request.getSanitizeMs()); // which is spent behind the evaluation
   double deadline = started + given * 1e-3 - std::min(most_reserve, reserve_share * given * 1e-3);
   std::optional<torch_evaluation> latest;
+  stolen_time stolen;
   auto record = with_second_look(
       [&] {
         auto plan = latest ? latest->plan() : std::string{};
@@ -356,6 +358,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
       },
       [&] { return deadline - now_seconds(); });
   if (latest->timed()) settle_untimed(record, request.getTiming().getWidest());
+  stolen.note(record);
   latest->replace_record(std::move(record)); // of the latest in any case
   return latest->result(now_seconds() - started);
 }

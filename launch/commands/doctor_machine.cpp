@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/process/processor_time.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/doctor.hpp"
 #include "messages/base/descriptor.hpp"
@@ -79,6 +80,20 @@ void examine_cores(findings& out) {
     x.remedy = "run on a machine with two cores or more";
   }
   out.push_back(x);
+}
+
+// Since the machine began, which is long enough to tell.
+void examine_host(findings& out) {
+  constexpr double plainly = 1; // percent
+  double percent = stolen_percent(processor_time{}, processor_time_now());
+  if (percent < plainly) return;
+  out.push_back(
+      {"host", finding_state::warn,
+       fmt::format("took {:.1f} % of the processors' time for which this virtual machine "
+                   "had work since it began",
+                   percent),
+       "beside busy programs a candidate may be read as slower than it is, or not be timed",
+       "a machine whose processors are its own; verdicts have the share as `stolen`"});
 }
 
 // Whether timed processes can be ahead of others, as the referees try to have it.
@@ -208,6 +223,7 @@ void examine_loopback(findings& out) {
 void examine_machine(findings& out) {
   examine_system(out);
   examine_cores(out);
+  examine_host(out);
   examine_priority(out);
   examine_memory(out);
   examine_files(out);

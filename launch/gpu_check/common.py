@@ -43,9 +43,26 @@ parts = []                      # a Part for each that ran, the current one last
 honest = []                     # (part, contract, whether cores were busy, outcome, reasons, slot seconds) of kernels known to be honest
 
 
+def processor_time(stat=pathlib.Path("/proc/stat")):
+    """Of all processors since the machine began, in ticks: for which they had work, and of which the host of a virtual machine took
+    some. (0, 0) where the system does not say."""
+    try:
+        ticks = [int(x) for x in stat.read_text().split("\n", 1)[0].split()[1:9]]
+        user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
+    except (OSError, ValueError):
+        return 0, 0
+    return user + nice + system + irq + softirq + steal, steal
+
+
+def stolen_percent(before, after):
+    """Percent of the processors' time that the host took in between."""
+    wanted, stolen = (b - a for a, b in zip(before, after))
+    return 100 * stolen / wanted if wanted > 0 else 0.0
+
+
 class Part:
     def __init__(self, name):
-        self.name, self.started = name, time.monotonic()
+        self.name, self.started, self.processors = name, time.monotonic(), processor_time()
         self.tried = self.caught = self.unpaid = self.paid = 0  # of what a part wants to catch; what is only timed says so by itself
         self.said = []                                          # (whether it holds, text)
 
@@ -86,13 +103,13 @@ def note_tried(tried, caught, unpaid=0, paid=0):
 
 def end_table():
     """One line a part. Returns whether all promises hold."""
-    say("\npart             tried  caught  unpaid    paid  seconds  promises")
+    say("\npart             tried  caught  unpaid    paid  seconds  stolen  promises")
     for x, following in zip(parts, parts[1:] + [None]):
-        ended = following.started if following else time.monotonic()
+        ended, processors = (following.started, following.processors) if following else (time.monotonic(), processor_time())
         kept = sum(holds for holds, _ in x.said)
         counts = [str(n) if x.tried else "" for n in (x.tried, x.caught, x.unpaid, x.paid)]
-        say(f"{x.name:15} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {counts[3]:>7} {ended - x.started:8.0f}  "
-            f"{kept} of {len(x.said)} hold")
+        say(f"{x.name:15} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {counts[3]:>7} {ended - x.started:8.0f} "
+            f"{stolen_percent(x.processors, processors):5.1f} %  {kept} of {len(x.said)} hold")
         for holds, text in x.said:
             say(f"    {'ok    ' if holds else 'BROKEN'} {text}")
     say_honest()

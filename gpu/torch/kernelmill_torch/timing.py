@@ -9,6 +9,7 @@ from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
 from kernelmill_torch.looks import Looks, slow_times
 from kernelmill_torch.problem import OUT_OF_MEMORY
+from kernelmill_torch.processes import Process
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.timed_rows import usual_of_few
@@ -41,10 +42,12 @@ class Timing(ApartRows):
         if bench.baseline_seed is None:
             bench.use_parameters(int.from_bytes(os.urandom(8), "little") >> 1)
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
+        self.pool.settle()
         bench.rouse()
         contents = bench.draw([self.number("quiet", i) for i in range(bench.layout.sets)])
         try:
             bench.row(baseline, 1, BASELINE_SECONDS, contents[:1])
+            self.take_core(baseline)
             self.row_length = bench.row_length or bench.calibrate(baseline, BASELINE_SECONDS, contents)
         except Fault as e:
             bench.close_baseline()
@@ -59,6 +62,13 @@ class Timing(ApartRows):
         bench.learned.add(clock)
         bench.row_length, self.row_length = self.row_length, 0
         self.lap("baseline")
+
+    def take_core(self, *timed: Process) -> bool:
+        """Puts processes where they take turns, and not where the referee waits for them. False where that may not be."""
+        core = self.core
+        held = core is not None and core.take_turns(self.pool, *timed)
+        self.bench.wake_core = core.wake if core is not None and held else lambda: None
+        return held
 
     def is_too_short(self) -> bool:
         """Whether rows of the baseline are, by what its calls take in them: others may have had its core when the length was found."""
@@ -100,8 +110,7 @@ class Timing(ApartRows):
         try:
             # Its threads come to life where the candidate's did, on any core.
             bench.row(baseline, 1, seconds, contents[:1])
-            self.held = self.core is not None and self.core.take_turns(self.pool, baseline, self.process)
-            bench.wake_core = self.core.wake if self.held else lambda: None
+            self.held = self.take_core(baseline, self.process)
             length = bench.row_length or bench.calibrate(baseline, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None

@@ -22,7 +22,7 @@ except ImportError:
 class Gate(unittest.TestCase):
     def judgement(self, most):
         x = judgement(GatedBench(most))
-        x.bench.admitted = types.SimpleNamespace(others=[])
+        x.bench.admitted, x.pool = types.SimpleNamespace(others=[]), types.SimpleNamespace(settle=lambda: None)
         x.row_length, x.is_gated, x.bench.can_queue_rows = 16, True, False
         return x
 
@@ -162,6 +162,17 @@ class Gate(unittest.TestCase):
             x.learn_quietly()
             self.assertEqual([length for length, is_gated in x.bench.lengths if not is_gated], lengths)
             self.assertEqual(x.bench.row_length, lengths[-1])
+
+    def test_the_baseline_has_its_core_before_its_rows_say_anything(self):
+        x, done = self.quiet_judgement(), []
+        x.pool = types.SimpleNamespace(settle=lambda: done.append("settle"))
+        x.core = types.SimpleNamespace(take_turns=lambda _pool, *timed: done.append(("core", len(timed))) or True, wake="waker")
+        x.bench.row = lambda *_: done.append("row")
+        learn = x.bench.learn_costs
+        x.bench.learn_costs = lambda *given: done.append("costs") or learn(*given)
+        x.learn_quietly()
+        self.assertEqual(done[:4], ["settle", "row", ("core", 1), "costs"])
+        self.assertEqual(x.bench.wake_core, "waker")
 
     def test_a_baseline_that_never_has_its_core_is_looked_at_three_times(self):
         x = self.quiet_judgement()

@@ -1,0 +1,39 @@
+#include "gpu/process/processor_time.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+
+namespace kernelmill {
+
+std::optional<processor_time> processor_time_now() {
+  std::ifstream in{"/proc/stat"};
+  std::string first;
+  std::getline(in, first);
+  return processor_time_in(first);
+}
+
+std::optional<processor_time> processor_time_in(const std::string& stat) {
+  std::istringstream in{stat};
+  std::string name;
+  std::array<double, 8>
+      ticks{}; // user, which has guests; nice, system, idle, iowait, irq, softirq, steal
+  in >> name;
+  for (auto& x : ticks) in >> x;
+  if (!in || name != "cpu") return std::nullopt;
+  auto second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return processor_time{(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) / second,
+                        ticks[7] / second};
+}
+
+double stolen_percent(const std::optional<processor_time>& from,
+                      const std::optional<processor_time>& until) {
+  if (!from || !until) return 0;
+  double stolen = until->stolen - from->stolen;
+  double wanted = until->worked - from->worked + stolen;
+  return stolen > 0 && wanted > 0 ? 100 * stolen / wanted : 0;
+}
+
+} // namespace kernelmill
