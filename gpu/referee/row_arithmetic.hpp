@@ -59,7 +59,7 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows);
 
 /// Of rows that nobody works against, the least few of each of two lengths: others only ever make a
 /// row longer, by a core or a processor of the machine below that they take. All of a length that
-/// has no more.
+/// has no more. REQUIRES: no gate was forced in any, which makes a row shorter.
 std::vector<row_times> least_rows(const std::vector<row_times>& rows);
 
 /// Whether these are alike, so that a line through them is known: seconds that one takes longer

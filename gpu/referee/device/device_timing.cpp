@@ -25,8 +25,8 @@ namespace {
 constexpr size_t other_clock_pairs = 5; // for information
 constexpr size_t apart_pairs = 4;
 constexpr size_t apart_in_doubt = 12;
-constexpr int most_lengthened = 3;      // the last time by as much as there is
-constexpr double least_gated_row = 0.5e-3; // seconds, where a candidate's launches made rows shorter
+constexpr int most_lengthened = 3;         // the last time by as much as there is
+constexpr double least_gated_row = 0.5e-3; // seconds, where launches of a candidate shortened it
 constexpr int most_for_noise = 12;      // pairs
 constexpr size_t most_confirming = 128; // pairs of kinds that may be slower
 constexpr double delayed_factor = 1.15; // of contents, by a candidate whose launches wait
@@ -305,20 +305,19 @@ private:
   }
 
   // Device code has one stream, whose calls are apart in any case. A row whose gate failed says
-  // nothing; the next pair makes another.
+  // nothing; the next pair makes another. The first that did may have filled the queue.
   bool pair_apart(paid_clock clock, clocked_rows& into) {
     row_pair x;
     if (!timed_.long_rows(clock, 0, x, true)) return false;
-    if (clock == paid_clock::device && timed_.gate_failed()) return forgive_gate();
+    if (clock == paid_clock::device && timed_.gate_failed())
+      return timed_.halve_apart() || forgive_gate();
     into.apart.push_back(x);
     return true;
   }
 
-  // What is wrong behind a gate is forgiven, wherever it was, only so often: the outputs may be right
-  // without.
-  bool forgive_gate() {
-    return !taking_.fails() || lose_gate("launches did not wait in all rows");
-  }
+  // What is wrong behind a gate is forgiven, wherever it was, only so often: the outputs may be
+  // right without.
+  bool forgive_gate() { return !taking_.fails() || lose_gate("launches did not wait in all rows"); }
 
   // A few calls on contents of a kind that is not timed, by the clock that blames. How many come,
   // nobody knows before. How long they take is looked at later.

@@ -86,9 +86,7 @@ bool timed_rows::long_rows(paid_clock clock, size_t kind, row_pair& into, bool a
   for (bool reference : {reference_first, !reference_first}) {
     auto order = order_of(clock, kind, true);
     order.apart = apart;
-    // Keeping them apart takes places of the queue that a gate fills, beside those of all launches
-    // of a call.
-    if (apart && clock == paid_clock::device) order.calls = (order.calls + 1) / 2;
+    if (apart && halves_apart_ && clock == paid_clock::device) order.calls = (order.calls + 1) / 2;
     if (!(reference ? reference_row(order, into.reference) : candidate_row(order, into.candidate)))
       return false;
   }

@@ -3,6 +3,7 @@
 // Rows of a candidate and of the baseline, one at a time: who is let go on, what is checked when a
 // row is over, and who is blamed.
 
+#include <utility>
 #include <vector>
 
 #include "gpu/referee/device/clocked_rows.hpp"
@@ -49,6 +50,10 @@ public:
 
   /// Rows behind a gate have a quarter of the calls from now on.
   void shorten_gated() { gated_sets_ = std::max(gated_sets_ / 4, 2u); }
+  /// Those of calls apart, half as many: what keeps them apart takes places of the queue that a
+  /// gate fills, beside launches. False where they have already.
+  bool halve_apart() { return !std::exchange(halves_apart_, true); }
+
   /// Device code has as many as its program can queue.
   bool is_gate_shortened() const { return run_.program == nullptr && gated_sets_ < most_gated; }
   void limit_gated(unsigned calls) { gated_sets_ = std::min(gated_sets_, calls); }
@@ -71,6 +76,7 @@ private:
   const quiet_baseline quiet_;
   device_rows candidate_rows_;
   device_rows reference_rows_;
+  bool halves_apart_ = false;
   std::vector<double> candidate_longer_;
   std::vector<double> reference_longer_;
   std::vector<double> worked_while_stopped_;

@@ -57,6 +57,7 @@ class Timing(ApartRows):
             if not self.is_too_short():
                 break
             self.row_length = bench.fitting(bench.call_seconds)
+            bench.learned.clear()  # of rows of this length nothing is known yet
         if bench.device == "cuda" and not self.is_gated:
             self.learn_gate(contents)
         bench.learned.add(clock)

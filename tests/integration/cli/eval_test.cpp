@@ -81,9 +81,9 @@ TEST(eval, says_where_the_time_of_the_slot_went) {
   EXPECT_GT(seconds["correctness"], 0);
   EXPECT_GT(seconds["timing"], 0);
   EXPECT_GT(sum, 0);
-  // Those of a GPU; a CPU has none of them.
-  EXPECT_TRUE(d["conditions"].is_array());
-  EXPECT_TRUE(d["conditions"].empty());
+  // Those of a GPU; a CPU has none of them, but a virtual machine may have had a busy host.
+  ASSERT_TRUE(d["conditions"].is_array());
+  for (const auto& condition : d["conditions"]) EXPECT_EQ(condition["name"], "stolen");
 }
 
 TEST(eval, without_timing_spends_no_time_on_it) {

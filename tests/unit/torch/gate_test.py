@@ -157,11 +157,12 @@ class Gate(unittest.TestCase):
     def test_rows_whose_length_was_found_on_a_busy_core_grow_while_there_is_no_candidate(self):
         for seconds, lengths in ((1e-3 / 16, [1, 16]), (1e-3 / 3, [1])):
             x = self.quiet_judgement()
-            x.bench.row_length, x.bench.call_seconds = 0, seconds
+            x.bench.row_length, x.bench.call_seconds, x.bench.learned = 0, seconds, {"device"}
             x.bench.calibrate = lambda *_: 1
             x.learn_quietly()
             self.assertEqual([length for length, is_gated in x.bench.lengths if not is_gated], lengths)
             self.assertEqual(x.bench.row_length, lengths[-1])
+            self.assertEqual(x.bench.learned, {"call"} if len(lengths) > 1 else {"call", "device"})
 
     def test_the_baseline_has_its_core_before_its_rows_say_anything(self):
         x, done = self.quiet_judgement(), []
