@@ -27,9 +27,9 @@ constexpr size_t apart_pairs = 4;
 constexpr size_t apart_in_doubt = 12;
 constexpr int most_lengthened = 3;         // the last time by as much as there is
 constexpr double least_gated_row = 0.5e-3; // seconds, where launches of a candidate shortened it
-constexpr int most_for_noise = 12;      // pairs
-constexpr size_t most_confirming = 128; // pairs of kinds that may be slower
-constexpr double delayed_factor = 1.15; // of contents, by a candidate whose launches wait
+constexpr int most_for_noise = 12;         // pairs
+constexpr size_t most_confirming = 128;    // pairs of kinds that may be slower
+constexpr double delayed_factor = 1.15;    // of contents, by a candidate whose launches wait
 
 /// A row of a few calls.
 struct looked_row {
