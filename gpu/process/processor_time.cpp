@@ -18,8 +18,8 @@ std::optional<processor_time> processor_time_now() {
 std::optional<processor_time> processor_time_in(const std::string& stat) {
   std::istringstream in{stat};
   std::string name;
-  std::array<double, 8>
-      ticks{}; // user, which has guests; nice, system, idle, iowait, irq, softirq, steal
+  // user, which has guests; nice, system, idle, iowait, irq, softirq, steal
+  std::array<double, 8> ticks{};
   in >> name;
   for (auto& x : ticks) in >> x;
   if (!in || name != "cpu") return std::nullopt;
