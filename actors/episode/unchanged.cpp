@@ -362,7 +362,8 @@ void shown_code::add(const char* what, std::string_view code) {
   if (python_)
     blocks_.push_back({what, {}, sayable(normalized_python(code))});
   else if (device_)
-    blocks_.push_back({what, launches_of(std::string{code}), gpu_parts_of(normalized_cpp(code)).definitions});
+    blocks_.push_back(
+        {what, launches_of(std::string{code}), gpu_parts_of(normalized_cpp(code)).definitions});
   else
     blocks_.push_back({what, normalized_cpp(code), {}});
 }

@@ -109,7 +109,7 @@ struct evaluation_record {
   timing_record timing;
   std::vector<counter> counters;
   std::vector<std::string> missing; ///< counters that could not be read, and why
-  std::vector<counter> conditions;  ///< of the GPU and the machine meanwhile
+  std::vector<counter> conditions;  ///< of GPU and machine while it was judged
   std::vector<span> spans;          ///< in order
   std::string output;               ///< printed until it was sealed
   bool sealed = false;              ///< a hidden case or a timed row began

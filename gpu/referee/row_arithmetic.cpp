@@ -27,15 +27,33 @@ constexpr double most_to_keep_apart = 2e-6; // seconds of a call; an H200 takes 
 // Medians of a dozen rows of honest kernels on an H200 differ by less.
 constexpr double beside_share = 0.01;   // of a call, and
 constexpr double beside_floor = 0.8e-6; // seconds
-
-constexpr size_t fewest_alike = 3;    // rows of a length
-constexpr double alike_share = 0.02;  // of the longest row, and
-constexpr double alike_floor = 20e-6; // seconds
+constexpr size_t least_of_a_length = 3; // rows
+constexpr double alike_share = 0.02;    // of the longest row, and
+constexpr double alike_floor = 20e-6;   // seconds
 
 double quantile(std::vector<double> x, double share) {
   if (x.empty()) return 0;
   std::sort(x.begin(), x.end());
   return x[static_cast<size_t>(share * static_cast<double>(x.size() - 1) + 0.5)];
+}
+
+// Rows by what they take besides calls of so many seconds, the least first: short ones, and long
+// ones.
+using by_length = std::array<std::vector<std::pair<double, row_times>>, 2>;
+
+by_length sorted_rows(const std::vector<row_times>& rows, double call) {
+  unsigned longest = 0;
+  for (const auto& x : rows) longest = std::max(longest, x.calls);
+  by_length result;
+  for (const auto& x : rows) result[2 * x.calls > longest].push_back({x.row() - x.calls * call, x});
+  for (auto& some : result)
+    std::sort(some.begin(), some.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  return result;
+}
+
+double call_of(const std::vector<row_times>& rows) {
+  auto line = fit_line(rows);
+  return line ? line->call : 0;
 }
 
 } // namespace
@@ -97,36 +115,13 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
   return result;
 }
 
-namespace {
-
-// Rows by what they take besides calls of so many seconds, the least first: short ones, and long
-// ones.
-using by_length = std::array<std::vector<std::pair<double, row_times>>, 2>;
-
-by_length sorted_rows(const std::vector<row_times>& rows, double call) {
-  unsigned longest = 0;
-  for (const auto& x : rows) longest = std::max(longest, x.calls);
-  by_length result;
-  for (const auto& x : rows) result[2 * x.calls > longest].push_back({x.row() - x.calls * call, x});
-  for (auto& some : result)
-    std::sort(some.begin(), some.end(), [](auto& a, auto& b) { return a.first < b.first; });
-  return result;
-}
-
-double call_of(const std::vector<row_times>& rows) {
-  auto line = fit_line(rows);
-  return line ? line->call : 0;
-}
-
-} // namespace
-
 std::vector<row_times> least_rows(const std::vector<row_times>& rows) {
   std::vector<row_times> least = rows;
   for (int i = 0; i < 2; ++i) { // long rows are not all of one length: a better line tells better
     double call = call_of(least);
     least.clear();
     for (const auto& some : sorted_rows(rows, call))
-      for (size_t j = 0; j < std::min(some.size(), fewest_alike); ++j)
+      for (size_t j = 0; j < std::min(some.size(), least_of_a_length); ++j)
         least.push_back(some[j].second);
   }
   return least;

@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/process/processor_time.hpp"
+#include "gpu/process/machine_work.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/doctor.hpp"
 #include "messages/base/descriptor.hpp"
@@ -85,7 +85,7 @@ void examine_cores(findings& out) {
 // Since the machine began, which is long enough to tell.
 void examine_host(findings& out) {
   constexpr double plainly = 1; // percent
-  double percent = stolen_percent(processor_time{}, processor_time_now());
+  double percent = stolen_percent(machine_work{}, machine_work_now());
   if (percent < plainly) return;
   out.push_back(
       {"host", finding_state::warn,

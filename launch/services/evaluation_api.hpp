@@ -23,7 +23,7 @@ struct api {
   std::shared_ptr<desk_load> load;
   handoff::handoff_actor handoff; ///< null: this server has no rollouts
   seat_keeper_actor seats;
-  policy_keys keys; ///< that clients may name
+  policy_keys keys;    ///< that clients may name
   bool secure = false; ///< clients come by https
   std::atomic<uint64_t> next_waiter = 1;
   std::mutex kernelgym_mutex;
@@ -47,8 +47,8 @@ nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x);
 /// Whether all gates let a verdict pass: `correct` alone says only what its cases say.
 bool is_accepted(const nlohmann::ordered_json& verdict);
 
-/// The lower bound of an accepted verdict's speedup, of what the prompt showed no more than one; null
-/// where there is none.
+/// The lower bound of an accepted verdict's speedup, of what the prompt showed no more than one;
+/// null where there is none.
 nlohmann::ordered_json speedup_of(const nlohmann::ordered_json& verdict);
 
 /// Parses a body; category bad_request.

@@ -286,8 +286,8 @@ class ApartRows(TimedRows):
         return Saved(alone, saved, self.error_of_one(self.alone, self.alone_queued))
 
     def ways_together(self) -> list[Saved]:
-        """By what may show that calls are made together. A call that waits for the GPU hides no launches from those after it, and of one that does not they are over where it is
-        queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not fewer launches."""
+        """By what may show that calls are made together. A call that waits for the GPU hides no launches from those after it, and of
+        one that does not they are over where it is queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not fewer launches."""
         if self.row_length < 2:
             return []
         if self.bench.device != "cuda":  # a stopped candidate makes no baseline slow
@@ -309,8 +309,8 @@ class ApartRows(TimedRows):
         return charge_of(candidate, x.alone, beyond_chance(x.saved, candidate, x.alone, 0.0 if in_doubt else x.error))
 
     def to_parity(self, charge: float) -> float:
-        """On a GPU: a charge takes away a speedup that is not there: a call that takes as long as the baseline's has none. What rows of one say of
-        a process whose launches are late for that moment, beside other programs, would be several times its call."""
+        """On a GPU: a charge takes away a speedup that is not there: a call that takes as long as the baseline's has none. What rows
+        of one say of a process whose launches are late for that moment, beside other programs, would be several times its call."""
         if self.bench.device != "cuda" or OWN not in self.rows:
             return charge
         reference, candidate = self.in_a_row()

@@ -21,7 +21,7 @@ APART_IN_DOUBT = 12
 QUEUED_ROWS = 2   # of each, after a block, whose launches are over when the clock starts
 SHORT_OF = "timed_out", "time_spent", "out_of_memory", "gpu_memory"  # what ends no verdict that is there already: who knows itself slow has no other by it
 TOO_SHORT = 4   # times as many calls would fit into a row
-LENGTHS = 3     # that are tried
+MOST_GROWTHS = 2  # of a row that was too short
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
 OTHER_ROWS = 4   # of each length, from which its costs are learned
 
@@ -52,12 +52,13 @@ class Timing(ApartRows):
         except Fault as e:
             bench.close_baseline()
             raise bench.blame_problem(e) from None
-        for _ in range(LENGTHS):
-            self.learn_costs(contents, BASELINE_SECONDS)
+        self.learn_costs(contents, BASELINE_SECONDS)
+        for _ in range(MOST_GROWTHS):
             if not self.is_too_short():
                 break
             self.row_length = bench.fitting(bench.call_seconds)
             bench.learned.clear()  # of rows of this length nothing is known yet
+            self.learn_costs(contents, BASELINE_SECONDS)
         if bench.device == "cuda" and not self.is_gated:
             self.learn_gate(contents)
         bench.learned.add(clock)

@@ -71,7 +71,8 @@ TEST(unchanged, device_code_is_compared_by_its_kernels) {
       "extern \"C\" __global__ void add(const float* x, float* y) {\n"
       "  if (x) { y[0] = x[0] + one(); }\n}\n";
   EXPECT_EQ(copied_from(x, "", own), "the starter");
-  EXPECT_EQ(copied_from(x, "", "//" + own.substr(3)), "the starter") << "a launch line all the same";
+  EXPECT_EQ(copied_from(x, "", "//" + own.substr(3)), "the starter")
+      << "a launch line all the same";
   EXPECT_EQ(copied_from(x, "", own + "#define one two\n"), "");
   EXPECT_EQ(copied_from(x, "", "// launch: add<<<1, 1>>>(x, y)\n" + own), "") << "another launch";
   auto wider = own;
@@ -100,7 +101,8 @@ TEST(unchanged, baselines_handed_back_as_device_code_are_known_again) {
     known += is_copy ? 1 : 0;
     if (!is_copy) others += " " + name;
   }
-  EXPECT_GE(known, 4u) << "the others say INFINITY in their own words, or have templates:" << others;
+  EXPECT_GE(known, 4u) << "the others say INFINITY in their own words, or have templates:"
+                       << others;
 }
 
 TEST(unchanged, comments_blank_lines_and_docstrings_of_python_say_nothing) {

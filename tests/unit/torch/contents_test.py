@@ -28,7 +28,8 @@ def of(x, kind, seed=5, outputs=1):
 class Domains(unittest.TestCase):
     def test_a_word_is_no_cast(self):
         for text, expected in (("embedding_dimension = 4\nself.patch_to_embedding = nn.Linear(2, 2)", False), ("F.nll_loss(x, target)", False),
-                               ("nn.BCELoss()", True), ("self.table(x.long())", True), ("x.to(device, torch.int64)", True), ("x.type(torch.LongTensor)", True), ("x.to(f(), torch.long)", True), ("x.to(\n torch.int8)", True)):
+                               ("nn.BCELoss()", True), ("self.table(x.long())", True), ("x.to(device, torch.int64)", True), ("x.type(torch.LongTensor)", True),
+                               ("x.to(f(), torch.long)", True), ("x.to(\n torch.int8)", True)):
             self.assertEqual(bool(CHECKED_DOMAIN.search(text)), expected, text)
 
 

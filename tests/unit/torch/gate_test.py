@@ -181,6 +181,7 @@ class Gate(unittest.TestCase):
         x.bench.fitting = lambda _one: 4 * x.row_length
         x.learn_quietly()
         self.assertEqual([length for length, is_gated in x.bench.lengths if not is_gated], [1, 4, 16])
+        self.assertEqual(x.bench.row_length, 16)  # of which costs are known
 
     def test_rows_that_are_seen_to_be_short_beside_a_candidate_are_so_only_for_it(self):
         for length, is_known in (1, False), (16, True):

@@ -1,4 +1,4 @@
-#include "gpu/process/processor_time.hpp"
+#include "gpu/process/machine_work.hpp"
 
 #include <unistd.h>
 
@@ -8,14 +8,14 @@
 
 namespace kernelmill {
 
-std::optional<processor_time> processor_time_now() {
+std::optional<machine_work> machine_work_now() {
   std::ifstream in{"/proc/stat"};
   std::string first;
   std::getline(in, first);
-  return processor_time_in(first);
+  return machine_work_in(first);
 }
 
-std::optional<processor_time> processor_time_in(const std::string& stat) {
+std::optional<machine_work> machine_work_in(const std::string& stat) {
   std::istringstream in{stat};
   std::string name;
   // user, which has guests; nice, system, idle, iowait, irq, softirq, steal
@@ -24,12 +24,12 @@ std::optional<processor_time> processor_time_in(const std::string& stat) {
   for (auto& x : ticks) in >> x;
   if (!in || name != "cpu") return std::nullopt;
   auto second = static_cast<double>(sysconf(_SC_CLK_TCK));
-  return processor_time{(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) / second,
-                        ticks[7] / second};
+  return machine_work{(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) / second,
+                      ticks[7] / second};
 }
 
-double stolen_percent(const std::optional<processor_time>& from,
-                      const std::optional<processor_time>& until) {
+double stolen_percent(const std::optional<machine_work>& from,
+                      const std::optional<machine_work>& until) {
   if (!from || !until) return 0;
   double stolen = until->stolen - from->stolen;
   double wanted = until->worked - from->worked + stolen;
