@@ -85,6 +85,10 @@ unsigned short_calls(unsigned sets) {
   return std::max(sets / 4, 1u);
 }
 
+unsigned fewer_calls(unsigned calls) {
+  return (3 * calls + 3) / 4;
+}
+
 std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
   unsigned longest = 0;
   for (const auto& x : rows) longest = std::max(longest, x.calls);
@@ -125,6 +129,12 @@ std::vector<row_times> least_rows(const std::vector<row_times>& rows) {
         least.push_back(some[j].second);
   }
   return least;
+}
+
+bool are_enough(const std::vector<row_times>& rows) {
+  for (const auto& some : sorted_rows(rows, 0))
+    if (!some.empty() && some.size() < least_of_a_length) return false;
+  return true;
 }
 
 bool are_alike(const std::vector<row_times>& least) {

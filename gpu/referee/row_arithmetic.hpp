@@ -42,6 +42,9 @@ double usual_wait(const std::vector<row_times>& rows);
 /// launch several times.
 inline constexpr unsigned most_gated = 240;
 
+/// Times that a row of a baseline is tried whose launches fill the queue, each with fewer_calls().
+inline constexpr int gate_tries = 4;
+
 /// Sets for rows that take 1.5 ms or more where there are as many: `fastest` and `slowest` are
 /// seconds of a call of the two sides.
 unsigned sets_for(double fastest, double slowest, unsigned most);
@@ -52,6 +55,9 @@ unsigned long_calls(unsigned sets, uint64_t drawn);
 /// Of a short one, which only the baseline has.
 unsigned short_calls(unsigned sets);
 
+/// Three quarters of them, one at least.
+unsigned fewer_calls(unsigned calls);
+
 /// From rows of the baseline, of two lengths or more: medians of slopes between rows whose lengths
 /// differ by half of the longest or more, then the median of what is left. Nothing where no two
 /// do.
@@ -61,6 +67,9 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows);
 /// row longer, by a core or a processor of the machine below that they take. All of a length that
 /// has no more. REQUIRES: no gate was forced in any, which makes a row shorter.
 std::vector<row_times> least_rows(const std::vector<row_times>& rows);
+
+/// Whether there are as many rows as least_rows keeps, of each length that is there.
+bool are_enough(const std::vector<row_times>& rows);
 
 /// Whether these are alike, so that a line through them is known: seconds that one takes longer
 /// than another of its length are a small part of a long row.

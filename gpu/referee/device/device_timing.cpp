@@ -227,10 +227,15 @@ private:
     return true;
   }
 
-  // Nobody is charged by a few rows for calls that run side by side, if there is time for more.
+  // Nobody is charged by a few rows for calls that run side by side, if there is time for more, and
+  // nobody goes without.
   bool confirm_beside() {
     auto clock = taken_.paid;
-    while (taken_.paid == clock && seems_beside() && !run_.expired())
+    auto wants_more = [&] {
+      bool few = run_.program == nullptr && taken_.paid_rows().apart.size() < apart_pairs;
+      return few || seems_beside();
+    };
+    while (taken_.paid == clock && wants_more() && !run_.expired())
       if (!pair(taken_.paid, 0)) return false;
     return true;
   }
@@ -271,24 +276,26 @@ private:
     return true;
   }
 
+  // Where the gate failed in either, the rows say nothing of both.
+  std::optional<made_pair> make_pair(paid_clock clock, size_t kind, fences between) {
+    made_pair made;
+    if (!timed_.long_rows(clock, kind, made.rows, between)) return std::nullopt;
+    made.gate_held =
+        clock != paid_clock::device || (!timed_.gate_failed() && !timed_.reference_was_forced());
+    return made;
+  }
+
   // A long row of each, and a short one of the baseline.
   bool pair(paid_clock clock, size_t kind) {
     auto& into = taken_.rows[clock == paid_clock::device];
     row_pair x;
     bool disturbed = false;
-    auto make = [&]() -> std::optional<made_pair> {
-      made_pair made;
-      if (!timed_.long_rows(clock, kind, made.rows)) return std::nullopt;
-      made.gate_held = clock != paid_clock::device || !timed_.gate_failed();
-      return made;
-    };
     auto make_undisturbed = [&] {
-      return taken_.waits.take(
-          make, quiet_.waited, [&] { return run_.expired(); }, disturbed);
+      return taken_.waits.take([&] { return make_pair(clock, kind, fences::none); }, quiet_.waited,
+                               [&] { return run_.expired(); }, disturbed);
     };
     auto outcome = taking_.take(kind, into.pairs, make_undisturbed, x);
-    if (outcome == pair_outcome::ended) return false;
-    if (outcome == pair_outcome::gate_lost) return lose_gate("launches did not wait in all rows");
+    if (outcome != pair_outcome::counts) return go_on_without(outcome);
     into.pairs.push_back(x);
     if (clock == taken_.paid) taken_.disturbed += disturbed ? 1 : 0;
     if (kind != 0) return true;
@@ -298,21 +305,26 @@ private:
          i == 0 || (i < pairs_that_wait::most_taken && lost_its_core(short_row, quiet_.waited));
          ++i)
       if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
+    if (timed_.reference_was_forced()) return forgive_gate();
     into.baseline.push_back(short_row);
     if (run_.program != nullptr || clock != taken_.paid) return true;
     if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
     return pair_apart(clock, into);
   }
 
-  // Device code has one stream, whose calls are apart in any case. A row whose gate failed says
-  // nothing; the next pair makes another. The first that did may have filled the queue.
+  // Device code has one stream, whose calls are apart in any case.
   bool pair_apart(paid_clock clock, clocked_rows& into) {
     row_pair x;
-    if (!timed_.long_rows(clock, 0, x, true)) return false;
-    if (clock == paid_clock::device && timed_.gate_failed())
-      return timed_.halve_apart() || forgive_gate();
+    auto outcome = taking_.take_apart(
+        clock == paid_clock::device, [&](fences between) { return make_pair(clock, 0, between); },
+        x);
+    if (outcome != pair_outcome::counts) return go_on_without(outcome);
     into.apart.push_back(x);
     return true;
+  }
+
+  bool go_on_without(pair_outcome outcome) {
+    return outcome == pair_outcome::gate_lost && lose_gate("launches did not wait in all rows");
   }
 
   // What is wrong behind a gate is forgiven, wherever it was, only so often: the outputs may be

@@ -42,4 +42,16 @@ pair_outcome pair_taking::take(size_t kind, const std::vector<row_pair>& pairs,
   return pair_outcome::gate_lost;
 }
 
+pair_outcome pair_taking::take_apart(bool is_gated,
+                                     const std::function<std::optional<made_pair>(fences)>& make,
+                                     row_pair& into) {
+  auto make_or_halve = [&] {
+    auto x = make(is_gated ? fences_ : fences::all_calls);
+    if (!x || x->gate_held || fences_ == fences::half_calls) return x;
+    fences_ = fences::half_calls;
+    return make(fences_);
+  };
+  return take(0, {}, make_or_halve, into);
+}
+
 } // namespace kernelmill

@@ -42,6 +42,10 @@ private:
   uint32_t taken_again_ = 0;
 };
 
+/// Between the calls of a row. They take places of the queue that a gate fills, beside launches:
+/// a row of half as many calls takes half.
+enum class fences : unsigned char { none, all_calls, half_calls };
+
 enum class pair_outcome : unsigned char { counts, gate_lost, ended };
 
 /// Thread safety: none.
@@ -58,11 +62,20 @@ public:
   pair_outcome take(size_t kind, const std::vector<row_pair>& pairs,
                     const std::function<std::optional<made_pair>()>& make, row_pair& into);
 
+  /// Takes a pair of rows of calls apart with the task's own contents. The first that fails may
+  /// have filled the queue: it is taken again with half the calls, as all after it have them. No
+  /// other failure is free, and none leaves a row out: by so few rows nobody would be charged.
+  /// Without a gate nothing fills a queue.
+  pair_outcome take_apart(bool is_gated,
+                          const std::function<std::optional<made_pair>(fences)>& make,
+                          row_pair& into);
+
   /// Counts a failure of the gate, in whichever row. True when the gate is lost.
   bool fails() noexcept { return ++failures_ >= gate_trials; }
 
 private:
   int failures_ = 0;
+  fences fences_ = fences::all_calls;
 };
 
 } // namespace kernelmill

@@ -18,7 +18,7 @@ constexpr int rounds = 5;                // of a long and a short row with each 
 constexpr int most_rounds = 20;          // while others make rows longer, and
 constexpr double most_seconds = 2;       // have passed
 constexpr int fills = 3;                 // of contents of a kind
-constexpr int row_tries = 3;             // of a row in which others had the core
+constexpr int row_tries = gate_tries;    // also of a row in which others had the core
 constexpr double longest_usual = 150e-6; // seconds of a row's wait, until it is known
 constexpr double most_share = 0.2;       // of a bound, as on a CPU (kind_choice.cpp)
 
@@ -41,7 +41,8 @@ public:
     if (!call) return std::nullopt; // never: there are two lengths
     quiet_baseline result;
     result.call = *call;
-    if (gated_) result.device = fit_line(least_rows(by_device_));
+    // Where most gates were forced, a row or two that others made longer would be believed.
+    if (gated_ && are_enough(by_device_)) result.device = fit_line(least_rows(by_device_));
     if (result.device && result.device->call <= 0) result.device.reset();
     result.sets = rows_.sets();
     result.waited = usual_wait(by_call_);
@@ -93,7 +94,10 @@ private:
   }
 
   bool is_known() const {
-    return are_alike(least_rows(by_call_)) && (!gated_ || are_alike(least_rows(by_device_)));
+    auto known = [](const std::vector<row_times>& rows) {
+      return are_enough(rows) && are_alike(least_rows(rows));
+    };
+    return known(by_call_) && (!gated_ || known(by_device_));
   }
 
   // Who is wrong without a candidate is so by nobody else's doing.
@@ -132,6 +136,7 @@ private:
     std::optional<row_times> made;
     for (int i = 0; i < row_tries && (!made || forced() || lost_its_core(*made, longest_usual));
          ++i) {
+      if (made && forced()) order.calls = fewer_calls(order.calls);
       made = rows_.make({baseline_}, order);
       if (!made) return false;
     }

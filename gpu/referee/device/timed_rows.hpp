@@ -3,11 +3,11 @@
 // Rows of a candidate and of the baseline, one at a time: who is let go on, what is checked when a
 // row is over, and who is blamed.
 
-#include <utility>
 #include <vector>
 
 #include "gpu/referee/device/clocked_rows.hpp"
 #include "gpu/referee/device/device_rows.hpp"
+#include "gpu/referee/device/pair_taking.hpp"
 #include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
@@ -30,7 +30,8 @@ public:
   /// As many calls as a short row has, or some fewer.
   row_order few_calls(paid_clock clock, size_t kind);
 
-  bool reference_row(const row_order& order, row_times& into);
+  /// Again with fewer calls where launches did not wait, a few times.
+  bool reference_row(row_order order, row_times& into);
   bool candidate_row(const row_order& order, row_times& into); ///< checked
 
   /// When timing is over.
@@ -39,21 +40,19 @@ public:
   /// Whether the baseline's latest row was right; else it is the task's fault.
   bool reference_is_right();
 
-  /// A long row of each, in an order that nobody knows; `apart` as in row_order.
-  bool long_rows(paid_clock clock, size_t kind, row_pair& into, bool apart = false);
+  /// A long row of each, in an order that nobody knows.
+  bool long_rows(paid_clock clock, size_t kind, row_pair& into, fences between = fences::none);
 
   /// Seconds until contents are there while no candidate is.
   double quiet_contents(size_t kind) const;
 
   /// Whether the candidate's launches did not wait in its latest row that had a gate.
   bool gate_failed() const noexcept { return gate_failed_; }
+  /// Whether the baseline's did not in its latest row, also with fewer calls.
+  bool reference_was_forced() const noexcept { return reference_was_forced_; }
 
   /// Rows behind a gate have a quarter of the calls from now on.
   void shorten_gated() { gated_sets_ = std::max(gated_sets_ / 4, 2u); }
-  /// Those of calls apart, half as many: what keeps them apart takes places of the queue that a
-  /// gate fills, beside launches. False where they have already.
-  bool halve_apart() { return !std::exchange(halves_apart_, true); }
-
   /// Device code has as many as its program can queue.
   bool is_gate_shortened() const { return run_.program == nullptr && gated_sets_ < most_gated; }
   void limit_gated(unsigned calls) { gated_sets_ = std::min(gated_sets_, calls); }
@@ -76,12 +75,12 @@ private:
   const quiet_baseline quiet_;
   device_rows candidate_rows_;
   device_rows reference_rows_;
-  bool halves_apart_ = false;
   std::vector<double> candidate_longer_;
   std::vector<double> reference_longer_;
   std::vector<double> worked_while_stopped_;
   unsigned gated_sets_;
   bool gate_failed_ = false;
+  bool reference_was_forced_ = false;
 };
 
 } // namespace kernelmill

@@ -83,11 +83,15 @@ class Training(unittest.TestCase):
         path = self.folder / f"out/{name}.jsonl"
         return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
 
-    def learned_once(self, steps):
-        """The weights are those of each step once, and so are the groups; the log of the hand-off agrees."""
-        groups = [x for line in self.lines() for x in line["groups"]]
+    def learned_once(self, steps, most_alike=0):
+        """The weights are those of each step once, and so are the groups; the log of the hand-off agrees. A policy that is killed counts
+        anew, so that all groups of a step may be alike: then the weights stay."""
+        lines = self.lines()
+        groups = [x for line in lines for x in line["groups"]]
         self.assertEqual(len(groups), len(set(groups)))
-        self.assertEqual(json.loads(pathlib.Path(self.lines()[-1]["weights"]).read_text())["of"], list(range(steps)))
+        learned = [x["step"] for x in lines if x["alike"] < len(x["groups"])]
+        self.assertGreaterEqual(len(learned), steps - most_alike)
+        self.assertEqual(json.loads(pathlib.Path(lines[-1]["weights"]).read_text())["of"], learned)
         log = json.loads(self.ask("rollouts", "log", "--runs", "out/runs", "--json").stdout)
         self.assertEqual(sum(x["committed"] for name, x in log["orders"].items() if name.startswith("step-")), len(groups))
 
@@ -170,7 +174,7 @@ class Training(unittest.TestCase):
         self.assertGreater(steps, 4)
         self.train(steps=steps)
         self.assertEqual([x["step"] for x in self.lines()], list(range(steps)))
-        self.learned_once(steps)
+        self.learned_once(steps, most_alike=2)  # the policy was killed, and the head with it
 
     def test_what_is_held_out_is_searched_for(self):
         (self.folder / "texts.jsonl").write_text('["harmless"]\n["a book of held_out/c"]\n')

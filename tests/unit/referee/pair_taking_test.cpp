@@ -89,6 +89,45 @@ TEST(pair_taking, failures_of_other_rows_count_as_well) {
   EXPECT_TRUE(x.fails()) << "as of pairs";
 }
 
+// -- calls apart ---------------------------------------------------------------------------------
+
+// Takes pairs of calls apart; `made` has each that was asked for.
+pair_outcome take_apart(pair_taking& x, const std::vector<bool>& gates,
+                        std::vector<fences>& made_of, bool is_gated = true) {
+  size_t next = 0;
+  auto make = [&](fences between) -> std::optional<made_pair> {
+    if (next == gates.size()) return std::nullopt;
+    made_of.push_back(between);
+    return made(2e-6, 2e-6, gates[next++]);
+  };
+  row_pair into;
+  return x.take_apart(is_gated, make, into);
+}
+
+constexpr auto all = fences::all_calls;
+constexpr auto half = fences::half_calls;
+
+TEST(pair_taking, calls_apart_that_filled_the_queue_are_half_as_many_from_then_on) {
+  pair_taking x;
+  std::vector<fences> made_of;
+  EXPECT_EQ(take_apart(x, {true}, made_of), pair_outcome::counts);
+  EXPECT_EQ(take_apart(x, {false, true}, made_of), pair_outcome::counts);
+  EXPECT_EQ(take_apart(x, {true}, made_of), pair_outcome::counts);
+  EXPECT_EQ(take_apart(x, {true}, made_of, false), pair_outcome::counts);
+  EXPECT_EQ(made_of, (std::vector{all, all, half, half, all})) << "the last without a gate";
+  EXPECT_FALSE(x.fails());
+  EXPECT_FALSE(x.fails()) << "the first was nobody's fault";
+}
+
+// Fewer rows than tell would be charged to nobody.
+TEST(pair_taking, no_row_of_calls_apart_is_left_out_because_its_gate_failed) {
+  pair_taking x;
+  std::vector<fences> made_of;
+  EXPECT_EQ(take_apart(x, {false, false, false, true}, made_of), pair_outcome::counts);
+  EXPECT_EQ(made_of, (std::vector{all, half, half, half}));
+  EXPECT_EQ(take_apart(x, {false, true}, made_of), pair_outcome::gate_lost);
+}
+
 TEST(pair_taking, ends_with_the_candidate) {
   pair_taking x;
   EXPECT_EQ(take(x, 1, {}).outcome, pair_outcome::ended);

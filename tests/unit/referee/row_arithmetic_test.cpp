@@ -94,6 +94,16 @@ TEST(least_rows, of_one_length_tell_no_line_and_nobody_waits_for_more) {
   EXPECT_TRUE(are_alike(least_rows({row(1, 2e-3), row(1, 2.001e-3)})));
 }
 
+// Of the others the gates were forced.
+TEST(least_rows, are_too_few_where_a_length_has_hardly_any) {
+  auto rows = busy_rows(0, 0);
+  EXPECT_TRUE(are_enough(rows));
+  std::erase_if(rows,
+                [](const row_times& x) { return x.calls == 37 || x.calls == 38 || x.calls == 39; });
+  EXPECT_FALSE(are_enough(rows)) << "two long rows";
+  EXPECT_TRUE(are_enough({row(1, 2e-3), row(1, 2e-3), row(1, 2e-3)})) << "of one length";
+}
+
 TEST(free_intercept, is_the_baselines_own) {
   row_line line{fixed, call, 0};
   EXPECT_NEAR(free_intercept(line, line), fixed, 1e-12);

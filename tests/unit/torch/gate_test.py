@@ -143,7 +143,7 @@ class Gate(unittest.TestCase):
             x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call", "device"} - {clock}, is_gated, None
             x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
             x.learn_quietly()
-            learned = [(16, True)] if is_gated else [(16, False), (0, True)]  # and what opening a gate takes
+            learned = [(16, True), (16, False)] if is_gated else [(16, False), (0, True)]  # and what opening a gate takes
             self.assertEqual((x.bench.lengths, x.bench.learned), (learned, {"call", "device"}))
             x.learn_quietly()
             self.assertEqual(x.bench.lengths, learned)
@@ -157,12 +157,19 @@ class Gate(unittest.TestCase):
     def test_rows_whose_length_was_found_on_a_busy_core_grow_while_there_is_no_candidate(self):
         for seconds, lengths in ((1e-3 / 16, [1, 16]), (1e-3 / 3, [1])):
             x = self.quiet_judgement()
-            x.bench.row_length, x.bench.call_seconds, x.bench.learned = 0, seconds, {"device"}
-            x.bench.calibrate = lambda *_: 1
+            x.bench.row_length, x.bench.call_seconds, x.bench.learned = 1, seconds, {"device"}
             x.learn_quietly()
             self.assertEqual([length for length, is_gated in x.bench.lengths if not is_gated], lengths)
             self.assertEqual(x.bench.row_length, lengths[-1])
             self.assertEqual(x.bench.learned, {"call"} if len(lengths) > 1 else {"call", "device"})
+
+    def test_of_rows_that_a_gate_made_shorter_nothing_is_known_by_the_other_clock(self):
+        x = self.judgement(most=4)  # calls that the baseline can queue
+        x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call"}, True, None
+        x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
+        x.learn_quietly()
+        self.assertEqual(x.bench.lengths[-2:], [(4, True), (4, False)])  # by which clock it is paid, a candidate chooses
+        self.assertEqual((x.bench.row_length, x.bench.learned), (4, {"device"}))
 
     def test_the_baseline_has_its_core_before_its_rows_say_anything(self):
         x, done = self.quiet_judgement(), []
