@@ -118,17 +118,34 @@ def commands(found):
     return [(key[1], groups[key]) for key in sorted(groups, key=lambda key: key[0])]  # else as they came
 
 
+START_SECONDS = 25  # of a command, before its first verdict
+
+
 def share_of(seconds, rows, later):
-    """Of the time that is left, by how many are still to be judged; what is not used goes to the next."""
-    return seconds * len(rows) / max(1, len(rows) + sum(map(len, later)))
+    """Of the time that is left: a start, and of the rest by how many are still to be judged. What is not used goes to the next."""
+    rest = max(0.0, seconds - START_SECONDS * (1 + len(later)))
+    return min(seconds, START_SECONDS + rest * len(rows) / max(1, len(rows) + sum(map(len, later))))
+
+
+TIMES = 2  # that a variant is asked for
 
 
 def judged(found, backend, root, seconds):
-    """Judges variants and yields (variant, verdict, companion's)."""
+    """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again."""
+    left = {x["name"]: x for x in found}
+    for number in range(TIMES):
+        for x, *verdicts in judged_once(list(left.values()), backend, root, seconds, number):
+            del left[x["name"]]
+            yield x, *verdicts
+
+
+def judged_once(found, backend, root, seconds, time):
     folder = OUT / "matrix"
     folder.mkdir(exist_ok=True)
     batches = commands(found)
     for number, ((contract, language, preset, clock), rows) in enumerate(batches):
+        if seconds() <= 0:
+            return
         flags = ["--root", root] + [y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)]
         if contract.startswith("torch"):
             flags += ["--language", language]
@@ -136,7 +153,7 @@ def judged(found, backend, root, seconds):
         seen = {}
         lines = [line for x in rows for line in write_variant(root, folder, x)]
         limit = share_of(seconds(), rows, [later for _, later in batches[number + 1:]])
-        for verdict in verdicts_of(f"matrix-{contract}-{number}", lines, options=flags, seconds=limit, backend=backend):
+        for verdict in verdicts_of(f"matrix-{contract}-{number}" + (f"-{time}" if time else ""), lines, options=flags, seconds=limit, backend=backend):
             seen[verdict["name"]] = verdict
             name = verdict["name"].removesuffix(".companion")
             x = by_name[name]

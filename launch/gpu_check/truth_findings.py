@@ -126,6 +126,7 @@ class Findings:
 
     def __init__(self, name):
         self.name, self.found, self.missing, self.slower_contents, self.other_contents = name, {}, [], [], []
+        self.timed = set()  # (clock, words of a module)
         self.limited = []  # (how far what is paid is off, whether its interval holds the truth, words) of calls that launches limit
 
     def add(self, kind, off, most, words):
@@ -138,8 +139,9 @@ class Findings:
         line = (f"{words:44} {clock:6} {truth.reference.words(4):>16} {truth.candidate.words(4):>16} {truth.ratio.words(3):>13} "
                 f"{truth.sittings:2} ")
         if not ours:
-            self.missing.append(words)
+            self.missing.append((clock, words))
             return line + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[:110]
+        self.timed.add((clock, words))
         ratio = ours[1] / ours[0]
         off = truth.ratio.off(ratio)
         if not limited:
@@ -170,8 +172,9 @@ class Findings:
         return f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {truth.off(paid) * 100:+6.1f} %"
 
     def off_modules(self):
-        """Names of those of which something is off."""
-        return {" ".join(words.split()[:2]) for found in self.found.values() for off, most, words in found if abs(off) > most}
+        """Names of those of which something is off, or was not timed."""
+        off = {words for found in self.found.values() for off, most, words in found if abs(off) > most}
+        return {" ".join(words.split()[:2]) for words in off | {words for _, words in self.missing}}
 
     def promise(self, judged, asked):
         """Says all of it, of the modules that were judged."""
@@ -190,7 +193,9 @@ class Findings:
             say(f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)} verdicts): "
                 f"{', '.join(dict.fromkeys(words for _, words in self.other_contents))}")
         if self.missing:
-            promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
+            never = sorted(set(self.missing) - self.timed)
+            named = ", ".join(f"{words} by {clock}" for clock, words in never or sorted(set(self.missing)))[:300]
+            promise(not never, f"truth, {self.name}: no verdict has a time of {len(never)}, and single ones have none {len(self.missing)} times: {named}")
 
     def words_of(self, kind, found):
         """Whether all are within, and the words, the worst by its own bound first."""

@@ -11,7 +11,7 @@ constexpr double disturbed_factor = 1.08;
 constexpr size_t fewest_undisturbed = 3;
 constexpr double longer_factor = 1.06;
 constexpr size_t fewest_apart = 3;
-constexpr size_t apart_for_a_median = 8;
+constexpr size_t enough_for_a_median = 8;
 constexpr double noise_share = 0.2; // of contents, by which theirs may vary; more somebody made
 
 double seconds_a_call(const row_times& x) {
@@ -67,13 +67,6 @@ std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
   return result;
 }
 
-// Other programs only ever make a row longer, so of few rows the lower quartile counts.
-double usual_of_few(std::vector<double> x) {
-  if (x.size() >= apart_for_a_median) return median(x);
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 4];
-}
-
 void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
                 const std::vector<bool>& counts, clocked_times& into) {
   if (rows.apart.size() < fewest_apart) return;
@@ -124,6 +117,12 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
   for (size_t i = 0; i < blocks.size(); ++i)
     if (counts[i]) result.kinds[rows.pairs[i].kind].blocks.push_back(blocks[i]);
   return result;
+}
+
+double usual_of_few(std::vector<double> x) {
+  if (x.empty() || x.size() >= enough_for_a_median) return median(x);
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 4];
 }
 
 bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs) {

@@ -1,6 +1,7 @@
 #include "gpu/referee/device/timing_summary.hpp"
 
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,17 @@ namespace {
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double device_process_spread = 0.008;
+
+both_seconds of_sides(const std::vector<timed_block>& blocks,
+                      const std::function<double(std::vector<double>)>& middle) {
+  std::vector<double> candidate;
+  std::vector<double> reference;
+  for (const auto& x : blocks) {
+    candidate.push_back(x.candidate[0]);
+    reference.push_back(x.reference[0]);
+  }
+  return {middle(std::move(candidate)), middle(std::move(reference))};
+}
 
 class timing_summary {
 public:
@@ -99,7 +111,12 @@ private:
   void note_both_clocks() {
     auto own = [&](paid_clock clock) {
       auto times = times_by_clock(clock);
-      return times ? medians(times->kinds[0].blocks) : both_seconds{};
+      if (!times) return both_seconds{};
+      const auto& blocks = times->kinds[0].blocks;
+      // Of the other clock there are a few rows, and nothing is paid by them. What a runner's
+      // events are held against is a median, as theirs.
+      bool informs = clock != taken_.paid && run_.program == nullptr;
+      return informs ? of_sides(blocks, usual_of_few) : medians(blocks);
     };
     record_.by_call = own(paid_clock::call);
     record_.by_device = taken_.gate_lost ? record_.by_call : own(paid_clock::device);
@@ -124,13 +141,7 @@ private:
 } // namespace
 
 both_seconds medians(const std::vector<timed_block>& blocks) {
-  std::vector<double> candidate;
-  std::vector<double> reference;
-  for (const auto& x : blocks) {
-    candidate.push_back(x.candidate[0]);
-    reference.push_back(x.reference[0]);
-  }
-  return {median(candidate), median(reference)};
+  return of_sides(blocks, [](std::vector<double> x) { return median(std::move(x)); });
 }
 
 std::optional<clocked_times> times_by(paid_clock clock, const rows_taken& taken,

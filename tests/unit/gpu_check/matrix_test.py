@@ -6,11 +6,13 @@ import re
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
-from gpu_check import common
+from gpu_check import common, matrix
 from gpu_check.__main__ import PARTS, USUALLY, usual_seconds
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import VARIANTS, commands, digest_of, is_of_today, repeats, result_of, rows_of_other_runs, share_of, table, variants
+from gpu_check.matrix import (START_SECONDS, VARIANTS, commands, digest_of, is_of_today, repeats, result_of, rows_of_other_runs, share_of, table,
+                              variants)
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
 ALL = ["native", "device", "torch"]
@@ -210,9 +212,32 @@ class SameCode(unittest.TestCase):
 
 class Time(unittest.TestCase):
     def test_time_is_shared_by_what_is_left(self):
-        self.assertEqual(share_of(90, [1], [[1, 1], []]), 30)
+        self.assertEqual(share_of(START_SECONDS * 2 + 90, [1], [[1, 1]]), START_SECONDS + 30)
         self.assertEqual(share_of(90, [1, 1], []), 90)
+        self.assertEqual(share_of(START_SECONDS / 2, [1], [[1]]), START_SECONDS / 2)
         self.assertEqual(share_of(float("inf"), [1], [[1]]), float("inf"))
+
+    def test_a_few_variants_have_time_for_the_start_of_their_command(self):
+        batches = [rows for _, rows in commands(list(variants([], ["torch-cuda"], lambda row: row.get("variants", 5))))]
+        for number, rows in enumerate(batches):
+            self.assertGreaterEqual(share_of(900, rows, batches[number + 1:]), START_SECONDS)
+
+    def test_what_its_command_had_no_time_for_is_asked_for_again(self):
+        asked = []
+
+        def verdicts_of(name, lines, **_given):
+            asked.append((name, [line[0] for line in lines]))
+            for line in lines[:1]:
+                yield {"name": line[0]}
+
+        found = list(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 3))
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(matrix, "OUT", pathlib.Path(folder)), \
+                mock.patch.object(matrix, "verdicts_of", verdicts_of), mock.patch.object(matrix, "write_variant", lambda _root, _folder, x: [(x["name"], "", "", "")]):
+            came = [x["seed"] for x, *_ in matrix.judged(found, "cuda", folder, lambda: 100)]
+        first = [name for name, _ in asked]
+        self.assertEqual(len(first), len(set(first)))
+        self.assertEqual(len(came), 2)
+        self.assertEqual(sorted(asked[1][1]), sorted(x["name"] for x in found if x["seed"] != came[0]))
 
     def test_parts_share_all_the_time_there_is(self):
         self.assertEqual(set(USUALLY), set(PARTS))

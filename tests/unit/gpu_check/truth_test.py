@@ -41,6 +41,9 @@ def verdict(paid, kinds=(), **more):
         "speedup": {"estimate": paid, "low": 0.9 * paid, "high": 1.1 * paid}}} | more
 
 
+DOUBT = {"outcome": "accepted", "timing": {"measured": False}}
+
+
 class Comparing(unittest.TestCase):
     def off(self, found, kind):
         return [words for off, most, words in found.found[f"call: {kind}"] if abs(off) > most]
@@ -116,8 +119,20 @@ class Comparing(unittest.TestCase):
 
     def test_no_time_is_missing(self):
         found = truth_findings.Findings("torch")
-        found.compare("call", {"outcome": "rejected", "timing": {"measured": False}}, known(1.0, 2.0), "softmax copy")
-        self.assertEqual(found.missing, ["softmax copy"])
+        found.compare("call", DOUBT, known(1.0, 2.0), "softmax copy")
+        self.assertEqual(found.missing, [("call", "softmax copy")])
+        self.assertEqual(found.off_modules(), {"softmax copy"})
+
+    def test_who_was_in_doubt_once_and_has_times_in_other_verdicts_is_told(self):
+        for again, holds in ((verdict(2.0), True), (DOUBT, False)):
+            found = truth_findings.Findings("native")
+            for one in (DOUBT, again):
+                found.compare("call", one, known(0.5, 1.0), "softmax copy")
+            with mock.patch.object(truth_findings, "promise") as said:
+                found.promise(1, 1)
+            said = [x.args for x in said.call_args_list if "no verdict has a time" in x.args[1]]
+            self.assertEqual([x[0] for x in said], [holds])
+            self.assertIn("softmax copy by call", said[0][1])
 
     def test_fewer_than_half_prove_nothing(self):
         for judged, holds in ((47, True), (32, False)):

@@ -70,6 +70,12 @@ TEST(times_of, rows_that_others_made_longer_say_nothing) {
   EXPECT_NEAR(pay_slowest(times->kinds).speedup.high, 1, 1e-6);
 }
 
+TEST(usual_of_few, is_not_what_others_made_longer) {
+  EXPECT_DOUBLE_EQ(usual_of_few({5e-6, 1.01e-6, 6e-6, 1e-6, 7e-6}), 1.01e-6) << "three of five";
+  EXPECT_DOUBLE_EQ(usual_of_few({1, 2, 3, 4, 5, 6, 7, 8, 9}), 5) << "of many the median";
+  EXPECT_EQ(usual_of_few({}), 0);
+}
+
 TEST(times_of, who_is_fast_in_some_rows_only_is_paid_for_the_others_too) {
   for (unsigned fast : {3u, 4u}) { // a third or a quarter of the rows, by a third faster
     auto rows = rows_of(
