@@ -4,16 +4,22 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-torch_lane=gpu/torch
+torch_lane=(gpu/torch)
+rows_lane=() # of the contracts native and device on a GPU alone; gpu/torch includes none of it
+for name in clocked_rows device_rows device_timing pair_taking quiet timed_rows timing_summary; do
+  rows_lane+=("gpu/referee/device/$name.*")
+done
 code=(actors gpu messages launch/cmake launch/config launch/judging launch/machine launch/node launch/commands/judge.cpp
   configs/tasks CMakeLists.txt CMakePresets.json)
 differs() { # paths...
   ! git diff --quiet "$commit^" "$commit" -- "$@" 2>/dev/null
 }
 
-torch=" torch"
+compiled=" native device" torch=" torch"
 while read -r commit; do
-  echo "$commit native device$torch"
-  if differs "${code[@]}" ":!$torch_lane"; then break; fi
-  if differs "$torch_lane"; then torch=""; fi
+  [ -n "$compiled$torch" ] || break
+  echo "$commit$compiled$torch"
+  if differs "${code[@]}" "${torch_lane[@]/#/:!}" "${rows_lane[@]/#/:!}"; then break; fi
+  if differs "${torch_lane[@]}"; then torch=""; fi
+  if differs "${rows_lane[@]}"; then compiled=""; fi
 done < <(git rev-list --abbrev-commit --abbrev=12 --max-count=100 HEAD)

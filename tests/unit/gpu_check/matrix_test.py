@@ -204,10 +204,19 @@ class SameCode(unittest.TestCase):
         self.assertEqual(listed[0], (head[0], ALL))
         for (newer, _), (_, contracts) in zip(listed, listed[1:]):
             changed = self.git("diff", "--name-only", newer + "^", newer, "--", "gpu")
-            self.assertFalse([x for x in changed if not x.startswith("gpu/torch/")], newer)
-            if changed:
-                self.assertNotIn("torch", contracts, newer)
-            self.assertEqual(contracts[:2], ALL[:2])
+            torch = [x for x in changed if x.startswith("gpu/torch/")]
+            rows = [x for x in changed if x.startswith("gpu/referee/device/")]
+            self.assertEqual(sorted(torch + rows), sorted(changed), newer)
+            self.assertFalse(torch and "torch" in contracts, newer)
+            self.assertFalse(rows and set(contracts) & {"native", "device"}, newer)
+            self.assertIn(contracts, (ALL, ALL[:2], ALL[2:]))
+
+    def test_torch_includes_nothing_that_makes_rows_of_the_other_contracts(self):
+        names = re.search(r"for name in (.*); do", (SOURCES / "launch/packaging/same_code.sh").read_text())[1].split()
+        self.assertIn("quiet", names)
+        for path in (SOURCES / "gpu").rglob("*.?pp"):
+            if not path.is_relative_to(SOURCES / "gpu/referee"):
+                self.assertFalse([x for x in names if f"device/{x}.hpp" in path.read_text()], path)
 
 
 class Time(unittest.TestCase):
