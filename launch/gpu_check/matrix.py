@@ -127,38 +127,44 @@ def share_of(seconds, rows, later):
     return min(seconds, START_SECONDS + rest * len(rows) / max(1, len(rows) + sum(map(len, later))))
 
 
-TIMES = 2  # that a variant is asked for
-
-
 def judged(found, backend, root, seconds):
-    """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again."""
-    left = {x["name"]: x for x in found}
-    for number in range(TIMES):
-        for x, *verdicts in judged_once(list(left.values()), backend, root, seconds, number):
-            del left[x["name"]]
-            yield x, *verdicts
-
-
-def judged_once(found, backend, root, seconds, time):
+    """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again, before
+    the last and largest command takes what is left."""
+    if not found:
+        return
     folder = OUT / "matrix"
     folder.mkdir(exist_ok=True)
-    batches = commands(found)
-    for number, ((contract, language, preset, clock), rows) in enumerate(batches):
-        if seconds() <= 0:
-            return
-        flags = ["--root", root] + [y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)]
-        if contract.startswith("torch"):
-            flags += ["--language", language]
-        by_name = {x["name"]: x for x in rows}
-        seen = {}
-        lines = [line for x in rows for line in write_variant(root, folder, x)]
-        limit = share_of(seconds(), rows, [later for _, later in batches[number + 1:]])
-        for verdict in verdicts_of(f"matrix-{contract}-{number}" + (f"-{time}" if time else ""), lines, options=flags, seconds=limit, backend=backend):
-            seen[verdict["name"]] = verdict
-            name = verdict["name"].removesuffix(".companion")
-            x = by_name[name]
-            if name in seen and ("companion" not in x or name + ".companion" in seen):
-                yield x, seen[name], seen.get(name + ".companion")
+    *first, last = commands(found)
+    left = {x["name"]: x for x in found}
+    again = lambda: commands([x for _, rows in first for x in rows if x["name"] in left])
+    number = 0
+    for some, later in ((lambda: first, [last[1]]), (again, [last[1]]), (lambda: [last], [])):
+        some = some()
+        for at, (options, rows) in enumerate(some):
+            if seconds() <= 0:
+                return
+            limit = share_of(seconds(), rows, [x for _, x in some[at + 1:]] + later)
+            for x, *verdicts in judged_by_one(f"matrix-{number}", options, rows, root, folder, backend, limit):
+                if left.pop(x["name"], None):
+                    yield x, *verdicts
+            number += 1
+
+
+def judged_by_one(batch, options, rows, root, folder, backend, limit):
+    """The same by one command."""
+    contract, language, preset, clock = options
+    flags = ["--root", root] + [y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)]
+    if contract.startswith("torch"):
+        flags += ["--language", language]
+    by_name = {x["name"]: x for x in rows}
+    seen = {}
+    lines = [line for x in rows for line in write_variant(root, folder, x)]
+    for verdict in verdicts_of(f"{batch}-{contract}", lines, options=flags, seconds=limit, backend=backend):
+        seen[verdict["name"]] = verdict
+        name = verdict["name"].removesuffix(".companion")
+        x = by_name[name]
+        if name in seen and ("companion" not in x or name + ".companion" in seen):
+            yield x, seen[name], seen.get(name + ".companion")
 
 
 def describe(x, verdict):

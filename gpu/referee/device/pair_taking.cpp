@@ -24,6 +24,17 @@ pairs_that_wait::take(const std::function<std::optional<made_pair>()>& make, dou
   }
 }
 
+bool queue_room::fit(unsigned calls, const std::function<bool(unsigned)>& waits) {
+  if (waits(calls)) return true;
+  for (int i = 1; i < gate_tries; ++i) {
+    if (i > 1) calls = fewer_calls(calls);
+    if (!waits(calls)) continue;
+    if (i > 1) limit(calls + 1);
+    return true;
+  }
+  return false;
+}
+
 pair_outcome pair_taking::take(size_t kind, const std::vector<row_pair>& pairs,
                                const std::function<std::optional<made_pair>()>& make,
                                row_pair& into) {

@@ -2,6 +2,7 @@
 
 // Which of the rows of a pair count, where some are disturbed and some did not wait for the gate.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -40,6 +41,24 @@ private:
   uint32_t made_ = 0;
   uint32_t baseline_waited_ = 0;
   uint32_t taken_again_ = 0;
+};
+
+/// How many calls the driver's queue holds behind a gate. Thread safety: none.
+class queue_room {
+public:
+  /// The sets of a row behind a gate, of so many. A row has fewer calls than sets.
+  unsigned of(unsigned sets) const noexcept { return std::min(sets, most_); }
+  void limit(unsigned sets) noexcept { most_ = std::min(most_, sets); }
+  bool is_limited() const noexcept { return most_ < most_gated; }
+
+  /// Makes a row of a baseline by `waits`, which takes a number of calls and says whether all
+  /// launches waited: twice as it is, for somebody else may have had the core, then with fewer
+  /// calls. No row has more from then on, short ones neither: two lengths tell a line only where
+  /// they differ by half. False where not all waited in any.
+  bool fit(unsigned calls, const std::function<bool(unsigned)>& waits);
+
+private:
+  unsigned most_ = most_gated;
 };
 
 /// Between the calls of a row. They take places of the queue that a gate fills, beside launches:

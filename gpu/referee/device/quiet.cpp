@@ -5,6 +5,7 @@
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device_rows.hpp"
+#include "gpu/referee/device/pair_taking.hpp"
 #include "gpu/referee/measured_run.hpp"
 #include "gpu/referee/scheduling.hpp"
 
@@ -18,7 +19,7 @@ constexpr int rounds = 5;                // of a long and a short row with each 
 constexpr int most_rounds = 20;          // while others make rows longer, and
 constexpr double most_seconds = 2;       // have passed
 constexpr int fills = 3;                 // of contents of a kind
-constexpr int row_tries = gate_tries;    // also of a row in which others had the core
+constexpr int row_tries = 3;             // of a row in which others had the core
 constexpr double longest_usual = 150e-6; // seconds of a row's wait, until it is known
 constexpr double most_share = 0.2;       // of a bound, as on a CPU (kind_choice.cpp)
 
@@ -121,7 +122,7 @@ private:
   }
 
   bool both_lengths(paid_clock clock, std::vector<row_times>& into) {
-    unsigned sets = clock == paid_clock::device ? std::min(rows_.sets(), most_gated) : rows_.sets();
+    unsigned sets = clock == paid_clock::device ? room_.of(rows_.sets()) : rows_.sets();
     return row(long_calls(sets, next_draw(state_)), clock, into) &&
            row(short_calls(sets), clock, into);
   }
@@ -130,17 +131,19 @@ private:
   bool row(unsigned calls, paid_clock clock, std::vector<row_times>& into, size_t kind = 0) {
     row_order order;
     order.kind = kind;
-    order.calls = calls;
     order.clock = clock;
-    auto forced = [&] { return clock == paid_clock::device && rows_.gate_was_forced(); };
     std::optional<row_times> made;
-    for (int i = 0; i < row_tries && (!made || forced() || lost_its_core(*made, longest_usual));
-         ++i) {
-      if (made && forced()) order.calls = fewer_calls(order.calls);
+    auto waits = [&](unsigned fewer) {
+      order.calls = fewer;
       made = rows_.make({baseline_}, order);
+      return !made || clock != paid_clock::device || !rows_.gate_was_forced();
+    };
+    for (int i = 0; i < row_tries && (!made || lost_its_core(*made, longest_usual)); ++i) {
+      bool all_waited = room_.fit(calls, waits);
       if (!made) return false;
+      if (!all_waited) return true;
     }
-    if (!forced()) into.push_back(*made);
+    into.push_back(*made);
     return true;
   }
 
@@ -151,6 +154,7 @@ private:
   std::vector<row_times> by_call_;
   std::vector<row_times> by_device_;
   bool gated_ = true;
+  queue_room room_;
   std::string wrong_;           // what the baseline's rows got wrong
   std::vector<size_t> kept_{0}; // kinds
   std::vector<size_t> unfit_;   // kinds that are checked, and not timed

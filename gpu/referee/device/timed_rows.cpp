@@ -1,6 +1,7 @@
 #include "gpu/referee/device/timed_rows.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
@@ -12,8 +13,7 @@ timed_rows::timed_rows(measured_run& run, const quiet_baseline& quiet)
       candidate_rows_(run.prepared, *run.prepared.arena(), run.record.seed, "timed",
                       [&run] { return run.next_order(); }),
       reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
-                      [&run] { return run.next_order(); }),
-      gated_sets_(most_gated) {}
+                      [&run] { return run.next_order(); }) {}
 
 void timed_rows::use(unsigned sets) {
   candidate_rows_.use(sets);
@@ -22,7 +22,7 @@ void timed_rows::use(unsigned sets) {
 
 row_order timed_rows::order_of(paid_clock clock, size_t kind, bool is_long) {
   unsigned sets = candidate_rows_.sets();
-  if (clock == paid_clock::device) sets = std::min(sets, gated_sets_);
+  if (clock == paid_clock::device) sets = room_.of(sets);
   row_order result;
   result.clock = clock;
   result.kind = kind;
@@ -45,13 +45,16 @@ bool timed_rows::reference_row(row_order order, row_times& into) {
     run_.find("background_work", severity::critical, "it started processes without end");
   baseline().go_on();
   order.limit_ms = call_deadline_ms;
-  for (int i = 0; i == 0 || (i < gate_tries && reference_was_forced_); ++i) {
-    auto made = reference_rows_.make({baseline()}, order);
-    if (!made) return blame_ending();
-    into = *made;
-    reference_was_forced_ = order.clock == paid_clock::device && reference_rows_.gate_was_forced();
-    order.calls = fewer_calls(order.calls);
-  }
+  std::optional<row_times> made;
+  auto waits = [&](unsigned calls) {
+    order.calls = calls;
+    made = reference_rows_.make({baseline()}, order);
+    return !made || order.clock != paid_clock::device || !reference_rows_.gate_was_forced();
+  };
+  auto beside_fences = room_; // these take places of the queue, too, and say nothing of other rows
+  reference_was_forced_ = !(order.apart ? beside_fences : room_).fit(order.calls, waits);
+  if (!made) return blame_ending();
+  into = *made;
   note_contents(reference_longer_, order.kind, into.contents);
   return true;
 }

@@ -30,7 +30,7 @@ public:
   /// As many calls as a short row has, or some fewer.
   row_order few_calls(paid_clock clock, size_t kind);
 
-  /// Again with fewer calls where launches did not wait, a few times.
+  /// Again where launches did not wait, a few times.
   bool reference_row(row_order order, row_times& into);
   bool candidate_row(const row_order& order, row_times& into); ///< checked
 
@@ -52,10 +52,10 @@ public:
   bool reference_was_forced() const noexcept { return reference_was_forced_; }
 
   /// Rows behind a gate have a quarter of the calls from now on.
-  void shorten_gated() { gated_sets_ = std::max(gated_sets_ / 4, 2u); }
+  void shorten_gated() { room_.limit(std::max(room_.of(most_gated) / 4, 2u)); }
   /// Device code has as many as its program can queue.
-  bool is_gate_shortened() const { return run_.program == nullptr && gated_sets_ < most_gated; }
-  void limit_gated(unsigned calls) { gated_sets_ = std::min(gated_sets_, calls); }
+  bool is_gate_shortened() const { return run_.program == nullptr && room_.is_limited(); }
+  void limit_gated(unsigned calls) { room_.limit(calls); }
 
   void forget_longer();
 
@@ -78,7 +78,7 @@ private:
   std::vector<double> candidate_longer_;
   std::vector<double> reference_longer_;
   std::vector<double> worked_while_stopped_;
-  unsigned gated_sets_;
+  queue_room room_;
   bool gate_failed_ = false;
   bool reference_was_forced_ = false;
 };

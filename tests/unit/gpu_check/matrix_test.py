@@ -231,22 +231,26 @@ class Time(unittest.TestCase):
         for number, rows in enumerate(batches):
             self.assertGreaterEqual(share_of(900, rows, batches[number + 1:]), START_SECONDS)
 
-    def test_what_its_command_had_no_time_for_is_asked_for_again(self):
+    def test_what_its_command_had_no_time_for_is_asked_for_again_before_the_last_command(self):
         asked = []
 
         def verdicts_of(name, lines, **_given):
             asked.append((name, [line[0] for line in lines]))
-            for line in lines[:1]:
+            for line in lines[:1] if len(asked) == 1 else lines:
                 yield {"name": line[0]}
+                yield {"name": line[0]}  # said twice, it counts once
 
-        found = list(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 3))
+        found = list(variants(["rows_slowed", "crash_pays"], ["torch-cuda"], lambda _row: 20))
+        sizes = [len(rows) for _, rows in commands(found)]
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(matrix, "OUT", pathlib.Path(folder)), \
-                mock.patch.object(matrix, "verdicts_of", verdicts_of), mock.patch.object(matrix, "write_variant", lambda _root, _folder, x: [(x["name"], "", "", "")]):
-            came = [x["seed"] for x, *_ in matrix.judged(found, "cuda", folder, lambda: 100)]
-        first = [name for name, _ in asked]
-        self.assertEqual(len(first), len(set(first)))
-        self.assertEqual(len(came), 2)
-        self.assertEqual(sorted(asked[1][1]), sorted(x["name"] for x in found if x["seed"] != came[0]))
+                mock.patch.object(matrix, "verdicts_of", verdicts_of), mock.patch.object(
+                    matrix, "write_variant", lambda _root, _folder, x: [(x["name"] + end, "", "", "") for end in ("", ".companion")[:1 + ("companion" in x)]]):
+            came = [x["name"] for x, *_ in matrix.judged(found, "cuda", folder, lambda: 1000)]
+        self.assertGreater(len(sizes), 1)
+        self.assertEqual(len(asked), len(sizes) + 1)
+        self.assertEqual(len({name for name, _ in asked}), len(asked))
+        self.assertEqual(sorted(came), sorted(x["name"] for x in found))
+        self.assertEqual({x.removesuffix(".companion") for x in asked[-1][1]}, {x["name"] for x in commands(found)[-1][1]})
 
     def test_parts_share_all_the_time_there_is(self):
         self.assertEqual(set(USUALLY), set(PARTS))

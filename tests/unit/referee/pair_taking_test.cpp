@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/referee/device/pair_taking.hpp"
+#include "gpu/referee/row_arithmetic.hpp"
 
 using namespace kernelmill;
 
@@ -87,6 +88,55 @@ TEST(pair_taking, failures_of_other_rows_count_as_well) {
   EXPECT_FALSE(x.fails());
   EXPECT_FALSE(x.fails());
   EXPECT_TRUE(x.fails()) << "as of pairs";
+}
+
+// -- a baseline whose launches fill the queue ----------------------------------------------------
+
+TEST(queue_room, a_row_that_lost_its_core_once_is_made_again_as_it_was) {
+  queue_room x;
+  std::vector<unsigned> made_of;
+  EXPECT_TRUE(x.fit(200, [&](unsigned calls) {
+    made_of.push_back(calls);
+    return made_of.size() == 2;
+  }));
+  EXPECT_EQ(made_of, (std::vector{200u, 200u}));
+  EXPECT_EQ(x.of(240), 240u);
+}
+
+TEST(queue_room, says_where_nothing_waits) {
+  queue_room x;
+  int made_rows = 0;
+  EXPECT_FALSE(x.fit(200, [&](unsigned) { return ++made_rows < 0; }));
+  EXPECT_EQ(made_rows, gate_tries);
+  EXPECT_EQ(x.of(240), 240u) << "it is no matter of length";
+}
+
+// Where only long rows had fewer calls, no two lengths would tell a line, and there would be no
+// time of anybody.
+TEST(queue_room, the_lengths_that_a_queue_holds_tell_a_line) {
+  for (unsigned launches = 1; launches <= 20; ++launches) {
+    for (unsigned sets : {240u, 208u, 172u, 104u, 81u}) {
+      queue_room x;
+      std::vector<row_times> rows;
+      size_t lost = 0;
+      for (uint64_t i = 0; i < 12; ++i) {
+        auto waits = [&](unsigned calls) {
+          bool held = calls * launches <= 1024;
+          row_times one;
+          one.calls = calls;
+          one.done = 100e-6 + calls * 8e-6;
+          if (held) rows.push_back(one);
+          return held;
+        };
+        lost += x.fit(long_calls(x.of(sets), i * 7919), waits) ? 0 : 1;
+        x.fit(short_calls(x.of(sets)), waits);
+      }
+      if (lost >= size_t{pair_taking::gate_trials}) continue; // the gate is lost
+      auto line = fit_line(rows);
+      ASSERT_TRUE(line) << launches << " launches, " << sets << " sets";
+      EXPECT_NEAR(line->call, 8e-6, 1e-9);
+    }
+  }
 }
 
 // -- calls apart ---------------------------------------------------------------------------------
