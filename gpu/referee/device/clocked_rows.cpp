@@ -120,9 +120,12 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
 }
 
 double usual_of_few(std::vector<double> x) {
-  if (x.empty() || x.size() >= enough_for_a_median) return median(x);
+  if (x.empty()) return 0;
   std::sort(x.begin(), x.end());
-  return x[x.size() / 4];
+  double quarter = x[x.size() / 4];
+  if (x.size() < enough_for_a_median) return quarter;
+  x.erase(std::upper_bound(x.begin(), x.end(), quarter * disturbed_factor), x.end());
+  return median(std::move(x));
 }
 
 bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs) {

@@ -47,7 +47,8 @@ bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs);
 /// Takes over the rows of `again` that are shorter a call.
 void keep_shorter(row_pair& x, const row_pair& again);
 
-/// Of a few rows the lower quartile, for other programs only ever make one longer; else the median.
+/// Of a few rows the lower quartile, for other programs only ever make one longer; of more the
+/// median of those that are not plainly longer than that.
 double usual_of_few(std::vector<double> x);
 
 /// Standard deviation of the logarithm of the speedup that comes from what the intercept is unsure
