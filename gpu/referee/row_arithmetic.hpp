@@ -42,7 +42,7 @@ double usual_wait(const std::vector<row_times>& rows);
 /// launch several times.
 inline constexpr unsigned most_gated = 240;
 
-/// Times that a row of a baseline is tried whose launches fill the queue, each with fewer_calls().
+/// Times that a row of a baseline is tried whose launches did not wait.
 inline constexpr int gate_tries = 4;
 
 /// Sets for rows that take 1.5 ms or more where there are as many: `fastest` and `slowest` are
@@ -55,7 +55,7 @@ unsigned long_calls(unsigned sets, uint64_t drawn);
 /// Of a short one, which only the baseline has.
 unsigned short_calls(unsigned sets);
 
-/// Three quarters of them, one at least.
+/// Three quarters of them, up to three of which are all.
 unsigned fewer_calls(unsigned calls);
 
 /// From rows of the baseline, of two lengths or more: medians of slopes between rows whose lengths

@@ -129,16 +129,16 @@ def share_of(seconds, rows, later):
 
 def judged(found, backend, root, seconds):
     """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again, before
-    the last and largest command takes what is left."""
+    the last command, which has most, takes what is left."""
     if not found:
         return
     folder = OUT / "matrix"
     folder.mkdir(exist_ok=True)
     *first, last = commands(found)
     left = {x["name"]: x for x in found}
-    again = lambda: commands([x for _, rows in first for x in rows if x["name"] in left])
+    again = lambda batches: commands([x for _, rows in batches for x in rows if x["name"] in left])
     number = 0
-    for some, later in ((lambda: first, [last[1]]), (again, [last[1]]), (lambda: [last], [])):
+    for some, later in ((lambda: first, [last[1]]), (lambda: again(first), [last[1]]), (lambda: [last], []), (lambda: again([last]), [])):
         some = some()
         for at, (options, rows) in enumerate(some):
             if seconds() <= 0:

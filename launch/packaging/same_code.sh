@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 torch_lane=(gpu/torch)
-rows_lane=() # of the contracts native and device on a GPU alone; gpu/torch includes none of it
+rows_lane=("gpu/referee/row_arithmetic.*") # of the contracts native and device alone; gpu/torch includes none of it
 for name in clocked_rows device_rows device_timing pair_taking quiet timed_rows timing_summary; do
   rows_lane+=("gpu/referee/device/$name.*")
 done

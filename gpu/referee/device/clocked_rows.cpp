@@ -28,6 +28,12 @@ std::vector<double> charges_of(const clocked_rows& rows,
   return charges(pairs, usual, noise_share * most_contents(0));
 }
 
+// Whether so many of a candidate's rows are plainly longer as others may have made them: as many as
+// the baseline's are longer by so many seconds, and what chance adds.
+bool is_by_others(double longer, double baseline_longer) {
+  return longer <= baseline_longer + 2 * std::sqrt(baseline_longer + 1) + 1;
+}
+
 // The lower quartile of what a call took on one side with the task's own contents.
 double usual_of(const std::vector<row_pair>& pairs, const std::vector<timed_block>& blocks,
                 double (timed_block::*side)[2]) {
@@ -54,7 +60,7 @@ std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
     longer += blocks[i].candidate[0] > candidate + plainly;
     baseline_longer += blocks[i].reference[0] > reference + plainly;
   }
-  bool by_others = longer <= baseline_longer + 2 * std::sqrt(baseline_longer + 1) + 1;
+  bool by_others = is_by_others(longer, baseline_longer);
   std::vector<bool> result(pairs.size(), true);
   size_t left = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -65,6 +71,26 @@ std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
   }
   if (left < fewest_undisturbed) result.assign(pairs.size(), true);
   return result;
+}
+
+double quarter_of(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 4];
+}
+
+size_t longer_than(const std::vector<double>& x, double seconds) {
+  return static_cast<size_t>(
+      std::count_if(x.begin(), x.end(), [&](double one) { return one > seconds; }));
+}
+
+// What a call apart usually takes. REQUIRES: none of both is empty.
+double usual_apart(const std::vector<double>& candidate, const std::vector<double>& baseline) {
+  double usual = quarter_of(candidate);
+  double plainly = usual * (disturbed_factor - 1);
+  auto longer = static_cast<double>(longer_than(candidate, usual + plainly));
+  auto theirs = static_cast<double>(longer_than(baseline, quarter_of(baseline) + plainly));
+  bool all_count = candidate.size() >= enough_for_a_median && !is_by_others(longer, theirs);
+  return all_count ? median(candidate) : usual_of_few(candidate);
 }
 
 void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
@@ -84,7 +110,7 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
     candidate_apart.push_back(call_seconds(x.candidate, into.intercept, 0));
     baseline_apart.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);
   }
-  into.apart = usual_of_few(candidate_apart);
+  into.apart = usual_apart(candidate_apart, baseline_apart);
   both_ways theirs{median(baseline), usual_of_few(baseline_apart)};
   into.cost = theirs.apart - theirs.as_they_come;
   into.beside = beside_others({median(candidate), into.apart}, theirs);
@@ -121,10 +147,9 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
 
 double usual_of_few(std::vector<double> x) {
   if (x.empty()) return 0;
-  std::sort(x.begin(), x.end());
-  double quarter = x[x.size() / 4];
+  double quarter = quarter_of(x);
   if (x.size() < enough_for_a_median) return quarter;
-  x.erase(std::upper_bound(x.begin(), x.end(), quarter * disturbed_factor), x.end());
+  std::erase_if(x, [&](double one) { return one > quarter * disturbed_factor; });
   return median(std::move(x));
 }
 

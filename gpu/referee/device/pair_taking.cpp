@@ -5,6 +5,7 @@ namespace kernelmill {
 namespace {
 
 constexpr int retakes = 2; // of rows that are longer than those with the task's own contents
+constexpr unsigned fewest_sets = 4; // of which a short row has one call, and a long one three
 
 } // namespace
 
@@ -24,12 +25,14 @@ pairs_that_wait::take(const std::function<std::optional<made_pair>()>& make, dou
   }
 }
 
-bool queue_room::fit(unsigned calls, const std::function<bool(unsigned)>& waits) {
-  if (waits(calls)) return true;
-  for (int i = 1; i < gate_tries; ++i) {
-    if (i > 1) calls = fewer_calls(calls);
+bool queue_room::fit(unsigned calls, bool is_long, const std::function<bool(unsigned)>& waits) {
+  if (waits(calls) || waits(calls)) return true;
+  for (int i = 2; i < gate_tries; ++i) {
+    unsigned fewer = fewer_calls(calls);
+    if (fewer == calls) break;
+    calls = fewer;
     if (!waits(calls)) continue;
-    if (i > 1) limit(calls + 1);
+    if (is_long) limit(std::max(calls + 1, fewest_sets));
     return true;
   }
   return false;

@@ -49,13 +49,12 @@ public:
   /// The sets of a row behind a gate, of so many. A row has fewer calls than sets.
   unsigned of(unsigned sets) const noexcept { return std::min(sets, most_); }
   void limit(unsigned sets) noexcept { most_ = std::min(most_, sets); }
-  bool is_limited() const noexcept { return most_ < most_gated; }
 
   /// Makes a row of a baseline by `waits`, which takes a number of calls and says whether all
   /// launches waited: twice as it is, for somebody else may have had the core, then with fewer
-  /// calls. No row has more from then on, short ones neither: two lengths tell a line only where
-  /// they differ by half. False where not all waited in any.
-  bool fit(unsigned calls, const std::function<bool(unsigned)>& waits);
+  /// calls. False where not all waited in any. Where a long row had to have fewer, all rows have
+  /// from then on, short ones as well: two lengths tell a line only where they differ by half.
+  bool fit(unsigned calls, bool is_long, const std::function<bool(unsigned)>& waits);
 
 private:
   unsigned most_ = most_gated;

@@ -139,7 +139,9 @@ private:
       return !made || clock != paid_clock::device || !rows_.gate_was_forced();
     };
     for (int i = 0; i < row_tries && (!made || lost_its_core(*made, longest_usual)); ++i) {
-      bool all_waited = room_.fit(calls, waits);
+      unsigned sets = room_.of(rows_.sets());
+      if (clock == paid_clock::device) calls = std::min(calls, sets - 1);
+      bool all_waited = room_.fit(calls, calls > short_calls(sets), waits);
       if (!made) return false;
       if (!all_waited) return true;
     }

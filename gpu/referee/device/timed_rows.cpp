@@ -51,8 +51,9 @@ bool timed_rows::reference_row(row_order order, row_times& into) {
     made = reference_rows_.make({baseline()}, order);
     return !made || order.clock != paid_clock::device || !reference_rows_.gate_was_forced();
   };
-  auto beside_fences = room_; // these take places of the queue, too, and say nothing of other rows
-  reference_was_forced_ = !(order.apart ? beside_fences : room_).fit(order.calls, waits);
+  // Fences take places of the queue, too, and say nothing of other rows.
+  bool is_long = !order.apart && order.calls > short_calls(room_.of(sets()));
+  reference_was_forced_ = !room_.fit(order.calls, is_long, waits);
   if (!made) return blame_ending();
   into = *made;
   note_contents(reference_longer_, order.kind, into.contents);

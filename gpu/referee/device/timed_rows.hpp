@@ -3,6 +3,7 @@
 // Rows of a candidate and of the baseline, one at a time: who is let go on, what is checked when a
 // row is over, and who is blamed.
 
+#include <algorithm>
 #include <vector>
 
 #include "gpu/referee/device/clocked_rows.hpp"
@@ -52,9 +53,12 @@ public:
   bool reference_was_forced() const noexcept { return reference_was_forced_; }
 
   /// Rows behind a gate have a quarter of the calls from now on.
-  void shorten_gated() { room_.limit(std::max(room_.of(most_gated) / 4, 2u)); }
+  void shorten_gated() {
+    gate_is_shortened_ = true;
+    room_.limit(std::max(room_.of(most_gated) / 4, 2u));
+  }
   /// Device code has as many as its program can queue.
-  bool is_gate_shortened() const { return run_.program == nullptr && room_.is_limited(); }
+  bool is_gate_shortened() const noexcept { return gate_is_shortened_; }
   void limit_gated(unsigned calls) { room_.limit(calls); }
 
   void forget_longer();
@@ -79,6 +83,7 @@ private:
   std::vector<double> reference_longer_;
   std::vector<double> worked_while_stopped_;
   queue_room room_;
+  bool gate_is_shortened_ = false;
   bool gate_failed_ = false;
   bool reference_was_forced_ = false;
 };

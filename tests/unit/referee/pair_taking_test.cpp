@@ -95,7 +95,7 @@ TEST(pair_taking, failures_of_other_rows_count_as_well) {
 TEST(queue_room, a_row_that_lost_its_core_once_is_made_again_as_it_was) {
   queue_room x;
   std::vector<unsigned> made_of;
-  EXPECT_TRUE(x.fit(200, [&](unsigned calls) {
+  EXPECT_TRUE(x.fit(200, true, [&](unsigned calls) {
     made_of.push_back(calls);
     return made_of.size() == 2;
   }));
@@ -106,9 +106,20 @@ TEST(queue_room, a_row_that_lost_its_core_once_is_made_again_as_it_was) {
 TEST(queue_room, says_where_nothing_waits) {
   queue_room x;
   int made_rows = 0;
-  EXPECT_FALSE(x.fit(200, [&](unsigned) { return ++made_rows < 0; }));
+  EXPECT_FALSE(x.fit(200, true, [&](unsigned) { return ++made_rows < 0; }));
   EXPECT_EQ(made_rows, gate_tries);
   EXPECT_EQ(x.of(240), 240u) << "it is no matter of length";
+}
+
+TEST(queue_room, a_short_row_says_nothing_of_long_ones_and_one_call_cannot_be_fewer) {
+  queue_room x;
+  EXPECT_TRUE(x.fit(60, false, [](unsigned calls) { return calls < 60; }));
+  EXPECT_EQ(x.of(240), 240u);
+  int made_rows = 0;
+  EXPECT_FALSE(x.fit(1, true, [&](unsigned) { return ++made_rows > 2; }));
+  EXPECT_EQ(made_rows, 2);
+  EXPECT_TRUE(x.fit(4, true, [](unsigned calls) { return calls < 4; }));
+  EXPECT_EQ(x.of(240), 4u) << "a line has two lengths";
 }
 
 // Where only long rows had fewer calls, no two lengths would tell a line, and there would be no
@@ -128,8 +139,8 @@ TEST(queue_room, the_lengths_that_a_queue_holds_tell_a_line) {
           if (held) rows.push_back(one);
           return held;
         };
-        lost += x.fit(long_calls(x.of(sets), i * 7919), waits) ? 0 : 1;
-        x.fit(short_calls(x.of(sets)), waits);
+        lost += x.fit(long_calls(x.of(sets), i * 7919), true, waits) ? 0 : 1;
+        x.fit(short_calls(x.of(sets)), false, waits);
       }
       if (lost >= size_t{pair_taking::gate_trials}) continue; // the gate is lost
       auto line = fit_line(rows);
