@@ -5,7 +5,7 @@ namespace kernelmill {
 namespace {
 
 constexpr int retakes = 2; // of rows that are longer than those with the task's own contents
-constexpr unsigned fewest_sets = 4; // of which a short row has one call, and a long one three
+constexpr unsigned fewest_for_a_line = 4; // of which a short row has one call, and a long one three
 
 } // namespace
 
@@ -32,7 +32,7 @@ bool queue_room::fit(unsigned calls, bool is_long, const std::function<bool(unsi
     if (fewer == calls) break;
     calls = fewer;
     if (!waits(calls)) continue;
-    if (is_long) limit(std::max(calls + 1, fewest_sets));
+    if (is_long) limit(std::max(calls + 1, fewest_for_a_line));
     return true;
   }
   return false;
