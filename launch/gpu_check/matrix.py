@@ -127,27 +127,29 @@ def share_of(seconds, rows, later):
     return min(seconds, START_SECONDS + rest * len(rows) / max(1, len(rows) + sum(map(len, later))))
 
 
+def commands_in_turn(found, left):
+    """(options, variants, those of each command to come): what is in `left` after a command comes again; of all commands but the last,
+    which has most, before that takes what is left of the time."""
+    *first, last = commands(found)
+    for batches, later in ((first, [last[1]]), ([last], [])):
+        for is_again in (False, True):
+            some = commands([x for _, rows in batches for x in rows if x["name"] in left]) if is_again else batches
+            for at, (options, rows) in enumerate(some):
+                yield options, rows, [x for _, x in some[at + 1:]] + later
+
+
 def judged(found, backend, root, seconds):
-    """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again, before
-    the last command, which has most, takes what is left."""
-    if not found:
-        return
+    """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again."""
     folder = OUT / "matrix"
     folder.mkdir(exist_ok=True)
-    *first, last = commands(found)
     left = {x["name"]: x for x in found}
-    again = lambda batches: commands([x for _, rows in batches for x in rows if x["name"] in left])
-    number = 0
-    for some, later in ((lambda: first, [last[1]]), (lambda: again(first), [last[1]]), (lambda: [last], []), (lambda: again([last]), [])):
-        some = some()
-        for at, (options, rows) in enumerate(some):
-            if seconds() <= 0:
-                return
-            limit = share_of(seconds(), rows, [x for _, x in some[at + 1:]] + later)
-            for x, *verdicts in judged_by_one(f"matrix-{number}", options, rows, root, folder, backend, limit):
-                if left.pop(x["name"], None):
-                    yield x, *verdicts
-            number += 1
+    for number, (options, rows, later) in enumerate(commands_in_turn(found, left) if found else []):
+        if seconds() <= 0:
+            return
+        limit = share_of(seconds(), rows, later)
+        for x, *verdicts in judged_by_one(f"matrix-{number}", options, rows, root, folder, backend, limit):
+            if left.pop(x["name"], None):
+                yield x, *verdicts
 
 
 def judged_by_one(batch, options, rows, root, folder, backend, limit):

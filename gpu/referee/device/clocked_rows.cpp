@@ -28,6 +28,12 @@ std::vector<double> charges_of(const clocked_rows& rows,
   return charges(pairs, usual, noise_share * most_contents(0));
 }
 
+// The lower quartile. REQUIRES: there is one.
+double quarter_of(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 4];
+}
+
 // Whether so many of a candidate's rows are plainly longer as others may have made them: as many as
 // the baseline's are longer by so many seconds, and what chance adds.
 bool is_by_others(double longer, double baseline_longer) {
@@ -40,8 +46,7 @@ double usual_of(const std::vector<row_pair>& pairs, const std::vector<timed_bloc
   std::vector<double> own;
   for (size_t i = 0; i < pairs.size(); ++i)
     if (pairs[i].kind == 0) own.push_back((blocks[i].*side)[0]);
-  std::sort(own.begin(), own.end());
-  return own.empty() ? 0 : own[own.size() / 4];
+  return own.empty() ? 0 : quarter_of(std::move(own));
 }
 
 // Other programs only ever make a row longer, whosever it is. Rows that are plainly longer than a
@@ -71,11 +76,6 @@ std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
   }
   if (left < fewest_undisturbed) result.assign(pairs.size(), true);
   return result;
-}
-
-double quarter_of(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 4];
 }
 
 size_t longer_than(const std::vector<double>& x, double seconds) {

@@ -42,13 +42,14 @@ public:
   bool reference_is_right();
 
   /// A long row of each, in an order that nobody knows.
-  bool long_rows(paid_clock clock, size_t kind, row_pair& into, fences between = fences::none);
+  bool long_rows(paid_clock clock, size_t kind, row_pair& into, fences between);
 
   /// Seconds until contents are there while no candidate is.
   double quiet_contents(size_t kind) const;
 
   /// Whether the candidate's launches did not wait in its latest row that had a gate.
   bool gate_failed() const noexcept { return gate_failed_; }
+
   /// Whether the baseline's did not in its latest row, also with fewer calls.
   bool reference_was_forced() const noexcept { return reference_was_forced_; }
 
@@ -57,8 +58,9 @@ public:
     gate_is_shortened_ = true;
     room_.limit(std::max(room_.of(most_gated) / 4, 2u));
   }
-  /// Device code has as many as its program can queue.
   bool is_gate_shortened() const noexcept { return gate_is_shortened_; }
+
+  /// Device code has as many as its program can queue.
   void limit_gated(unsigned calls) { room_.limit(calls); }
 
   void forget_longer();

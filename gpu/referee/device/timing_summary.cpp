@@ -141,7 +141,7 @@ private:
 } // namespace
 
 both_seconds medians(const std::vector<timed_block>& blocks) {
-  return of_sides(blocks, [](std::vector<double> x) { return median(std::move(x)); });
+  return of_sides(blocks, median);
 }
 
 std::optional<clocked_times> times_by(paid_clock clock, const rows_taken& taken,
