@@ -27,15 +27,18 @@ pairs_that_wait::take(const std::function<std::optional<made_pair>()>& make, dou
 
 bool queue_room::fit(unsigned calls, bool is_long, const std::function<bool(unsigned)>& waits) {
   if (waits(calls) || waits(calls)) return true;
-  for (int i = 2; i < gate_tries; ++i) {
+  bool all_waited = false;
+  for (int i = 2; i < gate_tries && !all_waited; ++i) {
     unsigned fewer = fewer_calls(calls);
     if (fewer == calls) break;
     calls = fewer;
-    if (!waits(calls)) continue;
-    if (is_long) limit(std::max(calls + 1, fewest_for_a_line));
-    return true;
+    all_waited = waits(calls);
   }
-  return false;
+  if (is_long) {
+    by_baseline_ = true;
+    limit(std::max(calls + 1, fewest_for_a_line));
+  }
+  return all_waited;
 }
 
 pair_outcome pair_taking::take(size_t kind, const std::vector<row_pair>& pairs,

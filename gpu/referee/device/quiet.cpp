@@ -122,13 +122,22 @@ private:
   }
 
   bool both_lengths(paid_clock clock, std::vector<row_times>& into) {
-    unsigned sets = clock == paid_clock::device ? room_.of(rows_.sets()) : rows_.sets();
-    return row(long_calls(sets, next_draw(state_)), clock, into) &&
-           row(short_calls(sets), clock, into);
+    unsigned sets = sets_of(clock);
+    std::vector<row_times> both;
+    if (!row(long_calls(sets, next_draw(state_)), clock, both, 0, true)) return false;
+    if (sets_of(clock) < sets) into.clear(); // beside longer rows than are to come all are short
+    if (!row(short_calls(sets_of(clock)), clock, both)) return false;
+    into.insert(into.end(), both.begin(), both.end());
+    return true;
+  }
+
+  unsigned sets_of(paid_clock clock) const {
+    return clock == paid_clock::device ? room_.of(rows_.sets()) : rows_.sets();
   }
 
   // One whose gate was forced began before its contents were there, and says nothing.
-  bool row(unsigned calls, paid_clock clock, std::vector<row_times>& into, size_t kind = 0) {
+  bool row(unsigned calls, paid_clock clock, std::vector<row_times>& into, size_t kind = 0,
+           bool is_long = false) {
     row_order order;
     order.kind = kind;
     order.clock = clock;
@@ -139,9 +148,8 @@ private:
       return !made || clock != paid_clock::device || !rows_.gate_was_forced();
     };
     for (int i = 0; i < row_tries && (!made || lost_its_core(*made, longest_usual)); ++i) {
-      unsigned sets = room_.of(rows_.sets());
-      if (clock == paid_clock::device) calls = std::min(calls, sets - 1);
-      bool all_waited = room_.fit(calls, calls > short_calls(sets), waits);
+      if (clock == paid_clock::device) calls = std::min(calls, sets_of(clock) - 1);
+      bool all_waited = room_.fit(calls, is_long, waits);
       if (!made) return false;
       if (!all_waited) return true;
     }

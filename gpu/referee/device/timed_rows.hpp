@@ -54,11 +54,8 @@ public:
   bool reference_was_forced() const noexcept { return reference_was_forced_; }
 
   /// Rows behind a gate have a quarter of the calls from now on.
-  void shorten_gated() {
-    gate_is_shortened_ = true;
-    room_.limit(std::max(room_.of(most_gated) / 4, 2u));
-  }
-  bool is_gate_shortened() const noexcept { return gate_is_shortened_; }
+  void shorten_gated() { room_.shorten(); }
+  double least_gated_row() const noexcept { return room_.least_row(); }
 
   /// Device code has as many as its program can queue.
   void limit_gated(unsigned calls) { room_.limit(calls); }
@@ -85,7 +82,6 @@ private:
   std::vector<double> reference_longer_;
   std::vector<double> worked_while_stopped_;
   queue_room room_;
-  bool gate_is_shortened_ = false;
   bool gate_failed_ = false;
   bool reference_was_forced_ = false;
 };

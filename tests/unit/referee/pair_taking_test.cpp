@@ -103,12 +103,32 @@ TEST(queue_room, a_row_that_lost_its_core_once_is_made_again_as_it_was) {
   EXPECT_EQ(x.of(240), 240u);
 }
 
-TEST(queue_room, says_where_nothing_waits) {
+TEST(queue_room, where_nothing_waits_later_rows_have_fewer_calls) {
   queue_room x;
   int made_rows = 0;
   EXPECT_FALSE(x.fit(200, true, [&](unsigned) { return ++made_rows < 0; }));
   EXPECT_EQ(made_rows, gate_tries);
-  EXPECT_EQ(x.of(240), 240u) << "it is no matter of length";
+  EXPECT_EQ(x.of(240), 114u) << "nine sixteenths were too many";
+}
+
+// The gate is lost after so many failures. A fast candidate has rows of many calls, and the
+// baseline's launches of as many may be far too many.
+TEST(queue_room, before_the_gate_is_lost_rows_of_twenty_launches_a_call_fit) {
+  queue_room x;
+  int failures = 0;
+  auto waits = [](unsigned calls) { return calls * 20 <= 1000; };
+  while (!x.fit(long_calls(x.of(240), 239), true, waits)) ++failures;
+  EXPECT_LT(failures, pair_taking::gate_trials);
+}
+
+TEST(queue_room, rows_that_were_shortened_take_a_least_time) {
+  queue_room x;
+  EXPECT_EQ(x.least_row(), 0);
+  EXPECT_TRUE(x.fit(200, true, [](unsigned calls) { return calls < 200; }));
+  EXPECT_DOUBLE_EQ(x.least_row(), 0.3e-3);
+  x.shorten();
+  EXPECT_DOUBLE_EQ(x.least_row(), 0.75e-3) << "a candidate's way to a large share of what is no call's";
+  EXPECT_EQ(x.of(240), 37u);
 }
 
 TEST(queue_room, a_short_row_says_nothing_of_long_ones_and_one_call_cannot_be_fewer) {
