@@ -26,6 +26,7 @@ constexpr size_t other_clock_pairs = 5; // for information
 constexpr size_t apart_pairs = 4;
 constexpr size_t apart_in_doubt = 12;
 constexpr int most_lengthened = 3;         // the last time by as much as there is
+constexpr double least_gated_row = 0.6e-3; // seconds of calls, where a candidate shortened rows
 constexpr int most_for_noise = 12;         // pairs
 constexpr size_t most_confirming = 128;    // pairs of kinds that may be slower
 constexpr double delayed_factor = 1.15;    // of contents, by a candidate whose launches wait
@@ -172,8 +173,9 @@ private:
   bool lengthen() {
     const auto& pairs = taken_.paid_rows().pairs;
     if (pairs.empty()) return false;
-    if (taken_.paid == paid_clock::device &&
-        pairs.back().candidate.row() - quiet_.device->intercept < timed_.least_gated_row())
+    if (taken_.paid == paid_clock::device && timed_.is_gate_shortened() &&
+        call_seconds(pairs.back().candidate, quiet_.device->intercept, 0) * timed_.fewest_gated() <
+            least_gated_row)
       return lose_gate("launches wait only in rows too short to be timed");
     if (lengthened_ == most_lengthened) return false;
     double theirs = quiet_.call.call;

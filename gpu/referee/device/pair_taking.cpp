@@ -34,10 +34,7 @@ bool queue_room::fit(unsigned calls, bool is_long, const std::function<bool(unsi
     calls = fewer;
     all_waited = waits(calls);
   }
-  if (is_long) {
-    by_baseline_ = true;
-    limit(std::max(calls + 1, fewest_for_a_line));
-  }
+  if (is_long) limit(std::max(calls + 1, fewest_for_a_line));
   return all_waited;
 }
 

@@ -50,16 +50,12 @@ public:
   unsigned of(unsigned sets) const noexcept { return std::min(sets, most_); }
   void limit(unsigned sets) noexcept { most_ = std::min(most_, sets); }
 
-  /// A quarter of the sets, for a candidate whose launches did not wait.
-  void shorten() noexcept {
-    by_candidate_ = true;
+  /// A quarter of the calls, for a candidate whose launches did not wait in a row of so many sets.
+  void shorten(unsigned sets) noexcept {
     limit(std::max(most_ / 4, 2u));
+    is_shortened_ |= most_ < sets;
   }
-
-  /// Seconds that a candidate's row behind a gate takes at least beside what is no call's: of
-  /// shorter ones what a row has besides calls is too large a share. A candidate shortens rows as
-  /// it likes.
-  double least_row() const noexcept { return by_candidate_ ? 0.75e-3 : by_baseline_ ? 0.3e-3 : 0; }
+  bool is_shortened() const noexcept { return is_shortened_; } ///< by a candidate
 
   /// Makes a row of a baseline by `waits`, which takes a number of calls and says whether all
   /// launches waited: twice as it is, for somebody else may have had the core, then with fewer
@@ -70,8 +66,7 @@ public:
 
 private:
   unsigned most_ = most_gated;
-  bool by_candidate_ = false;
-  bool by_baseline_ = false;
+  bool is_shortened_ = false;
 };
 
 /// Between the calls of a row. They take places of the queue that a gate fills, beside launches:

@@ -84,10 +84,14 @@ private:
 
   bool take_rows() {
     double until = now_seconds() + most_seconds;
-    for (int i = 0; i < rounds || (i < most_rounds && now_seconds() < until && !is_known()); ++i) {
+    int alike = 0; // rounds since rows had to have fewer calls
+    for (int i = 0; alike < rounds || (i < most_rounds && now_seconds() < until && !is_known());
+         ++i, ++alike) {
+      size_t before = by_device_.size();
       if (!both_lengths(paid_clock::call, by_call_)) return false;
       if (i == 0 && !is_right()) return false;
       if (gated_ && !both_lengths(paid_clock::device, by_device_)) return false;
+      if (by_device_.size() < before) alike = 0;
       // One that cannot be gated is right by one clock only.
       if (i == 0) gated_ = !by_device_.empty() && rows_.audit().bad == 0;
     }

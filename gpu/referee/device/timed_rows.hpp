@@ -54,8 +54,11 @@ public:
   bool reference_was_forced() const noexcept { return reference_was_forced_; }
 
   /// Rows behind a gate have a quarter of the calls from now on.
-  void shorten_gated() { room_.shorten(); }
-  double least_gated_row() const noexcept { return room_.least_row(); }
+  void shorten_gated() { room_.shorten(sets()); }
+  bool is_gate_shortened() const noexcept { return room_.is_shortened(); }
+
+  /// Calls of the shortest row that pairs have behind a gate.
+  unsigned fewest_gated() const { return fewer_calls(room_.of(sets())); }
 
   /// Device code has as many as its program can queue.
   void limit_gated(unsigned calls) { room_.limit(calls); }

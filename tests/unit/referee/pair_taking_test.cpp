@@ -121,14 +121,16 @@ TEST(queue_room, before_the_gate_is_lost_rows_of_twenty_launches_a_call_fit) {
   EXPECT_LT(failures, pair_taking::gate_trials);
 }
 
-TEST(queue_room, rows_that_were_shortened_take_a_least_time) {
+TEST(queue_room, a_candidate_shortened_rows_only_where_they_have_fewer_calls) {
   queue_room x;
-  EXPECT_EQ(x.least_row(), 0);
   EXPECT_TRUE(x.fit(200, true, [](unsigned calls) { return calls < 200; }));
-  EXPECT_DOUBLE_EQ(x.least_row(), 0.3e-3);
-  x.shorten();
-  EXPECT_DOUBLE_EQ(x.least_row(), 0.75e-3) << "a candidate's way to a large share of what is no call's";
+  EXPECT_FALSE(x.is_shortened()) << "by the baseline";
+  x.shorten(37);
   EXPECT_EQ(x.of(240), 37u);
+  EXPECT_FALSE(x.is_shortened());
+  x.shorten(37);
+  EXPECT_EQ(x.of(240), 9u);
+  EXPECT_TRUE(x.is_shortened());
 }
 
 TEST(queue_room, a_short_row_says_nothing_of_long_ones_and_one_call_cannot_be_fewer) {
