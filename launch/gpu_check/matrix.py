@@ -221,7 +221,7 @@ def commits_of_this_code(commit):
     """{commit: contracts}: the program's own, and those that launch/packaging/same_code.sh found to judge these as it does."""
     listed = HERE.parent / "same_code.txt"
     lines = map(str.split, listed.read_text().splitlines() if listed.is_file() else [])
-    return {line[0]: line[1:] for line in lines} | {commit: ["native", "device", "torch"]}
+    return {line[0]: line[1:] for line in lines} | {commit: ["native", "device", "torch", "torch_language"]}
 
 
 def digest_of(x):
@@ -230,12 +230,15 @@ def digest_of(x):
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def is_of_today(row):
-    """Whether a generator still makes the variant that was judged."""
+def holds_today(row, lanes):
+    """Whether a generator still makes the variant that was judged, and it would be judged alike; `lanes` are those of the code that
+    judged it for which nothing differs."""
     try:
-        return row.get("variant") == digest_of(generators().make(row["class"], row["seed"], row["contract"]))
+        x = generators().make(row["class"], row["seed"], row["contract"])
     except KeyError:  # there is no such class any more
         return False
+    lane = row["contract"].split("-")[0] + ("" if x["language"] == "any" else "_language")
+    return lane in lanes and row.get("variant") == digest_of(x)
 
 
 def kept_row(x, result, verdict, commit):
@@ -306,7 +309,8 @@ def check_matrix():
     root = OUT / "matrix_tasks"
     shutil.copytree(TASKS, root, dirs_exist_ok=True)
     program = commit()
-    rows = {key: row for key, row in rows_of_other_runs(options.add, commits_of_this_code(program)).items() if is_of_today(row)}
+    lanes = commits_of_this_code(program)
+    rows = {key: row for key, row in rows_of_other_runs(options.add, lanes).items() if holds_today(row, lanes[row["commit"]])}
     added = len(rows)
     found = [x for x in variants(options.only, contracts, seeds, options.first_seed) if key_of(x) not in rows]
     left = lambda: common.part().left() - 5

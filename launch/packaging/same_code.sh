@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints HEAD and the commits before it whose verdicts hold for it, too (gpu_check's --add), a line each: the commit and the
-# contracts of which they hold, for which nothing that judges differs.
+# contracts of which they hold, for which nothing that judges differs; of torch also whether they do where a language is wanted.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -15,11 +15,14 @@ differs() { # paths...
   ! git diff --quiet "$commit^" "$commit" -- "$@" 2>/dev/null
 }
 
-compiled=" native device" torch=" torch"
+compiled=" native device" torch=" torch" language=" torch_language"
 while read -r commit; do
   [ -n "$compiled$torch" ] || break
-  echo "$commit$compiled$torch"
+  echo "$commit$compiled$torch$language"
   if differs "${code[@]}" "${torch_lane[@]/#/:!}" "${rows_lane[@]/#/:!}"; then break; fi
-  if differs "${torch_lane[@]}"; then torch=""; fi
+  if differs "${torch_lane[@]}"; then
+    language=""
+    [ -z "$torch" ] || launch/packaging/same_torch.py "$commit^" "$commit" || torch=""
+  fi
   if differs "${rows_lane[@]}"; then compiled=""; fi
 done < <(git rev-list --abbrev-commit --abbrev=12 --max-count=100 HEAD)

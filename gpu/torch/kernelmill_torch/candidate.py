@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import artifact, buffers, channel, native, reach, triton_ahead
+from kernelmill_torch import artifact, buffers, channel, counted, native, reach, triton_ahead
 from kernelmill_torch.faults import lacks_memory
 
 MOST_TEXT = 4000
@@ -284,7 +284,9 @@ class Serving:
             with torch.no_grad():
                 self.clocked()
         elif op == "profile":
-            return {"kernels": profile(self, message["calls"])}
+            if message["over"]:
+                return {"kernels": counted.stop()}
+            counted.start()
         return {}
 
 
@@ -295,22 +297,6 @@ def show_gate(lib, page: int) -> int:
 
 
 CATEGORIES = {"load": "import_error", "build": "init_error", "profile": "runtime_error"}
-
-
-def profile(state: Serving, calls: int) -> list[list[Any]]:
-    """Names and microseconds of the kernels of some calls, by CUPTI."""
-    from torch.profiler import ProfilerActivity, profile as profiler
-
-    with torch.no_grad(), profiler(activities=[ProfilerActivity.CUDA]) as found:
-        for _ in range(calls):
-            state.model(*state.places[0][0].inputs)
-        state.sync()
-    result: dict[str, float] = {}
-    for event in found.events():
-        if "CUDA" in str(event.device_type):
-            name = event.name[:300]
-            result[name] = result.get(name, 0.0) + event.time_range.elapsed_us()
-    return [[name, us] for name, us in sorted(result.items(), key=lambda x: -x[1])[:100]]
 
 
 def keep_freed_memory() -> None:

@@ -20,7 +20,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import blame, channel, kernels, native, problem_check, weights
+from kernelmill_torch import blame, channel, counted, kernels, native, problem_check, weights
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
@@ -330,11 +330,13 @@ class Referee:
         return reply
 
     def measure_share(self, x: Judgement, reply: dict[str, Any]) -> None:
-        """How much of the GPU's time the candidate's own kernels have, by its own profiler."""
+        """How much of the GPU's time the candidate's own kernels have, as its process counts them in a row of calls."""
         language = self.options.get("language") or "any"
         own = kernels.own_kernels(self.source, language)
         try:
-            said = x.process.ask({"op": "profile", "calls": 3}, x.left())["kernels"]
+            x.process.ask({"op": "profile", "over": False}, x.left())
+            x.process.call(native.CALL, 0, min(counted.CALLS, x.bench.layout.sets), x.left())
+            said = x.process.ask({"op": "profile", "over": True}, x.left())["kernels"]
             profile = [(str(name), float(us)) for name, us in said]
             if not all(0 <= us < 1e12 for _, us in profile):
                 raise ValueError("no numbers")

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -11,11 +12,14 @@ from unittest import mock
 from gpu_check import common, matrix
 from gpu_check.__main__ import PARTS, USUALLY, usual_seconds
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import (START_SECONDS, VARIANTS, commands, digest_of, is_of_today, repeats, result_of, rows_of_other_runs, share_of, table,
+from gpu_check.matrix import (START_SECONDS, VARIANTS, commands, digest_of, holds_today, repeats, result_of, rows_of_other_runs, share_of, table,
                               variants)
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
-ALL = ["native", "device", "torch"]
+sys.path.insert(0, str(SOURCES / "launch/packaging"))
+import same_torch  # noqa: E402
+
+ALL = ["native", "device", "torch", "torch_language"]
 
 
 def essence(x):
@@ -185,9 +189,16 @@ class OtherRuns(unittest.TestCase):
     def test_what_a_generator_no_longer_makes_is_not_counted(self):
         x = next(iter(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 1)))
         row = {"class": "rows_slowed", "contract": "torch-cuda", "seed": 0, "variant": digest_of(x)}
-        self.assertTrue(is_of_today(row))
+        self.assertTrue(holds_today(row, ["torch"]))
+        self.assertFalse(holds_today(row, ["native", "device"]))
         for other in ({"variant": "older"}, {"seed": 1}, {"class": "no such class"}):
-            self.assertFalse(is_of_today(row | other))
+            self.assertFalse(holds_today(row | other, ALL))
+
+    def test_where_a_language_is_wanted_what_counts_kernels_must_be_the_same(self):
+        x = next(iter(variants(["only_while_profiled"], ["torch-cuda"], lambda _row: 1)))
+        row = {"class": "only_while_profiled", "contract": "torch-cuda", "seed": 0, "variant": digest_of(x)}
+        self.assertTrue(holds_today(row, ALL))
+        self.assertFalse(holds_today(row, ["native", "device", "torch"]))
 
 
 class SameCode(unittest.TestCase):
@@ -207,9 +218,28 @@ class SameCode(unittest.TestCase):
             torch = [x for x in changed if x.startswith("gpu/torch/")]
             rows = [x for x in changed if x.startswith(("gpu/referee/device/", "gpu/referee/row_arithmetic."))]
             self.assertEqual(sorted(torch + rows), sorted(changed), newer)
-            self.assertFalse(torch and "torch" in contracts, newer)
+            self.assertFalse(torch and "torch_language" in contracts, newer)
             self.assertFalse(rows and set(contracts) & {"native", "device"}, newer)
-            self.assertIn(contracts, (ALL, ALL[:2], ALL[2:]))
+            self.assertIn(contracts, (ALL, ALL[:3], ALL[:2], ALL[2:], ALL[2:3]))
+
+    def test_of_torch_only_words_and_what_counts_kernels_may_differ(self):
+        older = """'What it does.'
+from kernelmill_torch import buffers
+def answer(self, op):
+    if op == "seed":
+        return seed()
+    elif op == "profile":
+        return profile(self)
+def profile(state):
+    return 1
+"""
+        newer = older.replace("buffers", "buffers, counted").replace("profile(self)", "counted.stop()").replace("What", "Which").replace("return 1", "return 2  # now")
+        path = "gpu/torch/kernelmill_torch/candidate.py"
+        self.assertTrue(same_torch.is_alike(path, older, newer))
+        self.assertTrue(same_torch.is_alike("gpu/torch/kernelmill_torch/counted.py", "", "a = 1"))
+        for change in (("seed()", "seed(1)"), ("buffers", "buffers, native"), ('"seed"', '"seeds"'), ("def answer(self, op)", "def answer(self, op, x=1)")):
+            self.assertFalse(same_torch.is_alike(path, older, newer.replace(*change)), change)
+        self.assertFalse(same_torch.is_alike("gpu/torch/torch_evaluation.cpp", "int a;", "int b;"))
 
     def test_torch_includes_nothing_that_makes_rows_of_the_other_contracts(self):
         names = re.search(r"for name in (.*); do", (SOURCES / "launch/packaging/same_code.sh").read_text())[1].split()

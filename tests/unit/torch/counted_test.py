@@ -1,0 +1,63 @@
+"""Kernels are counted where a model that asks torch is told that nobody profiles it."""
+
+import threading
+import types
+import unittest
+from unittest import mock
+
+import torch
+import torch.profiler  # noqa: F401, whose flag a model can read
+
+from kernelmill_torch import counted
+
+
+def seems_profiled() -> bool:
+    """All that Python and torch tell a model of it."""
+    flag = getattr(torch.autograd.profiler, "_is_profiler_enabled", False)
+    named = [x for x in threading.enumerate() if x is not threading.main_thread()]
+    return bool(torch._C._autograd._profiler_enabled() or flag or named)
+
+
+def event(name: str, place: str, ns: int):
+    return types.SimpleNamespace(name=lambda: name, device_type=lambda: place, duration_ns=lambda: ns)
+
+
+class Counted(unittest.TestCase):
+    def test_a_model_is_not_told_though_torch_counts(self):
+        enabled = []
+
+        def enable(*given):
+            real(*given)
+            enabled.append(torch._C._autograd._profiler_enabled())
+
+        real = counted._enable_profiler
+        count = counted.Count(counted.ProfilerActivity.CPU)
+        with mock.patch.object(counted, "_enable_profiler", enable):
+            count.start()
+        self.assertEqual((enabled, seems_profiled()), ([True], False))
+        torch.softmax(torch.ones(4, 4), 1)
+        self.assertEqual(count.stop(), [])  # no GPU's
+
+    def test_a_count_can_follow_another(self):
+        for _ in range(2):
+            counted.start()
+            self.assertEqual(counted.stop(), [])
+
+    def test_kernels_of_the_gpu_are_told_with_the_time_of_all_their_calls(self):
+        count = counted.Count()
+        count.events = [event("mine", "DeviceType.CUDA", 2000), event("theirs", "DeviceType.CUDA", 5000), event("mine", "DeviceType.CUDA", 4000),
+                        event("aten::add", "DeviceType.CPU", 9000)]
+        count.ended.set()
+        self.assertEqual(count.stop(), [["mine", 6.0], ["theirs", 5.0]])
+
+    def test_of_an_older_torch(self):
+        self.assertEqual(counted.microseconds_of(types.SimpleNamespace(duration_us=lambda: 7)), 7.0)
+
+    def test_where_torch_cannot_count_it_is_told(self):
+        with mock.patch.object(counted, "_prepare_profiler", side_effect=RuntimeError("no CUPTI")):
+            with self.assertRaisesRegex(RuntimeError, "no CUPTI"):
+                counted.Count().start()
+
+
+if __name__ == "__main__":
+    unittest.main()
