@@ -82,6 +82,10 @@ unsigned long_calls(unsigned sets, uint64_t drawn) {
 }
 
 unsigned short_calls(unsigned sets) {
+  return std::max(sets / 16, 1u);
+}
+
+unsigned look_calls(unsigned sets) {
   return std::max(sets / 4, 1u);
 }
 

@@ -17,7 +17,7 @@ PARTS = {"tasks": corpora.check_tasks, "exploits": corpora.check_exploits, "torc
 
 # Seconds that parts usually take on an H200, by which they share the time where all of it is limited.
 SAME_STARTS, SAME_EACH = 8, 0.8
-USUALLY = {"tasks": 30, "exploits": 120, "torch_exploits": 200, "clocks": 180, "same": 168, "torch_same": 155, "planted": 45, "truth": 720,
+USUALLY = {"tasks": 30, "exploits": 120, "torch_exploits": 200, "clocks": 200, "same": 168, "torch_same": 155, "planted": 45, "truth": 820,
            "matrix": 500, "false_alarms": 350, "faults": 440, "speed": 230, "run": 60, "device_run": 60, "profile": 140, "profile_cost": 180}
 
 

@@ -125,9 +125,26 @@ def compare_all(name, verdicts, sittings, asked):
     findings.promise(len({x["name"] for _, x in verdicts}), asked)
 
 
+def judge_off_again(name, verdicts, sittings, turns, flags, sit, until):
+    """Judges modules that are off two more times, before one more sitting; the middle of all their verdicts counts. Whether there are any.
+    `sit` takes a number and the verdicts that it is for."""
+    off = compared(name, verdicts, sittings)[0].off_modules()
+    if not off:
+        return False
+    say(f"        judged again, for they are off: {', '.join(sorted(off))}")
+    number = len(sittings) + 1
+    more = {clock: repeated([x for x in some if x[0] in off], VERDICTS - 1) for clock, some in turns.items()}
+    again = judged(f"{name}-again-{number}", more, flags, until)
+    for _, verdict in again:
+        verdict["name"] = name_of_repeated(verdict["name"])
+    sittings += [sit(number, again)] if again else []
+    verdicts += again
+    return bool(again)
+
+
 def check_torch_truth(until):
     """The plain process sits before the verdicts and after them, then with the problems of which there are any. A verdict takes seconds,
-    so only modules that are off then are judged as often as those of other contracts, before one more sitting; the middle counts."""
+    so a module has one, three if it is off, and five if the middle of these is."""
     root, rows = write_problems()
     began = time.monotonic()
     first = plain_times(rows, 1, (until - began) / 2)
@@ -144,23 +161,20 @@ def check_torch_truth(until):
     turns = by_turns(known)
     verdicts = judged("torch", turns, flags, until - took)
     sittings = [first, sit(2, verdicts) if verdicts else {}]
-    off = compared("torch", verdicts, sittings)[0].off_modules()
-    if off:
-        say(f"        judged again, for they are off: {', '.join(sorted(off))}")
-        more = {clock: repeated([x for x in some if x[0] in off], VERDICTS - 1) for clock, some in turns.items()}
-        again = judged("torch-again", more, flags, until - took * len(off) / len(known))
-        for _, verdict in again:
-            verdict["name"] = name_of_repeated(verdict["name"])
-        sittings += [sit(3, again)] if again else []
-        verdicts += again
+    for _ in range(2):
+        left = until - time.monotonic()
+        if not judge_off_again("torch", verdicts, sittings, turns, flags, sit, until - min(took / 4, left / 3)):
+            break
     compare_all("torch", verdicts, sittings, len(candidates))
 
 
 def check_compiled_truth(contract, until):
-    """The plain process sits two times before the verdicts and once after them, each time a new one."""
+    """The plain process sits two times before the verdicts and once after them, each time a new one. A module has three verdicts, and
+    five if their middle is off."""
     rows, libraries = truth_native.prepare(contract)
     began = time.monotonic()
     sit = lambda number, some, end: truth_native.sit(contract, number, some, libraries, end)
+    names_of = lambda some: {x["name"] for _, x in some}
     sittings = [sit(1, rows, began + (until - began) / 3)]
     now = time.monotonic()
     known = [x for x in rows if sittings[0].get(x[0])]
@@ -170,9 +184,11 @@ def check_compiled_truth(contract, until):
     verdicts = judged(contract, by_turns(repeated(known)), [], until - after)
     for _, verdict in verdicts:
         verdict["name"] = name_of_repeated(verdict["name"])
-    names = {x["name"] for _, x in verdicts}
     # Backwards, so that two that are cut short do not lack the same modules.
-    sittings.append(sit(3, [x for x in known[::-1] if x[0] in names], until))
+    sittings.append(sit(3, [x for x in known[::-1] if x[0] in names_of(verdicts)], until))
+    sit_again = lambda number, some: sit(number, [x for x in known if x[0] in names_of(some)], until)
+    left = until - time.monotonic()
+    judge_off_again(contract, verdicts, sittings, by_turns(known), [], sit_again, until - left / 3)
     compare_all(contract, verdicts, sittings, len(rows))
 
 

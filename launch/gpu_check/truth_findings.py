@@ -1,6 +1,7 @@
 """What plain processes know of a module, and how far verdicts are off it. A sitting is what one plain process said:
 {name: {clock: (candidate ms, reference ms, ratio), or None where that clock does not see its work}}."""
 
+import collections
 import statistics
 from typing import NamedTuple, Optional
 
@@ -172,9 +173,17 @@ class Findings:
         return f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {truth.off(paid) * 100:+6.1f} %"
 
     def off_modules(self):
-        """Names of those of which something is off, or was not timed."""
-        off = {words for found in self.found.values() for off, most, words in found if abs(off) > most}
+        """Names of those of which something is off, by the middle of their verdicts, or was not timed."""
+        off = {words for found in self.found.values() for off, most, words in self.middles(found) if abs(off) > most}
         return {" ".join(words.split()[:2]) for words in off | {words for _, words in self.missing}}
+
+    @staticmethod
+    def middles(found):
+        """The same of each module, by the middle of its verdicts."""
+        modules = {}
+        for by, most, words in found:
+            modules.setdefault(words, []).append((by, most))
+        return [(statistics.median_low(x for x, _ in rows), rows[0][1], words) for words, rows in modules.items()]
 
     def promise(self, judged, asked):
         """Says all of it, of the modules that were judged."""
@@ -199,17 +208,14 @@ class Findings:
 
     def words_of(self, kind, found):
         """Whether all are within, and the words, the worst by its own bound first."""
-        each, modules = found, {}
-        for by, most, words in each:
-            modules.setdefault(words, []).append((by, most))
-        found = [(statistics.median_low(x for x, _ in rows), rows[0][1], words) for words, rows in modules.items()]
-        found = sorted(found, key=lambda x: -abs(x[0]) / x[1])
+        each, most_verdicts = found, max(collections.Counter(words for *_, words in found).values())
+        found = sorted(self.middles(each), key=lambda x: -abs(x[0]) / x[1])
         off = [x for x in found if abs(x[0]) > x[1]]
         named = ", ".join(f"{words} {by * 100:+.1f} %" for by, _, words in (off or found[:1])[:MOST_NAMED])
         bounds = ("within 2 % of one" if kind.endswith("copies")
                   else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)")
         if len(each) > len(found):
-            bounds += f", by the middle of up to {max(map(len, modules.values()))} verdicts (single ones: {sum(abs(x[0]) <= x[1] for x in each)} of {len(each)})"
+            bounds += f", by the middle of up to {most_verdicts} verdicts (single ones: {sum(abs(x[0]) <= x[1] for x in each)} of {len(each)})"
         count = sum(kind == f"{clock}: speedup that is paid" for clock, _ in dict.fromkeys(self.other_contents))
         alone = f" ({count} of them by their own contents alone)" if count else ""
         return not off, (f"truth, {self.name}, {kind}: {len(found) - len(off)} of {len(found)} {bounds}{alone}; "

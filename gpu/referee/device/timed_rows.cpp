@@ -21,19 +21,18 @@ void timed_rows::use(unsigned sets) {
 }
 
 row_order timed_rows::order_of(paid_clock clock, size_t kind, bool is_long) {
-  unsigned sets = candidate_rows_.sets();
-  if (clock == paid_clock::device) sets = room_.of(sets);
   row_order result;
   result.clock = clock;
   result.kind = kind;
-  result.calls = is_long ? long_calls(sets, run_.next_order()) : short_calls(sets);
+  result.calls = is_long ? long_calls(sets_by(clock), run_.next_order()) : short_calls(sets_by(clock));
   result.limit_ms = run_.call_limit();
   return result;
 }
 
 row_order timed_rows::few_calls(paid_clock clock, size_t kind) {
   auto result = order_of(clock, kind, false);
-  result.calls -= static_cast<unsigned>(run_.next_order() % (result.calls / 2 + 1));
+  unsigned most = look_calls(sets_by(clock));
+  result.calls = most - static_cast<unsigned>(run_.next_order() % (most / 2 + 1));
   return result;
 }
 

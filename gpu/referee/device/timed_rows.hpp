@@ -28,7 +28,7 @@ public:
 
   row_order order_of(paid_clock clock, size_t kind, bool is_long);
 
-  /// As many calls as a short row has, or some fewer.
+  /// As many calls as look_calls(), or some fewer.
   row_order few_calls(paid_clock clock, size_t kind);
 
   /// Again where launches did not wait, a few times.
@@ -73,6 +73,9 @@ public:
   const std::vector<double>& worked_while_stopped() const noexcept { return worked_while_stopped_; }
 
 private:
+  unsigned sets_by(paid_clock clock) const {
+    return clock == paid_clock::device ? room_.of(sets()) : sets();
+  }
   bool blame_task(const std::string& cause);
   bool blame_ending();
   void note_contents(std::vector<double>& into, size_t kind, double seconds) const;
