@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from gpu_check import common
-from gpu_check.common import (EVENT_TIMER, OUT, baseline, environment, honest_set, judge, name_of_repeated, promise, repeated, say, task_ids,
-                              task_spec)
+from gpu_check.common import (EVENT_TIMER, OUT, VERDICTS, baseline, environment, honest_set, judge, name_of_repeated, promise, repeated, say,
+                              task_ids, task_spec)
 
 WITHIN = 0.02
 LEAST_MS = 0.05
@@ -144,8 +144,8 @@ class Off(NamedTuple):
 
 
 def off_native(verdicts, plain):
-    """How far each is off the median of plain processes, by the same row of calls."""
-    found = []
+    """{task: how far it is off the median of plain processes, by the same row of calls}."""
+    found = {}
     for task in (x for x in plain if x in verdicts):
         mine = [ms for x in verdicts[task] if (ms := (x.get("timing") or {}).get("candidate_ms"))]
         if not mine:
@@ -153,7 +153,7 @@ def off_native(verdicts, plain):
         alone, rows, _ = zip(*plain[task])
         ms, events = statistics.median(mine), statistics.median(rows)
         off = Off(ms / events - 1, [x / events - 1 for x in mine])
-        found.append(off if ms >= LEAST_MS else None)
+        found[task] = off if ms >= LEAST_MS else None
         say(f"        {task:34} outside {ms * 1e3:7.1f} µs ({min(mine) * 1e3:.1f} to {max(mine) * 1e3:.1f}), events {events * 1e3:7.1f} µs in a row "
             f"({min(rows) * 1e3:.1f} to {max(rows) * 1e3:.1f}), {statistics.median(alone) * 1e3:7.1f} µs alone; "
             f"{len(mine)} verdicts, {len(rows)} processes: {off.middle * 100:+.1f} %")
@@ -161,9 +161,9 @@ def off_native(verdicts, plain):
 
 
 def off_device(verdicts):
-    """Of the task's own contents, as the runner's events are."""
-    found = []
-    for rows in verdicts.values():
+    """The same of kernels, on the task's own contents, as the runner's events are."""
+    found = {}
+    for name, rows in verdicts.items():
         times = []
         for x in rows:
             ms = ((x.get("timing") or {}).get("device_ms") or {}).get("candidate")
@@ -172,7 +172,7 @@ def off_device(verdicts):
                 times.append((ms, ms / events - 1))
         if times:
             lengths, off = zip(*times)
-            found.append(Off(statistics.median(off), list(off)) if statistics.median(lengths) >= LEAST_MS else None)
+            found[name] = Off(statistics.median(off), list(off)) if statistics.median(lengths) >= LEAST_MS else None
     return found
 
 
@@ -184,14 +184,30 @@ def by_kernel(verdicts):
     return found
 
 
+def judged_again(name, rows, verdicts, off_of, options=()):
+    """How far kernels are off. Those whose middle is off are judged two more times, which go to `verdicts`; the middle of all counts."""
+    found = off_of(verdicts)
+    off = {x for x, y in found.items() if y is not None and abs(y.middle) > WITHIN}
+    if not off:
+        return found
+    say(f"        judged again, for they are off: {', '.join(sorted(off))}")
+    more, _ = judge(f"{name}-again", repeated([x for x in rows if x[0] in off], VERDICTS - 1), options=options, first_gpu=True, are_honest=True)
+    for kernel, some in by_kernel(more).items():
+        verdicts[kernel] += some
+    return off_of(verdicts)
+
+
 def check_clocks():
     steps, left = list(USUALLY), common.part().left()
     tasks = task_ids()
-    verdicts, _ = judge("clocks", repeated([(t, t, baseline(t)) for t in tasks]), first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps))
+    rows = [(t, t, baseline(t)) for t in tasks]
+    verdicts, _ = judge("clocks", repeated(rows), first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps))
     verdicts = by_kernel(verdicts)
     until = time.monotonic() + common.share_of(common.part().left(), USUALLY, steps[1:])
-    found = off_native(verdicts, plain_times([x for x in tasks if x in verdicts], until))
-    promise(*clock_promise("native: outside clock and CUDA events", found, len(tasks)))
-    rows = honest_set("device")
-    verdicts, _ = judge("clocks-device", repeated(rows), options=("--clock", "device"), first_gpu=True, are_honest=True)
-    promise(*clock_promise("device code: outside clock and the events of the runner", off_device(by_kernel(verdicts)), len(rows)))
+    plain = plain_times([x for x in tasks if x in verdicts], until)
+    found = judged_again("clocks", rows, verdicts, lambda some: off_native(some, plain))
+    promise(*clock_promise("native: outside clock and CUDA events", found.values(), len(tasks)))
+    rows, options = honest_set("device"), ("--clock", "device")
+    verdicts, _ = judge("clocks-device", repeated(rows), options=options, first_gpu=True, are_honest=True)
+    found = judged_again("clocks-device", rows, by_kernel(verdicts), off_device, options)
+    promise(*clock_promise("device code: outside clock and the events of the runner", found.values(), len(rows)))

@@ -1,3 +1,4 @@
+import statistics
 import unittest
 from unittest import mock
 
@@ -34,7 +35,7 @@ class Clocks(unittest.TestCase):
         verdict = lambda ms, events: {"timing": {"device_ms": {"candidate": ms}}, "conditions": [{"name": "time_by_events", "value": events}]}
         long = [verdict(x, 0.1) for x in (0.102, 0.104, 0.099)]
         found = clocks.off_device({"long": long, "short": [verdict(0.02, 0.01)], "none": [{"outcome": "rejected"}]})
-        self.assertEqual(found, [clocks.Off(0.102 / 0.1 - 1, [0.102 / 0.1 - 1, 0.104 / 0.1 - 1, 0.099 / 0.1 - 1]), None])
+        self.assertEqual(found, {"long": clocks.Off(0.102 / 0.1 - 1, [0.102 / 0.1 - 1, 0.104 / 0.1 - 1, 0.099 / 0.1 - 1]), "short": None})
 
     def test_one_odd_verdict_or_plain_process_of_three_is_not_the_truth(self):
         timed = lambda ms: {"timing": {"candidate_ms": ms}}
@@ -43,8 +44,21 @@ class Clocks(unittest.TestCase):
                  "none": [(0.1, 0.1, 0.1)]}
         with mock.patch.object(clocks, "say"):
             found = clocks.off_native(verdicts, plain)
-        self.assertEqual([x.middle for x in found], [0.101 / 0.1 - 1, 0.11 / 0.1 - 1])
-        self.assertEqual(found[0].each[1], 0.78 / 0.1 - 1)
+        self.assertEqual({name: x.middle for name, x in found.items()}, {"long": 0.101 / 0.1 - 1, "slow": 0.11 / 0.1 - 1})
+        self.assertEqual(found["long"].each[1], 0.78 / 0.1 - 1)
+
+    def test_what_is_off_is_judged_two_more_times(self):
+        judged, off = [], {"a": [0.03, 0.0, 0.025], "b": [0.0, 0.03, 0.0]}
+
+        def judge(name, rows, **_):
+            judged.append((name, [x[0] for x in rows]))
+            return {x[0]: 0.001 for x in rows}, 1.0
+
+        off_of = lambda some: {name: clocks.Off(statistics.median(x), x) for name, x in some.items()}
+        with mock.patch.object(clocks, "judge", judge), mock.patch.object(clocks, "say"):
+            found = clocks.judged_again("clocks", [("a", "t", "f"), ("b", "t", "f")], off, off_of)
+        self.assertEqual(judged, [("clocks-again", ["a 0", "a 1"])])
+        self.assertEqual({name: (x.middle, len(x.each)) for name, x in found.items()}, {"a": (0.001, 5), "b": (0.0, 3)})
 
     def test_all_of_it(self):
         judged, said = [], []
