@@ -42,7 +42,7 @@ double usual_wait(const std::vector<row_times>& rows);
 /// launch several times.
 inline constexpr unsigned most_gated = 240;
 
-/// Times that a row of a baseline is tried at most whose launches did not wait.
+/// Times that a row of a baseline is tried whose launches did not wait.
 inline constexpr int gate_tries = 4;
 
 /// Sets for rows that take 1.5 ms or more where there are as many: `fastest` and `slowest` are

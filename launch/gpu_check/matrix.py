@@ -253,7 +253,7 @@ def key_of(row):
     return row["class"], row["contract"], row["seed"]
 
 
-def rows_of_other_runs(folders, commits):
+def rows_of_other_runs(folders, commits, holds=holds_today):
     """{(class, contract, seed): row} of the results of other runs that still hold; of two the worse. `commits` are those of the
     same code, as commits_of_this_code() has them."""
     found = {}
@@ -266,7 +266,7 @@ def rows_of_other_runs(folders, commits):
             if row.get("commit") not in commits:
                 sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
                          f"({', '.join(sorted(commits))}); leave it out, or run that commit's")
-            if row["contract"].split("-")[0] in commits[row["commit"]]:
+            if holds(row, commits[row["commit"]]):
                 mine[key_of(row)] = row  # the latest: what was judged once more
         for key, row in mine.items():
             found[key] = max(row, found.get(key, row), key=lambda x: BAD.index(x["result"]))
@@ -309,8 +309,7 @@ def check_matrix():
     root = OUT / "matrix_tasks"
     shutil.copytree(TASKS, root, dirs_exist_ok=True)
     program = commit()
-    lanes = commits_of_this_code(program)
-    rows = {key: row for key, row in rows_of_other_runs(options.add, lanes).items() if holds_today(row, lanes[row["commit"]])}
+    rows = rows_of_other_runs(options.add, commits_of_this_code(program))
     added = len(rows)
     found = [x for x in variants(options.only, contracts, seeds, options.first_seed) if key_of(x) not in rows]
     left = lambda: common.part().left() - 5

@@ -125,21 +125,22 @@ def compare_all(name, verdicts, sittings, asked):
     findings.promise(len({x["name"] for _, x in verdicts}), asked)
 
 
-def judge_off_again(name, verdicts, sittings, turns, flags, sit, until):
-    """Judges modules that are off two more times, before one more sitting; the middle of all their verdicts counts. Whether there are any.
-    `sit` takes a number and the verdicts that it is for."""
+LEAST_AGAIN_S = 5  # for verdicts of what is off
+
+
+def judge_off_again(name, verdicts, sittings, turns, flags, until):
+    """Judges modules that are off two more times; the middle of all their verdicts counts. Returns the new verdicts, which are in `verdicts`
+    as well. What plain processes say is not asked for again: that could only widen it."""
     off = compared(name, verdicts, sittings)[0].off_modules()
-    if not off:
-        return False
+    if not off or until - time.monotonic() < LEAST_AGAIN_S:
+        return []
     say(f"        judged again, for they are off: {', '.join(sorted(off))}")
-    number = len(sittings) + 1
     more = {clock: repeated([x for x in some if x[0] in off], VERDICTS - 1) for clock, some in turns.items()}
-    again = judged(f"{name}-again-{number}", more, flags, until)
+    again = judged(f"{name}-again-{len(verdicts)}", more, flags, until)
     for _, verdict in again:
         verdict["name"] = name_of_repeated(verdict["name"])
-    sittings += [sit(number, again)] if again else []
     verdicts += again
-    return bool(again)
+    return again
 
 
 def check_torch_truth(until):
@@ -161,10 +162,10 @@ def check_torch_truth(until):
     turns = by_turns(known)
     verdicts = judged("torch", turns, flags, until - took)
     sittings = [first, sit(2, verdicts) if verdicts else {}]
-    for _ in range(2):
-        left = until - time.monotonic()
-        if not judge_off_again("torch", verdicts, sittings, turns, flags, sit, until - min(took / 4, left / 3)):
-            break
+    left = until - time.monotonic()
+    if again := judge_off_again("torch", verdicts, sittings, turns, flags, until - min(took, left / 2)):
+        sittings.append(sit(3, again))  # the host's pace has changed meanwhile, which launches follow
+        judge_off_again("torch", verdicts, sittings, turns, flags, until)
     compare_all("torch", verdicts, sittings, len(candidates))
 
 
@@ -174,7 +175,6 @@ def check_compiled_truth(contract, until):
     rows, libraries = truth_native.prepare(contract)
     began = time.monotonic()
     sit = lambda number, some, end: truth_native.sit(contract, number, some, libraries, end)
-    names_of = lambda some: {x["name"] for _, x in some}
     sittings = [sit(1, rows, began + (until - began) / 3)]
     now = time.monotonic()
     known = [x for x in rows if sittings[0].get(x[0])]
@@ -185,10 +185,9 @@ def check_compiled_truth(contract, until):
     for _, verdict in verdicts:
         verdict["name"] = name_of_repeated(verdict["name"])
     # Backwards, so that two that are cut short do not lack the same modules.
-    sittings.append(sit(3, [x for x in known[::-1] if x[0] in names_of(verdicts)], until))
-    sit_again = lambda number, some: sit(number, [x for x in known if x[0] in names_of(some)], until)
-    left = until - time.monotonic()
-    judge_off_again(contract, verdicts, sittings, by_turns(known), [], sit_again, until - left / 3)
+    names = {x["name"] for _, x in verdicts}
+    sittings.append(sit(3, [x for x in known[::-1] if x[0] in names], until))
+    judge_off_again(contract, verdicts, sittings, by_turns(known), [], until)
     compare_all(contract, verdicts, sittings, len(rows))
 
 

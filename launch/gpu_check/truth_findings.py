@@ -113,6 +113,11 @@ def own_speedup_alone(verdict, module, most):
     return own[0] if beyond >= CALLS_BEYOND * sum(x["calls"] for x in kinds) else None
 
 
+def middle_of(values):
+    """Of two in the middle the one that is further off."""
+    return max(statistics.median_low(values), statistics.median_high(values), key=abs)
+
+
 def limit_of(ms):
     return WITHIN[0] if ms >= LONG_MS else WITHIN[1]
 
@@ -183,7 +188,7 @@ class Findings:
         modules = {}
         for by, most, words in found:
             modules.setdefault(words, []).append((by, most))
-        return [(statistics.median_low(x for x, _ in rows), rows[0][1], words) for words, rows in modules.items()]
+        return [(middle_of([x for x, _ in rows]), rows[0][1], words) for words, rows in modules.items()]
 
     def promise(self, judged, asked):
         """Says all of it, of the modules that were judged."""

@@ -29,9 +29,7 @@ bool queue_room::fit(unsigned calls, bool is_long, const std::function<bool(unsi
   if (waits(calls) || waits(calls)) return true;
   bool all_waited = false;
   for (int i = 2; i < gate_tries && !all_waited; ++i) {
-    unsigned fewer = fewer_calls(calls);
-    if (fewer == calls) break;
-    calls = fewer;
+    calls = fewer_calls(calls);
     all_waited = waits(calls);
   }
   if (is_long) limit(std::max(calls + 1, fewest_for_a_line));

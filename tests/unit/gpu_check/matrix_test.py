@@ -153,6 +153,10 @@ class Distinct(unittest.TestCase):
         self.assertEqual(repeats(rows + [rows[0] | {"class": "b"}]), ["a of torch-cuda 2 of 3"])
 
 
+def in_lane(row, lanes):
+    return row["contract"].split("-")[0] in lanes
+
+
 class OtherRuns(unittest.TestCase):
     def results(self, *rows, commit="c", contract="torch-cuda"):
         folder = tempfile.TemporaryDirectory()
@@ -165,17 +169,22 @@ class OtherRuns(unittest.TestCase):
     def test_what_two_runs_judged_counts_once_and_as_the_worse(self):
         first = self.results((0, "caught"), (1, "paid"), (1, "unpaid"), (2, "paid"))
         second = self.results((2, "caught"), (3, "machine"))
-        found = rows_of_other_runs([first, second], {"c": ALL})
+        found = rows_of_other_runs([first, second], {"c": ALL}, in_lane)
         self.assertEqual({key[2]: row["result"] for key, row in found.items()}, {0: "caught", 1: "unpaid", 2: "paid", 3: "machine"})
+
+    def test_what_holds_no_longer_hides_nothing_that_does(self):
+        folders = [self.results((0, "caught"), commit="c"), self.results((0, "paid"), commit="d")]
+        found = rows_of_other_runs(folders, {"c": ALL, "d": ALL[:2]}, in_lane)
+        self.assertEqual([row["result"] for row in found.values()], ["caught"])
 
     def test_another_commit_is_another_matrix(self):
         with self.assertRaises(SystemExit):
             rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL})
-        self.assertEqual(len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL, "d": ALL})), 1)
+        self.assertEqual(len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL, "d": ALL}, in_lane)), 1)
 
     def test_a_lane_that_has_changed_since_is_judged_again(self):
         def count(contract):
-            return len(rows_of_other_runs([self.results((0, "caught"), contract=contract)], {"c": ["native", "device"]}))
+            return len(rows_of_other_runs([self.results((0, "caught"), contract=contract)], {"c": ["native", "device"]}, in_lane))
 
         self.assertEqual((count("native-cuda"), count("torch-cuda")), (1, 0))
 
@@ -236,7 +245,11 @@ def profile(state):
         newer = older.replace("buffers", "buffers, counted").replace("profile(self)", "counted.stop()").replace("What", "Which").replace("return 1", "return 2  # now")
         path = "gpu/torch/kernelmill_torch/candidate.py"
         self.assertTrue(same_torch.is_alike(path, older, newer))
-        self.assertTrue(same_torch.is_alike("gpu/torch/kernelmill_torch/counted.py", "", "a = 1"))
+        counts = "class Count:\n    def stop(self):\n        return 1\n"
+        self.assertTrue(same_torch.is_alike(same_torch.COUNTED, counts, counts.replace("1", "2")))
+        self.assertFalse(same_torch.is_alike(same_torch.COUNTED, counts, "import torch.profiler\n" + counts))
+        self.assertFalse(same_torch.is_alike("gpu/torch/kernelmill_torch/bench.py", "def profile():\n    return 1\n", "def profile():\n    return 2\n"))
+        self.assertFalse(same_torch.is_alike(path, 'if op != "profile":\n    a()\n', 'if op != "profile":\n    b()\n'))
         for change in (("seed()", "seed(1)"), ("buffers", "buffers, native"), ('"seed"', '"seeds"'), ("def answer(self, op)", "def answer(self, op, x=1)")):
             self.assertFalse(same_torch.is_alike(path, older, newer.replace(*change)), change)
         self.assertFalse(same_torch.is_alike("gpu/torch/torch_evaluation.cpp", "int a;", "int b;"))

@@ -9,6 +9,8 @@ import torch
 import torch.profiler  # noqa: F401, whose flag a model can read
 
 from kernelmill_torch import counted
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.referee import Referee
 
 
 def seems_profiled() -> bool:
@@ -57,6 +59,46 @@ class Counted(unittest.TestCase):
         with mock.patch.object(counted, "_prepare_profiler", side_effect=RuntimeError("no CUPTI")):
             with self.assertRaisesRegex(RuntimeError, "no CUPTI"):
                 counted.Count().start()
+
+
+SOURCE = "@triton.jit\ndef mine(x):\n    pass\n"
+
+
+class Share(unittest.TestCase):
+    def found(self, kernels=(), in_calls=None, at_the_end=None):
+        """[(rule, severity)] where the calls, or the end of the count, end in a fault of this category."""
+        rules, asked = [], []
+
+        def ask(message, _seconds):
+            asked.append(message)
+            if message.get("over") and at_the_end:
+                raise Fault("candidate", at_the_end, "ended")
+            return {"kernels": list(kernels)}
+
+        def call(*_given):
+            asked.append("calls")
+            if in_calls:
+                raise Fault("candidate", in_calls, "ended")
+
+        x = types.SimpleNamespace(process=types.SimpleNamespace(ask=ask, call=call), left=lambda: 10.0,
+                                  bench=types.SimpleNamespace(layout=types.SimpleNamespace(sets=8)),
+                                  find=lambda rule, severity, _words: rules.append((rule, severity)))
+        Referee.measure_share(types.SimpleNamespace(options={"language": "triton", "level": 1}, source=SOURCE), x, {})
+        self.assertEqual(asked[:3], [{"op": "copy", "on": False}, {"op": "profile", "over": False}, "calls"])
+        return rules
+
+    def test_whose_own_kernels_have_the_time_is_let_be(self):
+        self.assertEqual(self.found([["mine", 9.0], ["softmax_forward", 1.0]]), [])
+        self.assertEqual(self.found([["mine", 1.0], ["softmax_forward", 9.0]]), [("decoy_kernel", "critical")])
+        self.assertEqual(self.found([["softmax_forward", 9.0]]), [("framework_fallback", "critical")])
+
+    def test_who_fails_while_kernels_are_counted_is_no_warning(self):
+        self.assertEqual(self.found(in_calls="runtime_error"), [("decoy_kernel", "critical")])
+        self.assertEqual(self.found(in_calls="crashed"), [("decoy_kernel", "critical")])
+
+    def test_what_may_be_ours_is(self):
+        self.assertEqual(self.found(in_calls="out_of_memory"), [("no_profile", "warning")])
+        self.assertEqual(self.found(at_the_end="runtime_error"), [("no_profile", "warning")])
 
 
 if __name__ == "__main__":
