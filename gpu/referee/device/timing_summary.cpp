@@ -76,6 +76,7 @@ public:
     for (double x : calls) record_.samples += static_cast<uint32_t>(x);
     note_kinds(*times, paid);
     note_apart(run_.record, {times->apart, times->beside, times->cost}, paid.candidate_seconds);
+    note_fixed(*times);
     note_both_clocks();
     compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
@@ -106,6 +107,13 @@ private:
               fmt::format("{:.2f} times slower on contents of the kind {} than on others, and paid "
                           "for that kind; candidate and reference by kind: {}",
                           paid.times_slower, *paid.slowest, each));
+  }
+
+  void note_fixed(const clocked_times& times) {
+    const auto& quiet = taken_.paid == paid_clock::device ? *quiet_.device : quiet_.call;
+    auto& into = run_.record.conditions;
+    into.push_back({"row_fixed", times.intercept * 1e3, "ms"});
+    into.push_back({"row_fixed_quiet", quiet.intercept * 1e3, "ms"});
   }
 
   void note_both_clocks() {
