@@ -184,14 +184,14 @@ def by_kernel(verdicts):
     return found
 
 
-def judged_again(name, rows, verdicts, off_of, options=()):
+def judged_again(name, rows, verdicts, off_of, options=(), seconds=float("inf")):
     """How far kernels are off. Those whose middle is off are judged two more times, which go to `verdicts`; the middle of all counts."""
     found = off_of(verdicts)
     off = {x for x, y in found.items() if y is not None and abs(y.middle) > WITHIN}
     if not off:
         return found
     say(f"        judged again, for they are off: {', '.join(sorted(off))}")
-    more, _ = judge(f"{name}-again", repeated([x for x in rows if x[0] in off], VERDICTS - 1), options=options, first_gpu=True, are_honest=True)
+    more, _ = judge(f"{name}-again", repeated([x for x in rows if x[0] in off], VERDICTS - 1), options=options, first_gpu=True, are_honest=True, seconds=seconds)
     for kernel, some in by_kernel(more).items():
         verdicts[kernel] += some
     return off_of(verdicts)
@@ -205,7 +205,7 @@ def check_clocks():
     verdicts = by_kernel(verdicts)
     until = time.monotonic() + common.share_of(common.part().left(), USUALLY, steps[1:])
     plain = plain_times([x for x in tasks if x in verdicts], until)
-    found = judged_again("clocks", rows, verdicts, lambda some: off_native(some, plain))
+    found = judged_again("clocks", rows, verdicts, lambda some: off_native(some, plain), seconds=common.part().left() / 4)
     promise(*clock_promise("native: outside clock and CUDA events", found.values(), len(tasks)))
     rows, options = honest_set("device"), ("--clock", "device")
     verdicts, _ = judge("clocks-device", repeated(rows), options=options, first_gpu=True, are_honest=True)

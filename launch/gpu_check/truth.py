@@ -130,7 +130,7 @@ LEAST_AGAIN_S = 5  # for verdicts of what is off
 
 def judge_off_again(name, verdicts, sittings, turns, flags, until):
     """Judges modules that are off two more times; the middle of all their verdicts counts. Returns the new verdicts, which are in `verdicts`
-    as well. What plain processes say is not asked for again: that could only widen it."""
+    as well."""
     off = compared(name, verdicts, sittings)[0].off_modules()
     if not off or until - time.monotonic() < LEAST_AGAIN_S:
         return []
@@ -171,7 +171,7 @@ def check_torch_truth(until):
 
 def check_compiled_truth(contract, until):
     """The plain process sits two times before the verdicts and once after them, each time a new one. A module has three verdicts, and
-    five if their middle is off."""
+    five if their middle is off; what plain processes say is not asked for again then, for that could only widen it."""
     rows, libraries = truth_native.prepare(contract)
     began = time.monotonic()
     sit = lambda number, some, end: truth_native.sit(contract, number, some, libraries, end)

@@ -333,21 +333,27 @@ class Referee:
         """How much of the GPU's time the candidate's own kernels have, as its process counts them in a row of calls."""
         language = self.options.get("language") or "any"
         own = kernels.own_kernels(self.source, language)
-        in_calls = False
+        in_calls, calls = False, min(counted.CALLS, x.bench.layout.sets)
         try:
+            x.process.stop()
+            x.process.arena.move()
+            x.process.arena.fill(x.bench.draw([x.number("counted", i) for i in range(calls)]))
+            x.bench.synchronize()  # indices of which a part is there would be none
+            x.process.place = x.process.arena.place
             x.process.ask({"op": "copy", "on": False}, x.left())  # which a framework's kernel may make
             x.process.ask({"op": "profile", "over": False}, x.left())
+            left = x.left()
             in_calls = True
-            x.process.call(native.CALL, 0, min(counted.CALLS, x.bench.layout.sets), x.left())
+            x.process.call(native.CALL, 0, calls, left)
             in_calls = False
             said = x.process.ask({"op": "profile", "over": True}, x.left())["kernels"]
             profile = [(str(name), float(us)) for name, us in said]
             if not all(0 <= us < 1e12 for _, us in profile):
                 raise ValueError("no numbers")
-        except (Fault, KeyError, TypeError, ValueError, OverflowError) as e:
-            # Who fails only while somebody counts has something to hide; only memory may lack by our doing.
-            if in_calls and isinstance(e, Fault) and e.category != "out_of_memory" and language in kernels.LANGUAGES:
-                x.find("decoy_kernel", "critical", f"it failed in the calls whose kernels are counted: {e}")
+        except (Fault, *OUT_OF_MEMORY, KeyError, TypeError, ValueError, OverflowError) as e:
+            # Who raises an error only while somebody counts has something to hide. Memory, time and CUPTI may fail by our doing.
+            if in_calls and isinstance(e, Fault) and e.category == "runtime_error" and language in kernels.LANGUAGES:
+                x.find("decoy_kernel", "critical", "it raised an error in the calls whose kernels are counted")
             else:
                 x.find("no_profile", "warning", f"the kernels of the candidate could not be listed: {e}")
             return

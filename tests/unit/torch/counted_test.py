@@ -65,26 +65,35 @@ SOURCE = "@triton.jit\ndef mine(x):\n    pass\n"
 
 
 class Share(unittest.TestCase):
-    def found(self, kernels=(), in_calls=None, at_the_end=None):
-        """[(rule, severity)] where the calls, or the end of the count, end in a fault of this category."""
-        rules, asked = [], []
+    def found(self, kernels=(), in_calls=None, at_the_end=None, no_contents=False):
+        """[(rule, severity)] where the calls, or the end of the count, end in a fault of this category, or memory lacks for contents."""
+        rules, steps = [], []
 
         def ask(message, _seconds):
-            asked.append(message)
+            steps.append(message["op"])
             if message.get("over") and at_the_end:
                 raise Fault("candidate", at_the_end, "ended")
             return {"kernels": list(kernels)}
 
         def call(*_given):
-            asked.append("calls")
+            steps.append("calls")
             if in_calls:
                 raise Fault("candidate", in_calls, "ended")
 
-        x = types.SimpleNamespace(process=types.SimpleNamespace(ask=ask, call=call), left=lambda: 10.0,
-                                  bench=types.SimpleNamespace(layout=types.SimpleNamespace(sets=8)),
+        def draw(seeds):
+            if no_contents:
+                raise MemoryError
+            return [[x] for x in seeds]
+
+        arena = types.SimpleNamespace(place=7, move=lambda: steps.append("move"), fill=lambda contents: steps.append(contents))
+        process = types.SimpleNamespace(ask=ask, call=call, stop=lambda: steps.append("stop"), arena=arena, place=0)
+        bench = types.SimpleNamespace(layout=types.SimpleNamespace(sets=2), draw=draw, synchronize=lambda: None)
+        x = types.SimpleNamespace(process=process, left=lambda: 10.0, bench=bench, number=lambda _what, i: i,
                                   find=lambda rule, severity, _words: rules.append((rule, severity)))
         Referee.measure_share(types.SimpleNamespace(options={"language": "triton", "level": 1}, source=SOURCE), x, {})
-        self.assertEqual(asked[:3], [{"op": "copy", "on": False}, {"op": "profile", "over": False}, "calls"])
+        if not no_contents:  # which it must not see before it may run, and which lie where it looks
+            self.assertEqual(steps[:6], ["stop", "move", [[0], [1]], "copy", "profile", "calls"])
+            self.assertEqual(process.place, 7)
         return rules
 
     def test_whose_own_kernels_have_the_time_is_let_be(self):
@@ -94,10 +103,11 @@ class Share(unittest.TestCase):
 
     def test_who_fails_while_kernels_are_counted_is_no_warning(self):
         self.assertEqual(self.found(in_calls="runtime_error"), [("decoy_kernel", "critical")])
-        self.assertEqual(self.found(in_calls="crashed"), [("decoy_kernel", "critical")])
 
     def test_what_may_be_ours_is(self):
-        self.assertEqual(self.found(in_calls="out_of_memory"), [("no_profile", "warning")])
+        for category in ("out_of_memory", "timed_out", "time_spent", "killed_outside", "crashed"):
+            self.assertEqual(self.found(in_calls=category), [("no_profile", "warning")], category)
+        self.assertEqual(self.found(no_contents=True), [("no_profile", "warning")])
         self.assertEqual(self.found(at_the_end="runtime_error"), [("no_profile", "warning")])
 
 
