@@ -12,7 +12,7 @@ from torch._C._autograd import _disable_profiler, _enable_profiler, _prepare_pro
 from torch._C._profiler import _ExperimentalConfig
 from torch.autograd import ProfilerActivity, ProfilerConfig, ProfilerState
 
-CALLS = 3  # that are counted, at most: a row like others
+CALLS = 3  # that are counted, at most
 MOST_KERNELS = 100
 MOST_CHARACTERS = 300  # of a name
 
