@@ -52,8 +52,8 @@ unsigned sets_for(double fastest, double slowest, unsigned most);
 /// Calls of a long row, from a random number: three quarters of the sets, up to all but one.
 unsigned long_calls(unsigned sets, uint64_t drawn);
 
-/// Of a short one, which only the baseline has. It tells what a row has besides calls, the better the
-/// fewer calls are in it: these differ by some parts in a thousand of what they take.
+/// Of a short one, which only the baseline has. It tells what a row has besides calls, the better
+/// the fewer calls are in it: these differ by some parts in a thousand of what they take.
 unsigned short_calls(unsigned sets);
 
 /// Of a look at one kind of contents, at most.

@@ -184,8 +184,8 @@ def check_compiled_truth(contract, until):
     verdicts = judged(contract, by_turns(repeated(known)), [], until - after)
     for _, verdict in verdicts:
         verdict["name"] = name_of_repeated(verdict["name"])
-    # Backwards, so that two that are cut short do not lack the same modules.
     names = {x["name"] for _, x in verdicts}
+    # Backwards, so that two that are cut short do not lack the same modules.
     sittings.append(sit(3, [x for x in known[::-1] if x[0] in names], until))
     judge_off_again(contract, verdicts, sittings, by_turns(known), [], until)
     compare_all(contract, verdicts, sittings, len(rows))

@@ -21,10 +21,11 @@ void timed_rows::use(unsigned sets) {
 }
 
 row_order timed_rows::order_of(paid_clock clock, size_t kind, bool is_long) {
+  unsigned sets = sets_by(clock);
   row_order result;
   result.clock = clock;
   result.kind = kind;
-  result.calls = is_long ? long_calls(sets_by(clock), run_.next_order()) : short_calls(sets_by(clock));
+  result.calls = is_long ? long_calls(sets, run_.next_order()) : short_calls(sets);
   result.limit_ms = run_.call_limit();
   return result;
 }

@@ -58,7 +58,7 @@ public:
   bool is_gate_shortened() const noexcept { return room_.is_shortened(); }
 
   /// Calls of the shortest row that pairs have behind a gate.
-  unsigned fewest_gated() const { return fewer_calls(room_.of(sets())); }
+  unsigned fewest_gated() const { return long_calls(sets_by(paid_clock::device), 0); }
 
   /// Device code has as many as its program can queue.
   void limit_gated(unsigned calls) { room_.limit(calls); }
