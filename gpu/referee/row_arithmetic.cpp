@@ -51,6 +51,19 @@ by_length sorted_rows(const std::vector<row_times>& rows, double call) {
   return result;
 }
 
+double error_of_median(std::vector<double> x, double middle) {
+  for (auto& one : x) one = std::fabs(one - middle);
+  auto n = static_cast<double>(std::max<size_t>(x.size(), 1));
+  return of_a_median * of_a_normal * median(std::move(x)) / std::sqrt(n);
+}
+
+// Those that are not late.
+std::vector<double> usual_launches(std::vector<double> x) {
+  double quarter = quantile(x, 0.25);
+  std::erase_if(x, [&](double one) { return one > quarter + late_launch; });
+  return x;
+}
+
 double call_of(const std::vector<row_times>& rows) {
   auto line = fit_line(rows);
   return line ? line->call : 0;
@@ -100,27 +113,37 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
   for (const auto& a : rows)
     for (const auto& b : rows)
       if (b.calls > a.calls && 2 * (b.calls - a.calls) >= longest)
-        slopes.push_back((b.row() - a.row()) / (b.calls - a.calls));
+        slopes.push_back((b.after_launch() - a.after_launch()) / (b.calls - a.calls));
   if (slopes.empty()) return std::nullopt;
   row_line result;
   result.call = std::max(median(slopes), 0.0);
   std::vector<double> rest;
+  std::vector<double> launches; // of long rows, as all of a candidate's are
   double calls = 0;
   double squares = 0;
   for (const auto& x : rows) {
-    rest.push_back(x.row() - x.calls * result.call);
+    rest.push_back(x.after_launch() - x.calls * result.call);
+    if (2 * x.calls > longest) launches.push_back(x.launched);
     calls += x.calls;
     squares += static_cast<double>(x.calls) * x.calls;
   }
   auto n = static_cast<double>(rows.size());
-  result.intercept = std::max(median(rest), 0.0);
-  for (auto& x : rest) x = std::fabs(x - result.intercept);
+  double fixed = median(rest);
+  launches = usual_launches(std::move(launches));
+  result.launch = median(launches);
+  result.launch_error = error_of_median(std::move(launches), result.launch);
+  result.intercept = std::max(fixed + result.launch, 0.0);
   // Of a straight line: the variance grows with how far the mean length is from none.
   double mean = calls / n;
   double spread = std::max(squares / n - mean * mean, 1e-9);
-  result.error =
-      of_a_median * of_a_normal * median(rest) * std::sqrt((1 + mean * mean / spread) / n);
+  result.error = error_of_median(std::move(rest), fixed) * std::sqrt(1 + mean * mean / spread);
   return result;
+}
+
+row_times at_usual_launch(row_times x, const row_line& line) {
+  x.done += line.launch - x.launched;
+  x.launched = line.launch;
+  return x;
 }
 
 std::vector<row_times> least_rows(const std::vector<row_times>& rows) {

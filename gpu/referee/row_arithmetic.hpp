@@ -17,18 +17,25 @@ struct row_times {
   double contents = 0;  ///< until the contents were there
   double done = 0;      ///< from then until the process said that it was done
   double gap = 0;       ///< from there until the referee had samples of all outputs
+  double launched = 0;  ///< from when contents were there until the first call had returned; behind
+                        ///< a gate 0, for it had before
   double by_events = 0; ///< by CUDA events, of device code behind a gate
   double waited = 0;    ///< for a core, by the process and by the referee, until outputs were seen
 
   /// From the first moment at which all contents were there until outputs were seen.
   double row() const noexcept { return done + gap; }
+
+  /// Of these, what is left when the first call has returned.
+  double after_launch() const noexcept { return row() - launched; }
 };
 
 /// Seconds of a row are `intercept` + calls * `call`.
 struct row_line {
   double intercept = 0;
   double call = 0;
-  double error = 0; ///< standard error of the intercept
+  double error = 0;  ///< standard error of the intercept, without that of `launch`
+  double launch = 0; ///< of the intercept, until the first call of a long row has returned
+  double launch_error = 0;
 };
 
 /// Whether a process, or the referee, was ready for plainly longer than `usual` in a row and had no
@@ -64,8 +71,16 @@ unsigned fewer_calls(unsigned calls);
 
 /// From rows of the baseline, of two lengths or more: medians of slopes between rows whose lengths
 /// differ by half of the longest or more, then the median of what is left. Nothing where no two
-/// do.
+/// do. How soon a process makes its first launch differs from row to row by more than all else, so
+/// both are those of what comes after it, and the median launch of long rows that is not late is
+/// added.
 std::optional<row_line> fit_line(const std::vector<row_times>& rows);
+
+/// Seconds by which a first launch is late: most are less late, and a few 0.15 ms.
+inline constexpr double late_launch = 40e-6;
+
+/// A row of the baseline as it is with the usual first launch.
+row_times at_usual_launch(row_times x, const row_line& line);
 
 /// Of rows that nobody works against, the least few of each of two lengths: others only ever make a
 /// row longer, by a core or a processor of the machine below that they take. All of a length that

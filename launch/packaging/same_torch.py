@@ -7,25 +7,43 @@ import subprocess
 import sys
 
 FOLDER = ":(top)gpu/torch/"
-CANDIDATE, REFEREE, COUNTED = (f"gpu/torch/kernelmill_torch/{name}.py" for name in ("candidate", "referee", "counted"))
-COUNTING_FUNCTIONS = {CANDIDATE: {"profile"}, REFEREE: {"measure_share"}, COUNTED: {"start", "stop", "_count", "_raise_failed", "microseconds_of"}}
+CANDIDATE, REFEREE, COUNTED, KERNELS, SHARE = (f"gpu/torch/kernelmill_torch/{name}.py" for name in ("candidate", "referee", "counted", "kernels", "kernel_share"))
+COUNTING_MODULES = {"counted", "kernel_share"}
+# Functions, constants and imports that nobody else reads, but for `check_language`, which asks only where a language is wanted.
+COUNTING = {
+    CANDIDATE: {"profile"},
+    REFEREE: {"measure_share", "LEAST_SHARE", "LEAST_SHARE_ELSEWHERE"},
+    COUNTED: {"start", "stop", "_count", "_raise_failed", "microseconds_of"},
+    KERNELS: {"ast", "warnings", "Iterator", "ATTRIBUTES", "CUDA_KERNEL", "TRITON_KERNEL", "IDENTIFIER", "LANGUAGES", "NO_CODE", "ANONYMOUS",
+              "CLOSES", "COMPILES", "INDUCTORS", "THEIRS", "MADE", "MADE_FOR", "TRITON_SUFFIX", "own_kernels", "triton_kernels", "strings", "own_share", "is_own",
+              "path_of"},
+    SHARE: {"LEAST_SHARE", "LEAST_SHARE_ELSEWHERE", "TRIES", "FAILURES", "measure", "prepare", "make_calls", "listed"},
+}
 COUNTING_COMMAND = "profile"
 
 
 class WithoutCounting(ast.NodeTransformer):
     def __init__(self, path):
-        self.path = path
+        self.counting = COUNTING.get(path, set())
+        self.has_command = path == CANDIDATE
 
     def visit_FunctionDef(self, node):
-        return None if node.name in COUNTING_FUNCTIONS.get(self.path, ()) else self.generic_visit(node)
+        return None if node.name in self.counting else self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        return None if all(isinstance(x, ast.Name) and x.id in self.counting for x in node.targets) else node
+
+    def visit_Import(self, node):
+        node.names = [x for x in node.names if x.name not in self.counting]
+        return node if node.names else None
 
     def visit_ImportFrom(self, node):
-        node.names = [x for x in node.names if x.name != "counted"]
+        node.names = [x for x in node.names if x.name not in COUNTING_MODULES | self.counting]
         return node if node.names else None
 
     def visit_If(self, node):
         self.generic_visit(node)
-        is_command = self.path == CANDIDATE and ast.unparse(node.test) == f"op == '{COUNTING_COMMAND}'"
+        is_command = self.has_command and ast.unparse(node.test) == f"op == '{COUNTING_COMMAND}'"
         return node.orelse if is_command else node
 
 
@@ -51,7 +69,7 @@ def git(*words):
 def main(older, newer):
     for line in git("diff", "--name-status", "--no-renames", older, newer, "--", FOLDER).splitlines():
         state, path = line.split("\t")
-        if state != "M" and path != COUNTED:  # its module's own statements are looked at where it is changed, not where it came
+        if state != "M" and path not in (COUNTED, SHARE):  # a module's own statements are looked at where it is changed, not where it came
             return False
         if state == "M" and not is_alike(path, *(git("show", f"{commit}:{path}") for commit in (older, newer))):
             return False

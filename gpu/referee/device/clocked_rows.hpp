@@ -47,12 +47,9 @@ bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs);
 /// Takes over the rows of `again` that are shorter a call.
 void keep_shorter(row_pair& x, const row_pair& again);
 
-/// Of a few rows the lower quartile, for other programs only ever make one longer; of more the
-/// median of those that are not plainly longer than that.
-double usual_of_few(std::vector<double> x);
-
 /// Standard deviation of the logarithm of the speedup that comes from what the intercept is unsure
-/// of: it changes both times, but not by the same share.
+/// of: it changes both times, but not by the same share, and its first launch the candidate's
+/// alone.
 double spread_of(const clocked_times& times, const std::vector<row_pair>& pairs);
 
 } // namespace kernelmill

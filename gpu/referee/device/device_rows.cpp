@@ -63,6 +63,7 @@ std::optional<row_times> device_rows::make(const row_maker& who, const row_order
   filling_ += there - entered;
   bool ok = gated ? who.process.release(x.limit_ms).has_value() : run_calls(who, x);
   result.done = now_seconds() - there;
+  if (!gated) result.launched = launched_ - there;
   if (!ok) return std::nullopt;
   if (gated && in_place_) result.by_events = who.program->event_seconds();
   sample("take_sample", true);
@@ -97,8 +98,10 @@ bool device_rows::close_gate(const row_maker& who, const row_order& x) {
 // A process is told of each set only when the call before it has returned.
 bool device_rows::launch_calls(const row_maker& who, const row_order& x) {
   auto command = x.apart ? candidate_command::apart : candidate_command::launch;
-  for (unsigned k = 0; k < called_; ++k)
+  for (unsigned k = 0; k < called_; ++k) {
     if (!who.process.run(command, values(order_[k]), x.limit_ms)) return false;
+    if (k == 0) launched_ = now_seconds();
+  }
   return true;
 }
 

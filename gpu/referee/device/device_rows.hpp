@@ -97,6 +97,7 @@ private:
   device_memory order_there_; // order_, for kernels
   bool in_place_ = false;     // device code, which runs no more when its outputs are looked at
   bool gate_forced_ = false;
+  double launched_ = 0; // when the first call of the latest row had returned
   unsigned called_ = 0; // sets that the latest row called
   size_t kind_ = 0;     // of their contents
   uint64_t row_number_;

@@ -51,8 +51,9 @@ public:
   void limit(unsigned sets) noexcept { most_ = std::min(most_, sets); }
 
   /// A quarter of the calls, for a candidate whose launches did not wait in a row of so many sets.
+  /// Of three sets a long row has two calls, and a short one of the baseline one.
   void shorten(unsigned sets) noexcept {
-    limit(std::max(most_ / 4, 2u));
+    limit(std::max(most_ / 4, 3u));
     is_shortened_ |= most_ < sets;
   }
   bool is_shortened() const noexcept { return is_shortened_; } ///< by a candidate

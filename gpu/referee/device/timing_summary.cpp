@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/device/disturbed_rows.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/paid_kinds.hpp"
@@ -114,6 +115,8 @@ private:
     auto& into = run_.record.conditions;
     into.push_back({"row_fixed", times.intercept * 1e3, "ms"});
     into.push_back({"row_fixed_quiet", quiet.intercept * 1e3, "ms"});
+    if (taken_.paid == paid_clock::call)
+      into.push_back({"row_launch", times.line.launch * 1e3, "ms"});
   }
 
   void note_both_clocks() {

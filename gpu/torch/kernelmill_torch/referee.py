@@ -20,7 +20,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import blame, channel, counted, kernels, native, problem_check, weights
+from kernelmill_torch import blame, channel, kernel_share, kernels, native, problem_check, weights
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
@@ -39,9 +39,6 @@ SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
 START_SECONDS = 180.0
 CONTROL_SECONDS = 20.0
 LINGERING_SECONDS = 60.0  # in which a candidate that was ended gives back what it had mapped
-# The least share of the GPU's time that the candidate's own kernels must have, where a language is asked for.
-LEAST_SHARE = {2: 0.05, 3: 0.05, 4: 0.05}  # several operators, of which some may stay the framework's
-LEAST_SHARE_ELSEWHERE = 0.5
 
 
 def fault_of(e: Exception) -> Fault:
@@ -330,42 +327,9 @@ class Referee:
         return reply
 
     def measure_share(self, x: Judgement, reply: dict[str, Any]) -> None:
-        """How much of the GPU's time the candidate's own kernels have, as its process counts them in a row of calls."""
-        language = self.options.get("language") or "any"
-        own = kernels.own_kernels(self.source, language)
-        in_calls, calls = False, min(counted.CALLS, x.bench.layout.sets)
-        try:
-            x.process.stop()
-            x.process.arena.move()
-            x.process.arena.fill(x.bench.draw([x.number("counted", i) for i in range(calls)]))
-            x.bench.synchronize()  # indices of which a part is there would be none
-            x.process.place = x.process.arena.place
-            x.process.ask({"op": "copy", "on": False}, x.left())  # which a framework's kernel may make
-            x.process.ask({"op": "profile", "over": False}, x.left())
-            left = x.left()
-            in_calls = True
-            x.process.call(native.CALL, 0, calls, left)
-            in_calls = False
-            said = x.process.ask({"op": "profile", "over": True}, x.left())["kernels"]
-            profile = [(str(name), float(us)) for name, us in said]
-            if not all(0 <= us < 1e12 for _, us in profile):
-                raise ValueError("no numbers")
-        except (Fault, *OUT_OF_MEMORY, KeyError, TypeError, ValueError, OverflowError) as e:
-            # Who raises an error only while somebody counts has something to hide. Memory, time and CUPTI may fail by our doing.
-            if in_calls and isinstance(e, Fault) and e.category == "runtime_error" and language in kernels.LANGUAGES:
-                x.find("decoy_kernel", "critical", "it raised an error in the calls whose kernels are counted")
-            else:
-                x.find("no_profile", "warning", f"the kernels of the candidate could not be listed: {e}")
-            return
-        share = kernels.own_share(profile, own)
-        reply["kernel_share"] = share
-        reply["kernels"] = [[name[:120], us] for name, us in profile[:8]]
-        least = LEAST_SHARE.get(int(self.options.get("level") or 0), LEAST_SHARE_ELSEWHERE)
-        if language in kernels.LANGUAGES and share < least:
-            rule = "framework_fallback" if share == 0 else "decoy_kernel"
-            listed = ", ".join(f"{name[:60]} {us:.0f} us" for name, us in reply["kernels"][:3])
-            x.find(rule, "critical", f"{share:.1%} of the GPU's time is in the candidate's own kernels; {least:.0%} is "
-                   f"the least that counts. The longest: {listed}")
+        """How much of the GPU's time the candidate's own kernels have."""
+        language, level = self.options.get("language") or "any", int(self.options.get("level") or 0)
+        reply.update(kernel_share.measure(x, self.source, language, level))
 
     def check(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         self.drop()

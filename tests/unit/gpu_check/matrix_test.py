@@ -225,7 +225,7 @@ class SameCode(unittest.TestCase):
         for (newer, _), (_, contracts) in zip(listed, listed[1:]):
             changed = self.git("diff", "--name-only", newer + "^", newer, "--", "gpu")
             torch = [x for x in changed if x.startswith("gpu/torch/")]
-            rows = [x for x in changed if x.startswith(("gpu/referee/device/", "gpu/referee/row_arithmetic."))]
+            rows = [x for x in changed if x.startswith(("gpu/referee/device/", "gpu/referee/row_arithmetic.", "gpu/referee/CMakeLists.txt"))]
             self.assertEqual(sorted(torch + rows), sorted(changed), newer)
             self.assertFalse(torch and "torch_language" in contracts, newer)
             self.assertFalse(rows and set(contracts) & {"native", "device"}, newer)
@@ -254,8 +254,43 @@ def profile(state):
             self.assertFalse(same_torch.is_alike(path, older, newer.replace(*change)), change)
         self.assertFalse(same_torch.is_alike("gpu/torch/torch_evaluation.cpp", "int a;", "int b;"))
 
+    def test_of_whose_kernels_ran_what_others_ask_must_be_the_same(self):
+        older = """import re
+KERNEL = re.compile("a")
+CUDA_KERNEL = re.compile("b")
+def may_compile_when_called(source):
+    return KERNEL.search(source)
+def own_share(profile, own):
+    return 1
+"""
+        newer = older.replace("import re", "import ast\nimport re").replace('"b"', '"c"').replace("own):\n    return 1", "own, language):\n    return 2")
+        self.assertNotEqual(newer, older)
+        self.assertTrue(same_torch.is_alike(same_torch.KERNELS, older, newer))
+        for change in (('"a"', '"aa"'), ("import ast", "import os"), ("KERNEL.search", "KERNEL.match"), ("def own_share", "def other_share")):
+            self.assertFalse(same_torch.is_alike(same_torch.KERNELS, older, newer.replace(*change)), change)
+        referee = "from kernelmill_torch import counted, kernels\nLEAST_SHARE = 1\nMOST = 2\ndef measure_share(self):\n    return counted\n"
+        moved = "from kernelmill_torch import kernel_share, kernels\nMOST = 2\ndef measure_share(self):\n    return kernel_share\n"
+        self.assertTrue(same_torch.is_alike(same_torch.REFEREE, referee, moved))
+        self.assertFalse(same_torch.is_alike(same_torch.REFEREE, referee, moved.replace("2", "3")))
+
+    def test_nobody_else_reads_what_counts_kernels(self):
+        folder = SOURCES / "gpu/torch/kernelmill_torch"
+        for file in folder.glob("*.py"):
+            path = str(file.relative_to(SOURCES))
+            tree = same_torch.WithoutCounting(path).visit(ast.parse(file.read_text()))
+            for node in ast.walk(tree):
+                if path == same_torch.REFEREE and isinstance(node, ast.FunctionDef) and node.name == "check_language":
+                    node.body = []
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name):
+                    self.assertNotIn(node.id, same_torch.COUNTING.get(path, set()) | same_torch.COUNTING_MODULES, path)
+                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels":
+                    self.assertNotIn(node.attr, same_torch.COUNTING[same_torch.KERNELS], path)
+                elif isinstance(node, ast.ImportFrom) and node.module in ("kernelmill_torch.kernels", "kernelmill_torch.counted"):
+                    self.fail(path)
+
     def test_torch_includes_nothing_that_makes_rows_of_the_other_contracts(self):
-        names = re.search(r"for name in (.*); do", (SOURCES / "launch/packaging/same_code.sh").read_text())[1].split()
+        names = re.search(r'row_sources="(.*)"', (SOURCES / "launch/packaging/same_code.sh").read_text())[1].split("|")
         self.assertIn("quiet", names)
         for path in (SOURCES / "gpu").rglob("*.?pp"):
             if not path.is_relative_to(SOURCES / "gpu/referee"):

@@ -56,6 +56,34 @@ TEST(fit_line, needs_two_lengths_that_are_apart) {
   EXPECT_TRUE(fit_line({row(40, 2e-3), row(10, 0.5e-3)}));
 }
 
+// How late a process makes its first launch differs more than all else.
+TEST(fit_line, late_first_launches_do_not_move_it) {
+  auto rows = baseline_rows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    bool is_long = rows[i].calls == 40;
+    rows[i].launched = (is_long ? 20e-6 : 70e-6) + (i % 5 == 0 ? 0.15e-3 : 0);
+    rows[i].done += rows[i].launched;
+  }
+  auto line = fit_line(rows);
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->call, call, 1e-9);
+  EXPECT_NEAR(line->launch, 20e-6, 1e-9) << "of long rows, as a candidate's are";
+  EXPECT_NEAR(line->intercept, fixed + 20e-6, 1e-9);
+  for (const auto& x : rows)
+    EXPECT_NEAR(at_usual_launch(x, *line).row(), line->intercept + x.calls * call, 1e-9);
+}
+
+// A library that waits for its work within a call: the first launch has returned when a whole call
+// is over, and what is left of a short row is less than what is fixed.
+TEST(fit_line, of_calls_that_wait_for_their_work_is_the_same) {
+  auto rows = baseline_rows();
+  for (auto& x : rows) x.launched = call + 15e-6;
+  auto line = fit_line(rows);
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->call, call, 1e-9);
+  EXPECT_NEAR(line->intercept, fixed, 1e-9);
+}
+
 // Five rows of each length as the referee makes them, of which others made some 0.4 ms longer.
 std::vector<row_times> busy_rows(size_t disturbed_short, size_t disturbed_long) {
   std::vector<row_times> result;

@@ -8,9 +8,10 @@ from unittest import mock
 import torch
 import torch.profiler  # noqa: F401, whose flag a model can read
 
-from kernelmill_torch import counted
+from kernelmill_torch import counted, kernel_share
 from kernelmill_torch.faults import Fault
-from kernelmill_torch.referee import Referee
+from kernelmill_torch.problem import BadProblem
+from kernelmill_torch.processes import OWN_FAULTS
 
 
 def seems_profiled() -> bool:
@@ -64,51 +65,106 @@ class Counted(unittest.TestCase):
 SOURCE = "@triton.jit\ndef mine(x):\n    pass\n"
 
 
+class Told:
+    """A candidate of which is written down what is done to it. What its calls end in, one after another, is in `in_calls`: the category of a
+    fault, or nothing."""
+
+    def __init__(self, kernels=(), in_calls=(), at_the_end=None, in_draw=None, in_synchronize=None, alive=True):
+        self.kernels, self.in_calls, self.at_the_end, self.in_draw, self.is_alive = list(kernels), list(in_calls), at_the_end, in_draw, alive
+        self.rules, self.steps = [], []
+        arena = types.SimpleNamespace(place=7, move=lambda: self.steps.append("move"), fill=self.steps.append)
+        self.process = types.SimpleNamespace(ask=self.ask, call=self.call, stop=lambda: self.steps.append("stop"), arena=arena, place=0,
+                                             alive=lambda: self.is_alive, ended=lambda: Fault("candidate", "crashed", "ended"))
+        self.bench = types.SimpleNamespace(layout=types.SimpleNamespace(sets=2), draw=self.draw, synchronize=lambda: self.end_in(in_synchronize),
+                                           make_room=lambda: self.steps.append("room"), release=lambda: self.steps.append("release"),
+                                           outputs=["of a row"], samples=["of a row"])
+
+    @staticmethod
+    def end_in(problem):
+        if problem is not None:
+            raise problem
+
+    def ask(self, message, _seconds):
+        self.steps.append(message["op"])
+        if message.get("over") and self.at_the_end:
+            raise Fault("candidate", self.at_the_end, "ended")
+        return {"kernels": self.kernels}
+
+    def call(self, *_given):
+        self.steps.append("calls")
+        category = self.in_calls.pop(0) if self.in_calls else None
+        if category:
+            raise Fault("candidate", category, "ended")
+
+    def draw(self, seeds):
+        self.end_in(self.in_draw)
+        return [[x] for x in seeds]
+
+    def left(self):
+        return 10.0
+
+    def number(self, _what, index):
+        return index
+
+    def find(self, rule, severity, _words):
+        self.rules.append((rule, severity))
+
+
 class Share(unittest.TestCase):
-    def found(self, kernels=(), in_calls=None, at_the_end=None, no_contents=False):
-        """[(rule, severity)] where the calls, or the end of the count, end in a fault of this category, or memory lacks for contents."""
-        rules, steps = [], []
+    def found(self, *given, **more):
+        """[(rule, severity)], and no share where there are no kernels."""
+        x = Told(*given, **more)
+        said = kernel_share.measure(x, SOURCE, "triton", 1)
+        self.assertEqual(said == {}, x.rules[:1] == [("no_profile", "warning")] or any(x.in_calls) or not x.kernels)
+        return x.rules
 
-        def ask(message, _seconds):
-            steps.append(message["op"])
-            if message.get("over") and at_the_end:
-                raise Fault("candidate", at_the_end, "ended")
-            return {"kernels": list(kernels)}
-
-        def call(*_given):
-            steps.append("calls")
-            if in_calls:
-                raise Fault("candidate", in_calls, "ended")
-
-        def draw(seeds):
-            if no_contents:
-                raise MemoryError
-            return [[x] for x in seeds]
-
-        arena = types.SimpleNamespace(place=7, move=lambda: steps.append("move"), fill=lambda contents: steps.append(contents))
-        process = types.SimpleNamespace(ask=ask, call=call, stop=lambda: steps.append("stop"), arena=arena, place=0)
-        bench = types.SimpleNamespace(layout=types.SimpleNamespace(sets=2), draw=draw, synchronize=lambda: None)
-        x = types.SimpleNamespace(process=process, left=lambda: 10.0, bench=bench, number=lambda _what, i: i,
-                                  find=lambda rule, severity, _words: rules.append((rule, severity)))
-        Referee.measure_share(types.SimpleNamespace(options={"language": "triton", "level": 1}, source=SOURCE), x, {})
-        if not no_contents:  # which it must not see before it may run, and which lie where it looks
-            self.assertEqual(steps[:6], ["stop", "move", [[0], [1]], "copy", "profile", "calls"])
-            self.assertEqual(process.place, 7)
-        return rules
+    def test_calls_are_made_on_contents_that_it_has_not_seen_with_the_room_that_rows_have(self):
+        x = Told([["mine", 1.0]])
+        kernel_share.measure(x, SOURCE, "triton", 1)
+        self.assertEqual(x.steps, ["stop", "move", [[0], [1]], "room", "copy", "profile", "calls", "profile"])
+        self.assertEqual((x.process.place, x.bench.outputs, x.bench.samples), (7, [], None))
 
     def test_whose_own_kernels_have_the_time_is_let_be(self):
         self.assertEqual(self.found([["mine", 9.0], ["softmax_forward", 1.0]]), [])
         self.assertEqual(self.found([["mine", 1.0], ["softmax_forward", 9.0]]), [("decoy_kernel", "critical")])
         self.assertEqual(self.found([["softmax_forward", 9.0]]), [("framework_fallback", "critical")])
+        self.assertEqual(self.found([["Memcpy DtoD", 9.0]]), [("framework_fallback", "critical")])
+
+    def test_where_nothing_was_counted_nobody_fell_back(self):
+        self.assertEqual(self.found([]), [("no_profile", "warning")])
 
     def test_who_fails_while_kernels_are_counted_is_no_warning(self):
-        self.assertEqual(self.found(in_calls="runtime_error"), [("decoy_kernel", "critical")])
+        for category in OWN_FAULTS - {"out_of_memory"}:
+            self.assertEqual(self.found(in_calls=[category]), [("decoy_kernel", "critical")], category)
+
+    def test_who_lacks_memory_has_all_there_is_and_one_try_more(self):
+        x = Told([["mine", 9.0]], ["out_of_memory"])
+        self.assertEqual(kernel_share.measure(x, SOURCE, "triton", 1)["kernel_share"], 1.0)
+        self.assertEqual((x.rules, x.steps[-4:]), ([], ["calls", "release", "calls", "profile"]))
+        self.assertEqual(self.found(in_calls=["out_of_memory"] * 2), [("decoy_kernel", "critical")])
+        self.assertEqual(self.found(in_calls=["out_of_memory", "runtime_error"]), [("decoy_kernel", "critical")])
 
     def test_what_may_be_ours_is(self):
-        for category in ("out_of_memory", "timed_out", "time_spent", "killed_outside", "crashed"):
-            self.assertEqual(self.found(in_calls=category), [("no_profile", "warning")], category)
-        self.assertEqual(self.found(no_contents=True), [("no_profile", "warning")])
+        for category in ("timed_out", "time_spent", "killed_outside", "crashed"):
+            self.assertEqual(self.found(in_calls=[category]), [("no_profile", "warning")], category)
         self.assertEqual(self.found(at_the_end="runtime_error"), [("no_profile", "warning")])
+
+    def test_what_fails_before_its_calls_costs_nobody_a_verdict(self):
+        for problem in (MemoryError(), BadProblem("bad_problem", "get_inputs() failed"), RuntimeError("CUDA out of memory")):
+            self.assertEqual(self.found(in_draw=problem), [("no_profile", "warning")])
+            self.assertEqual(self.found(in_synchronize=problem), [("no_profile", "warning")])
+
+    def test_who_is_gone_is_told_nothing(self):
+        x = Told(alive=False)
+        kernel_share.measure(x, SOURCE, "triton", 1)
+        self.assertEqual((x.rules, x.steps), ([("no_profile", "warning")], []))
+
+    def test_who_was_ended_for_want_of_memory_is_not_tried_again(self):
+        x = Told(in_calls=["out_of_memory"])
+        x.call = lambda *_given: setattr(x, "is_alive", False) or Told.call(x)
+        x.process.call = x.call
+        kernel_share.measure(x, SOURCE, "triton", 1)
+        self.assertEqual((x.rules, x.steps[-1]), ([("no_profile", "warning")], "calls"))
 
 
 if __name__ == "__main__":
