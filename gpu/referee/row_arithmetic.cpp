@@ -30,6 +30,7 @@ constexpr double beside_floor = 0.8e-6; // seconds
 constexpr size_t least_of_a_length = 3; // rows
 constexpr double alike_share = 0.02;    // of the longest row, and
 constexpr double alike_floor = 20e-6;   // seconds
+constexpr double launch_spread = 30e-6; // seconds, of launches on H200s
 
 double quantile(std::vector<double> x, double share) {
   if (x.empty()) return 0;
@@ -45,7 +46,8 @@ by_length sorted_rows(const std::vector<row_times>& rows, double call) {
   unsigned longest = 0;
   for (const auto& x : rows) longest = std::max(longest, x.calls);
   by_length result;
-  for (const auto& x : rows) result[2 * x.calls > longest].push_back({x.row() - x.calls * call, x});
+  for (const auto& x : rows)
+    result[2 * x.calls > longest].push_back({x.after_launch() - x.calls * call, x});
   for (auto& some : result)
     std::sort(some.begin(), some.end(), [](auto& a, auto& b) { return a.first < b.first; });
   return result;
@@ -57,11 +59,26 @@ double error_of_median(std::vector<double> x, double middle) {
   return of_a_median * of_a_normal * median(std::move(x)) / std::sqrt(n);
 }
 
-// Those that are not late.
-std::vector<double> usual_launches(std::vector<double> x) {
-  double quarter = quantile(x, 0.25);
-  std::erase_if(x, [&](double one) { return one > quarter + late_launch; });
-  return x;
+// Of long rows, as all of a candidate's are: those that are not late beside launches of all rows,
+// for most of a few may be. One is left in any case.
+std::vector<double> usual_launches(const std::vector<row_times>& rows, unsigned longest) {
+  std::vector<double> all;
+  std::vector<double> of_long;
+  for (const auto& x : rows) {
+    all.push_back(x.launched);
+    if (2 * x.calls > longest) of_long.push_back(x.launched);
+  }
+  double least = *std::min_element(of_long.begin(), of_long.end());
+  double most = std::max(quantile(std::move(all), 0.25) + late_launch, least);
+  std::erase_if(of_long, [&](double one) { return one > most; });
+  return of_long;
+}
+
+// Those that are left by how late they are differ by less than they do.
+double error_of_launch(const std::vector<double>& launches, double usual) {
+  if (usual <= 0) return 0;
+  auto n = static_cast<double>(launches.size());
+  return std::max(error_of_median(launches, usual), launch_spread / std::sqrt(n));
 }
 
 double call_of(const std::vector<row_times>& rows) {
@@ -118,20 +135,18 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
   row_line result;
   result.call = std::max(median(slopes), 0.0);
   std::vector<double> rest;
-  std::vector<double> launches; // of long rows, as all of a candidate's are
   double calls = 0;
   double squares = 0;
   for (const auto& x : rows) {
     rest.push_back(x.after_launch() - x.calls * result.call);
-    if (2 * x.calls > longest) launches.push_back(x.launched);
     calls += x.calls;
     squares += static_cast<double>(x.calls) * x.calls;
   }
   auto n = static_cast<double>(rows.size());
   double fixed = median(rest);
-  launches = usual_launches(std::move(launches));
+  auto launches = usual_launches(rows, longest);
   result.launch = median(launches);
-  result.launch_error = error_of_median(std::move(launches), result.launch);
+  result.launch_error = error_of_launch(launches, result.launch);
   result.intercept = std::max(fixed + result.launch, 0.0);
   // Of a straight line: the variance grows with how far the mean length is from none.
   double mean = calls / n;

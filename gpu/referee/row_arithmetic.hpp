@@ -72,8 +72,8 @@ unsigned fewer_calls(unsigned calls);
 /// From rows of the baseline, of two lengths or more: medians of slopes between rows whose lengths
 /// differ by half of the longest or more, then the median of what is left. Nothing where no two
 /// do. How soon a process makes its first launch differs from row to row by more than all else, so
-/// both are those of what comes after it, and the median launch of long rows that is not late is
-/// added.
+/// both are those of what comes after it, and the median of long rows' launches that are not late
+/// is added.
 std::optional<row_line> fit_line(const std::vector<row_times>& rows);
 
 /// Seconds by which a first launch is late: most are less late, and a few 0.15 ms.

@@ -77,7 +77,7 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
   for (const auto& x : rows.apart) {
     candidate_apart.push_back(call_seconds(x.candidate, into.intercept, 0));
     candidate_calls.push_back(calls_of(x.candidate));
-    baseline_apart.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);
+    baseline_apart.push_back(into.call_of_baseline(x.reference));
     baseline_calls.push_back(calls_of(x.reference));
   }
   auto theirs = side_of(std::move(baseline_apart), std::move(baseline_calls));
@@ -89,6 +89,12 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
 }
 
 } // namespace
+
+double clocked_times::call_of_baseline(const row_times& x) const {
+  auto usual = line;
+  usual.launch -= std::max(line.intercept - intercept, 0.0);
+  return call_seconds(at_usual_launch(x, usual), intercept, 0) * share;
+}
 
 std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& quiet,
                                       const std::vector<std::string>& kinds,
@@ -104,8 +110,7 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
   std::vector<timed_block> blocks;
   for (size_t i = 0; i < rows.pairs.size(); ++i) {
     const auto& x = rows.pairs[i];
-    auto usual = at_usual_launch(x.reference, *line);
-    double reference = call_seconds(usual, result.intercept, 0) * result.share;
+    double reference = result.call_of_baseline(x.reference);
     double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
     blocks.push_back({{reference, reference}, {candidate, candidate}, i});
   }

@@ -32,6 +32,10 @@ struct clocked_times {
   double apart = 0;     ///< seconds of a call of the candidate's that were kept apart; 0: unknown
   double beside = 0;    ///< seconds of a call that the candidate was charged for: beside_others()
   double cost = 0;      ///< seconds of a call that the baseline's take more when kept apart
+
+  /// Seconds of a call in a row of the baseline, with the usual first launch. What is more than may
+  /// be subtracted is not paid either: a candidate may have made it so.
+  double call_of_baseline(const row_times& x) const;
 };
 
 /// Seconds of calls, by kind. `quiet` is what the baseline's rows were while no candidate was

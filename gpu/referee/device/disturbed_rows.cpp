@@ -14,7 +14,7 @@ namespace {
 
 constexpr double much_longer = 0.08;   // of a usual call; what is more is plainly longer in any row
 constexpr double little_longer = 0.02; // of one, that rows may differ by
-constexpr size_t fewest_undisturbed = 3;
+constexpr long fewest_undisturbed = 3;
 constexpr size_t enough_for_a_median = 8;
 
 using more_of = std::function<double(size_t)>; // seconds of a call, by row
@@ -76,14 +76,22 @@ side_rows side_of(std::vector<double> seconds, std::vector<double> calls) {
 
 std::vector<bool> undisturbed(const side_rows& candidate, const side_rows& reference,
                               const side_rows& as_it_came) {
-  auto more = left_out_for(candidate, as_it_came);
-  std::vector<bool> result;
-  for (size_t i = 0; i < candidate.seconds.size(); ++i)
-    result.push_back(!(more && exceeds(candidate, i, (*more)(i))) &&
-                     !exceeds(reference, i, little(reference, i)));
-  auto left = static_cast<size_t>(std::count(result.begin(), result.end(), true));
-  if (left < fewest_undisturbed) result.assign(result.size(), true);
-  return result;
+  auto counts = [&](const std::optional<more_of>& of_candidate, const more_of& of_reference) {
+    std::vector<bool> result;
+    for (size_t i = 0; i < candidate.seconds.size(); ++i)
+      result.push_back(!(of_candidate && exceeds(candidate, i, (*of_candidate)(i))) &&
+                       !exceeds(reference, i, of_reference(i)));
+    return result;
+  };
+  auto are_enough = [](const std::vector<bool>& x) {
+    return std::count(x.begin(), x.end(), true) >= fewest_undisturbed;
+  };
+  auto excused = left_out_for(candidate, as_it_came);
+  auto few = counts(excused, [&](size_t i) { return little(reference, i); });
+  if (are_enough(few)) return few;
+  if (excused) excused = [&](size_t) { return much(candidate); };
+  auto more = counts(excused, [&](size_t) { return much(reference); });
+  return are_enough(more) ? more : std::vector<bool>(more.size(), true);
 }
 
 double usual_of(const side_rows& x) {

@@ -11,7 +11,6 @@ from kernelmill_torch.processes import OWN_FAULTS
 # The least share that the candidate's own kernels must have, where a language is asked for.
 LEAST_SHARE = {2: 0.05, 3: 0.05, 4: 0.05}  # several operators, of which some may stay the framework's
 LEAST_SHARE_ELSEWHERE = 0.5
-TRIES = 2  # of the calls, where memory lacks
 # What may end the count. The answer was right until then, and stays so.
 FAILURES = (Fault, BadProblem, RuntimeError, MemoryError, KeyError, TypeError, ValueError, OverflowError)
 
@@ -22,15 +21,15 @@ def measure(x: Judgement, source: str, language: str, level: int) -> dict[str, A
     try:
         calls = prepare(x)
         if not make_calls(x, calls):
-            # Who fails only while somebody counts has something to hide. Time and CUPTI may fail by our doing.
+            # Who fails only while somebody counts has something to hide. Memory, time and CUPTI may fail by our doing.
             rule, severity = ("decoy_kernel", "critical") if is_asked else ("no_profile", "warning")
             x.find(rule, severity, "it raised an error in the calls whose kernels are counted")
             return {}
         profile = listed(x)
+        share = kernels.own_share(profile, kernels.own_kernels(source, language), language)
     except FAILURES as e:
         x.find("no_profile", "warning", f"the kernels of the candidate could not be listed: {e}")
         return {}
-    share = kernels.own_share(profile, kernels.own_kernels(source, language), language)
     longest = [[name[:120], us] for name, us in profile[:8]]
     least = LEAST_SHARE.get(level, LEAST_SHARE_ELSEWHERE)
     if is_asked and share < least:
@@ -59,19 +58,20 @@ def prepare(x: Judgement) -> int:
 
 
 def make_calls(x: Judgement, calls: int) -> bool:
-    """False where it says that it fails in them. Where it says that memory lacks they are made again, beside all that can be given
-    back; who says so then, too, fails like others. Raises Fault."""
-    for _ in range(TRIES):
+    """False where it says that it fails in them. Where it says that memory lacks they are made again, beside what can be given back.
+    Raises Fault."""
+    for is_last in (False, True):
         left = x.left()
         try:
             x.process.call(native.CALL, 0, calls, left)
             return True
         except Fault as e:
-            is_short = e.category == "out_of_memory"
-            if e.category not in OWN_FAULTS or is_short and not x.process.alive():
+            if e.category not in OWN_FAULTS:
                 raise
-            if not is_short:
+            if e.category != "out_of_memory":
                 return False
+            if is_last or not x.process.alive():
+                raise
         x.bench.release()
     return False
 

@@ -1,13 +1,14 @@
 """Whose kernels ran: those that the candidate's own source defines, or a library's."""
 
 import ast
+import functools
 import re
 import warnings
-from typing import Iterator
+from typing import AbstractSet, Iterator
 
-ATTRIBUTES = r"(?:__launch_bounds__\s*\([^)]{0,200}\)\s*|\w+\s+){0,8}?"
-TRITON_KERNEL = re.compile(r"@(?:\w+\.)?jit\b(?:\([^)\n]{0,200}\))?\s*\n\s*def\s+(\w+)")  # in a string, which a module may write to a file
-CUDA_KERNEL = re.compile(r"__global__\s+" + ATTRIBUTES + r"void\s+(?:__launch_bounds__\s*\([^)]{0,200}\)\s*)?(\w+)\s*\(")
+TRITON_KERNEL = re.compile(r"@(?:\w+\.)?jit\b(?:\([^)]{0,200}\))?[^\S\n]*\n\s*def\s+(\w+)")  # in a string, which a module may write to a file
+ARGUMENTS = r"__\w+__\s*\((?:[^()]|\([^()]{0,100}\)){0,200}\)\s*"  # of __launch_bounds__, __cluster_dims__, __attribute__
+CUDA_KERNEL = re.compile(rf"__global__\s+(?:{ARGUMENTS}|\w+\s+){{0,8}}?void\s+(?:{ARGUMENTS}){{0,4}}(\w+)\s*\(")
 # Comments, strings and characters of C++. What is left open goes on to the end, so that this takes time in proportion to the text.
 NO_CODE = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?""", re.DOTALL)
 COMPILES_WHEN_CALLED = re.compile(r"\btriton\b|\bcompile\b|\bjit\b")
@@ -16,20 +17,22 @@ LANGUAGES = ("cuda", "hip", "triton")
 ANONYMOUS = "(anonymous namespace)::"
 CLOSES = {">": "<", ")": "(", "]": "[", "}": "{"}
 # Namespaces in which no kernel is a candidate's, whatever it is called.
-THEIRS = re.compile(r"at|at_\w+|c10\w*|caffe2|torch|std|cub|thrust|cutlass|(?:cublas|cudnn|cusparse|cufft|cask|xmma|pytorch_)\w*")
+THEIRS = re.compile(r"at|at_\w+|c10\w*|caffe2|torch|std|cub|thrust|cutlass|cutlass_\w*cudnn\w*|(?:cublas|cudnn|cusparse|cufft|cask|xmma|pytorch_)\w*")
 # Names that Inductor makes. Modules that were written after its output have such names, too, and are theirs if nothing in them compiles.
 INDUCTORS = re.compile(r"triton_(?:[a-z]{3}_(?:fused_\w+|_\d+))?")
-COMPILES = re.compile(r"\bcompile\b")
-# Names that NVIDIA's libraries make of types, tiles and numbers. A function of that name need not be what ran.
-MADE = re.compile(r"(?:_5x_cudnn_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\d+x\d+\w*"
-                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*_\d+x\d+\w*|cudnn_generated_\w+|nvjet_\w+|fmha_cutlass\w+|gemm(?:SN|k1)\w*|cunn_\w+")
-# Kernels of theirs in no namespace, by types of their arguments; torch's softmax by how many template arguments it has.
-MADE_FOR = re.compile(r"\bcu(?:blas|dnn)[A-Z]\w*|\bPyTorchMemEffAttention\b|\bsoftmax_warp_(?:for|back)ward<(?:[^,<>]*,){5}")
+COMPILERS = {"compile", "compile_fx", "aot_compile", "_dynamo.optimize"}
+# Names that NVIDIA's libraries make of types, tiles and numbers, and of which no argument is told.
+MADE = re.compile(r"(?:_5x_cudnn_|cudnn_\w+?_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\d+x\d+\w*"
+                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*_\d+x\d+\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*")
+# Kernels of theirs in no namespace, by their names, by types of their arguments; torch's softmax by how many template arguments it has.
+MADE_FOR = re.compile(r"\bcu(?:blas|dnn)[A-Z]\w*|\bPyTorchMemEffAttention\b|\bfmha_cutlass\w+|\bgemmSN_\w+|\bcunn_\w+"
+                      r"|\bsoftmax_warp_(?:for|back)ward<(?:[^,<>]*,){5}")
 # Which Triton put behind a name until 3.0: the numbers of a kernel's arguments, and letters for those that are divisible.
 TRITON_SUFFIX = re.compile(r"_0\d*[cde][cde\d]*$")
 
 
-def own_kernels(source: str, language: str) -> set[str]:
+@functools.lru_cache(maxsize=2)
+def own_kernels(source: str, language: str) -> frozenset[str]:
     """Names of the kernels that a module's code defines, in one language or in all. REQUIRES: it was parsed when it was built, in the
     sandbox: a source can crash Python's parser."""
     try:
@@ -37,14 +40,14 @@ def own_kernels(source: str, language: str) -> set[str]:
             warnings.simplefilter("ignore")  # as those of escapes that are none
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # its import says why
-        return set()
+        return frozenset()
     names: set[str] = set()
     if language not in ("cuda", "hip"):
         found = triton_kernels(tree).union(*(TRITON_KERNEL.findall(text) for text in strings(tree)))
-        names |= {x for x in found if not (INDUCTORS.fullmatch(x) and COMPILES.search(source))}
+        names |= found if not compiles(tree) else {x for x in found if not INDUCTORS.fullmatch(x)}
     if language != "triton":
         names.update(name for text in strings(tree) for name in CUDA_KERNEL.findall(NO_CODE.sub(" ", text)))
-    return names
+    return frozenset(names)
 
 
 def triton_kernels(tree: ast.AST) -> set[str]:
@@ -54,6 +57,22 @@ def triton_kernels(tree: ast.AST) -> set[str]:
         return getattr(named, "attr", getattr(named, "id", "")) == "jit"
 
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list))}
+
+
+def compiles(tree: ast.AST) -> bool:
+    """Whether code names a compiler of torch's: as a name, an attribute, an import or a string. `re.compile` is none."""
+    named: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = getattr(node.value, "attr", getattr(node.value, "id", ""))
+            named |= {f"{owner}.{node.attr}", node.attr if owner != "re" else ""}
+        elif isinstance(node, ast.Name):
+            named.add(node.id)
+        elif isinstance(node, ast.ImportFrom) and node.module != "re":
+            named |= {x.name for x in node.names} | {f"{str(node.module).rpartition('.')[2]}.{x.name}" for x in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named.add(node.value)
+    return not named.isdisjoint(COMPILERS)
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
@@ -76,7 +95,7 @@ def may_compile_when_called(source: str) -> bool:
     return bool(COMPILES_WHEN_CALLED.search(source))
 
 
-def own_share(profile: list[list], own: set[str], language: str) -> float:
+def own_share(profile: list[list], own: AbstractSet[str], language: str) -> float:
     """The share of the GPU's time in kernels of these names, copies left out; `profile` is [[name, microseconds]]."""
     total = mine = 0.0
     for name, us in profile:
@@ -88,13 +107,14 @@ def own_share(profile: list[list], own: set[str], language: str) -> float:
     return mine / total if total > 0 else 0.0
 
 
-def is_own(name: str, own: set[str], language: str) -> bool:
+def is_own(name: str, own: AbstractSet[str], language: str) -> bool:
     """Whether a kernel that ran is one of these, by its name as CUPTI and a demangler have it."""
     *namespaces, last = path_of(name)
     names = {last, TRITON_SUFFIX.sub("", last)}
-    if MADE_FOR.search(name) or any(map(MADE.fullmatch, names)) or any(map(THEIRS.fullmatch, namespaces)):
-        return False
     is_plain = last == name  # as Triton's are
+    made = [MADE] * is_plain + [INDUCTORS] * (language != "triton")
+    if MADE_FOR.search(name) or any(x.fullmatch(one) for x in made for one in names) or any(map(THEIRS.fullmatch, namespaces)):
+        return False
     return (is_plain or language != "triton") and not own.isdisjoint(names)
 
 

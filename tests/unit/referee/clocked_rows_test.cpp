@@ -103,6 +103,17 @@ TEST(times_of, first_launches_that_are_late_in_some_rows_of_both_sides_change_no
   EXPECT_NEAR(found.speedup.estimate, 2, 0.02);
 }
 
+// Nobody knows how a candidate would do that.
+TEST(times_of, long_rows_that_launch_late_are_not_believed) {
+  auto rows = rows_of([](unsigned, unsigned calls) { return launched(row(calls, 50e-6), 0); });
+  for (size_t i = 0; i < rows.pairs.size(); ++i) {
+    rows.pairs[i].reference = launched(rows.pairs[i].reference, 0.1e-3);
+    rows.baseline[2 * i] = rows.pairs[i].reference;
+    rows.baseline[2 * i + 1] = launched(rows.baseline[2 * i + 1], 0);
+  }
+  EXPECT_LT(paid(rows).speedup.estimate, 1.01);
+}
+
 TEST(times_of, who_is_fast_in_some_rows_only_is_paid_for_the_others_too) {
   for (unsigned fast : {3u, 4u}) { // a third or a quarter of the rows, by a third faster
     auto rows = rows_of(

@@ -49,6 +49,13 @@ TEST(undisturbed, are_all_rows_of_a_candidate_that_is_slow_now_and_then) {
   EXPECT_EQ(count_of(undisturbed(rows(some_of(12, 5, 0.4e-3)), quiet, late)), 12u);
 }
 
+TEST(undisturbed, of_few_are_those_that_are_not_much_longer) {
+  auto mine = rows({0, 0, 60e-6, 60e-6, 60e-6, 0.4e-3});
+  auto theirs = rows({60e-6, 60e-6, 0, 0, 0.4e-3, 60e-6});
+  auto counts = undisturbed(mine, theirs, theirs);
+  EXPECT_EQ(counts, (std::vector<bool>{true, true, true, true, false, false}));
+}
+
 TEST(undisturbed, rows_may_differ_as_the_shortest_do) {
   std::vector<double> wide;
   for (int i = 0; i < 12; ++i) wide.push_back(i * 6e-6); // 0.5 % of a row more in each

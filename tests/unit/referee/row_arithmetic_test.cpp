@@ -73,6 +73,22 @@ TEST(fit_line, late_first_launches_do_not_move_it) {
     EXPECT_NEAR(at_usual_launch(x, *line).row(), line->intercept + x.calls * call, 1e-9);
 }
 
+// As most of a few may be.
+TEST(fit_line, late_first_launches_of_most_long_rows_do_not_move_it) {
+  auto rows = baseline_rows();
+  unsigned n = 0;
+  for (auto& x : rows) {
+    x.launched = 20e-6 + (x.calls == 40 && n++ % 6 != 0 ? 0.15e-3 : 0);
+    x.done += x.launched;
+  }
+  auto line = fit_line(rows);
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->launch, 20e-6, 1e-9);
+  EXPECT_GT(line->launch_error, 15e-6) << "of two, however alike";
+  for (auto& x : rows) x.launched += x.calls == 40 ? 0.2e-3 : 0; // nobody is left
+  EXPECT_NEAR(fit_line(rows)->launch, 0.22e-3, 1e-9) << "the least";
+}
+
 // A library that waits for its work within a call: the first launch has returned when a whole call
 // is over, and what is left of a short row is less than what is fixed.
 TEST(fit_line, of_calls_that_wait_for_their_work_is_the_same) {

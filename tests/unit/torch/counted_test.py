@@ -141,7 +141,7 @@ class Share(unittest.TestCase):
         x = Told([["mine", 9.0]], ["out_of_memory"])
         self.assertEqual(kernel_share.measure(x, SOURCE, "triton", 1)["kernel_share"], 1.0)
         self.assertEqual((x.rules, x.steps[-4:]), ([], ["calls", "release", "calls", "profile"]))
-        self.assertEqual(self.found(in_calls=["out_of_memory"] * 2), [("decoy_kernel", "critical")])
+        self.assertEqual(self.found(in_calls=["out_of_memory"] * 2), [("no_profile", "warning")])
         self.assertEqual(self.found(in_calls=["out_of_memory", "runtime_error"]), [("decoy_kernel", "critical")])
 
     def test_what_may_be_ours_is(self):
