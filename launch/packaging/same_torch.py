@@ -14,10 +14,10 @@ COUNTING = {
     CANDIDATE: {"profile"},
     REFEREE: {"measure_share", "LEAST_SHARE", "LEAST_SHARE_ELSEWHERE"},
     COUNTED: {"start", "stop", "_count", "_raise_failed", "microseconds_of"},
-    KERNELS: {"ast", "functools", "warnings", "AbstractSet", "Iterator", "ARGUMENTS", "CUDA_KERNEL", "TRITON_KERNEL", "IDENTIFIER", "LANGUAGES", "NO_CODE", "ANONYMOUS",
+    KERNELS: {"ast", "functools", "warnings", "AbstractSet", "Iterator", "ARGUMENTS", "ATTRIBUTES", "COMPILES", "CUDA_KERNEL", "TRITON_KERNEL", "IDENTIFIER", "LANGUAGES", "NO_CODE", "ANONYMOUS",
               "CLOSES", "COMPILERS", "INDUCTORS", "THEIRS", "MADE", "MADE_FOR", "TRITON_SUFFIX", "own_kernels", "triton_kernels", "compiles", "strings", "own_share", "is_own",
               "path_of"},
-    SHARE: {"LEAST_SHARE", "LEAST_SHARE_ELSEWHERE", "FAILURES", "measure", "prepare", "make_calls", "listed"},
+    SHARE: {"LEAST_SHARE", "LEAST_SHARE_ELSEWHERE", "TRIES", "FAILURES", "measure", "prepare", "make_calls", "listed"},
 }
 COUNTING_COMMAND = "profile"
 
