@@ -14,9 +14,9 @@ COUNTING = {
     CANDIDATE: {"profile"},
     REFEREE: {"measure_share", "LEAST_SHARE", "LEAST_SHARE_ELSEWHERE"},
     COUNTED: {"start", "stop", "_count", "_raise_failed", "microseconds_of"},
-    KERNELS: {"ast", "functools", "warnings", "AbstractSet", "Iterator", "ARGUMENTS", "ATTRIBUTES", "COMPILES", "CUDA_KERNEL", "TRITON_KERNEL", "IDENTIFIER", "LANGUAGES", "NO_CODE", "ANONYMOUS",
-              "CLOSES", "COMPILERS", "INDUCTORS", "THEIRS", "MADE", "MADE_FOR", "TRITON_SUFFIX", "own_kernels", "triton_kernels", "compiles", "strings", "own_share", "is_own",
-              "path_of"},
+    KERNELS: {"ast", "functools", "warnings", "AbstractSet", "Iterator", "ANONYMOUS", "ARGUMENTS", "ATTRIBUTES", "CLOSES", "COMPILERS", "COMPILES",
+              "CUDA_KERNEL", "IDENTIFIER", "INDUCTORS", "LANGUAGES", "MADE", "MADE_FOR", "NO_CODE", "THEIRS", "TRITON_KERNEL", "TRITON_SUFFIX",
+              "own_kernels", "triton_kernels", "compiles", "strings", "own_share", "is_own", "path_of"},
     SHARE: {"LEAST_SHARE", "LEAST_SHARE_ELSEWHERE", "TRIES", "FAILURES", "measure", "prepare", "make_calls", "listed"},
 }
 COUNTING_COMMAND = "profile"
