@@ -72,27 +72,38 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
   if (candidate.empty()) return;
   std::vector<double> candidate_apart;
   std::vector<double> baseline_apart;
+  std::vector<double> as_it_came;
   std::vector<double> candidate_calls;
   std::vector<double> baseline_calls;
   for (const auto& x : rows.apart) {
     candidate_apart.push_back(call_seconds(x.candidate, into.intercept, 0));
     candidate_calls.push_back(calls_of(x.candidate));
     baseline_apart.push_back(into.call_of_baseline(x.reference));
+    as_it_came.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);
     baseline_calls.push_back(calls_of(x.reference));
   }
-  auto theirs = side_of(std::move(baseline_apart), std::move(baseline_calls));
+  auto theirs = side_of(std::move(baseline_apart), baseline_calls);
   auto mine = side_of(std::move(candidate_apart), std::move(candidate_calls));
-  into.apart = usual_beside(mine, theirs);
+  into.apart = usual_beside(mine, side_of(std::move(as_it_came), std::move(baseline_calls)));
   both_ways both{median(baseline), usual_of(theirs)};
   into.cost = both.apart - both.as_they_come;
   into.beside = beside_others({median(candidate), into.apart}, both);
+}
+
+// Seconds of a usual row that are its calls'.
+double paid_row(const clocked_times& times, const std::vector<row_pair>& pairs,
+                row_times row_pair::*side) {
+  std::vector<double> rows;
+  for (const auto& x : pairs) rows.push_back((x.*side).row());
+  double row = median(std::move(rows));
+  return std::max(row - times.intercept, 0.2 * row);
 }
 
 } // namespace
 
 double clocked_times::call_of_baseline(const row_times& x) const {
   auto usual = line;
-  usual.launch -= std::max(line.intercept - intercept, 0.0);
+  usual.launch -= not_subtracted();
   return call_seconds(at_usual_launch(x, usual), intercept, 0) * share;
 }
 
@@ -138,16 +149,15 @@ void keep_shorter(row_pair& x, const row_pair& again) {
     if (seconds_a_call(again.*side) < seconds_a_call(x.*side)) x.*side = again.*side;
 }
 
+double most_withheld(const clocked_times& times, const std::vector<row_pair>& pairs) {
+  double row = paid_row(times, pairs, &row_pair::candidate);
+  double more = std::min(times.not_subtracted(), 0.8 * row);
+  return row > 0 ? row / (row - more) : 1;
+}
+
 double spread_of(const clocked_times& times, const std::vector<row_pair>& pairs) {
-  std::vector<double> candidate;
-  std::vector<double> reference;
-  for (const auto& x : pairs) {
-    candidate.push_back(x.candidate.row());
-    reference.push_back(x.reference.row());
-  }
-  auto paid = [&](double row) { return std::max(row - times.intercept, 0.2 * row); };
-  double a = paid(median(candidate));
-  double b = paid(median(reference));
+  double a = paid_row(times, pairs, &row_pair::candidate);
+  double b = paid_row(times, pairs, &row_pair::reference);
   if (a <= 0 || b <= 0) return 0;
   return std::hypot(times.line.error * (1 / a - 1 / b), times.line.launch_error / a);
 }

@@ -2,6 +2,7 @@
 
 // Rows of a candidate and of the baseline by one clock, and what they say together.
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,8 +34,12 @@ struct clocked_times {
   double beside = 0;    ///< seconds of a call that the candidate was charged for: beside_others()
   double cost = 0;      ///< seconds of a call that the baseline's take more when kept apart
 
-  /// Seconds of a call in a row of the baseline, with the usual first launch. What is more than may
-  /// be subtracted is not paid either: a candidate may have made it so.
+  /// Seconds of a row of the baseline that are no call's, but more than may be subtracted: it
+  /// became slower since no candidate was there, or a candidate keeps it longer.
+  double not_subtracted() const { return std::max(line.intercept - intercept, 0.0); }
+
+  /// Seconds of a call in a row of the baseline, with the usual first launch, and without what is
+  /// not subtracted: nobody shall be paid for that.
   double call_of_baseline(const row_times& x) const;
 };
 
@@ -50,6 +55,9 @@ bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs);
 
 /// Takes over the rows of `again` that are shorter a call.
 void keep_shorter(row_pair& x, const row_pair& again);
+
+/// By how much a speedup may be too small because of what is not subtracted, as a factor.
+double most_withheld(const clocked_times& times, const std::vector<row_pair>& pairs);
 
 /// Standard deviation of the logarithm of the speedup that comes from what the intercept is unsure
 /// of: it changes both times, but not by the same share, and its first launch the candidate's

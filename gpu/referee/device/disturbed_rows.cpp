@@ -99,9 +99,9 @@ double usual_of(const side_rows& x) {
   return median_without(x, [&](size_t i) { return little(x, i); });
 }
 
-double usual_beside(const side_rows& candidate, const side_rows& baseline) {
+double usual_beside(const side_rows& candidate, const side_rows& as_it_came) {
   if (candidate.seconds.size() < enough_for_a_median) return candidate.usual;
-  auto more = left_out_for(candidate, baseline);
+  auto more = left_out_for(candidate, as_it_came);
   return more ? median_without(candidate, *more) : median(candidate.seconds);
 }
 

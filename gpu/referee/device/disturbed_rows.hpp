@@ -30,8 +30,8 @@ std::vector<bool> undisturbed(const side_rows& candidate, const side_rows& refer
 double usual_of(const side_rows& x);
 
 /// The same of a candidate, of whose rows all count where more are plainly longer than the
-/// baseline's.
-double usual_beside(const side_rows& candidate, const side_rows& baseline);
+/// baseline's as they came.
+double usual_beside(const side_rows& candidate, const side_rows& as_it_came);
 
 /// As usual_of(), of rows that no late launch makes longer.
 double usual_of_few(std::vector<double> seconds);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@ namespace {
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double device_process_spread = 0.008;
+constexpr double plainly_withheld = 20e-6; // seconds of a row
 
 both_seconds of_sides(const std::vector<timed_block>& blocks,
                       const std::function<double(std::vector<double>)>& middle) {
@@ -78,6 +80,7 @@ public:
     note_kinds(*times, paid);
     note_apart(run_.record, {times->apart, times->beside, times->cost}, paid.candidate_seconds);
     note_fixed(*times);
+    note_withheld(*times, pairs);
     note_both_clocks();
     compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
@@ -117,6 +120,16 @@ private:
     into.push_back({"row_fixed_quiet", quiet.intercept * 1e3, "ms"});
     if (taken_.paid == paid_clock::call)
       into.push_back({"row_launch", times.line.launch * 1e3, "ms"});
+  }
+
+  // Quiet rows tell which it is: the next candidate of this task has new ones.
+  void note_withheld(const clocked_times& times, const std::vector<row_pair>& pairs) {
+    record_.speedup.high *= most_withheld(times, pairs);
+    if (times.not_subtracted() < plainly_withheld) return;
+    run_.prepared.quiet->when = -std::numeric_limits<double>::infinity();
+    record_.note += fmt::format("; rows of the baseline take {:.3f} ms more besides calls than "
+                                "before the candidate came, which nobody is paid for",
+                                times.not_subtracted() * 1e3);
   }
 
   void note_both_clocks() {

@@ -8,9 +8,9 @@ from typing import AbstractSet, Iterator
 
 TRITON_KERNEL = re.compile(r"@(?:\w+\.)?jit\b(?:\([^)]{0,200}\))?[^\S\n]*\n\s*def\s+(\w+)")  # in a string, which a module may write to a file
 ARGUMENTS = r"__\w+__\s*\((?:[^()]|\([^()]{0,100}\)){0,200}\)\s*"  # of __launch_bounds__, __cluster_dims__, __attribute__
-CUDA_KERNEL = re.compile(rf"__global__\s+(?:{ARGUMENTS}|\w+\s+){{0,8}}?void\s+(?:{ARGUMENTS}){{0,4}}(\w+)\s*\(")
+CUDA_KERNEL = re.compile(rf"__global__\s+(?:{ARGUMENTS}|\w+\s+){{0,8}}?void\s+(?:{ARGUMENTS}){{0,4}}(?!__\w+__\b)(\w+)\s*\(")
 # Comments, strings and characters of C++. What is left open goes on to the end, so that this takes time in proportion to the text.
-NO_CODE = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?""", re.DOTALL)
+NO_CODE = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'?""", re.DOTALL)
 COMPILES_WHEN_CALLED = re.compile(r"\btriton\b|\bcompile\b|\bjit\b")
 LANGUAGES = ("cuda", "hip", "triton")
 
@@ -22,8 +22,8 @@ THEIRS = re.compile(r"at|at_\w+|c10\w*|caffe2|torch|std|cub|thrust|cutlass|cutla
 INDUCTORS = re.compile(r"triton_(?:[a-z]{3}_(?:fused_\w+|_\d+))?")
 COMPILERS = {"compile", "compile_fx", "aot_compile", "_dynamo.optimize"}
 # Names that NVIDIA's libraries make of types, tiles and numbers, and of which no argument is told.
-MADE = re.compile(r"(?:_5x_cudnn_|cudnn_\w+?_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\d+x\d+\w*"
-                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*_\d+x\d+\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*")
+MADE = re.compile(r"(?:_5x_cudnn_|cudnn_\w+?_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\dx\d\w*"
+                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*\dx\d\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*")
 # Kernels of theirs in no namespace, by their names, by types of their arguments; torch's softmax by how many template arguments it has.
 MADE_FOR = re.compile(r"\bcu(?:blas|dnn)[A-Z]\w*|\bPyTorchMemEffAttention\b|\bfmha_cutlass\w+|\bgemmSN_\w+|\bcunn_\w+"
                       r"|\bsoftmax_warp_(?:for|back)ward<(?:[^,<>]*,){5}")

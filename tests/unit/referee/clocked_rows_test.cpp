@@ -112,6 +112,32 @@ TEST(times_of, long_rows_that_launch_late_are_not_believed) {
     rows.baseline[2 * i + 1] = launched(rows.baseline[2 * i + 1], 0);
   }
   EXPECT_LT(paid(rows).speedup.estimate, 1.01);
+  auto times = times_of(rows, quiet, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+  ASSERT_TRUE(times);
+  double row = 51 * 50e-6; // of calls
+  EXPECT_NEAR(times->not_subtracted(), 80e-6, 1e-6) << "a tenth of what is fixed and 5 us are free";
+  EXPECT_NEAR(most_withheld(*times, rows.pairs), row / (row - 80e-6), 0.002);
+}
+
+TEST(most_withheld, is_nothing_where_all_may_be_subtracted) {
+  auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); });
+  auto times = times_of(rows, quiet, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->not_subtracted(), 0);
+  EXPECT_EQ(most_withheld(*times, rows.pairs), 1);
+}
+
+// The baseline's rows apart launch as late; with the usual launch none of them is longer.
+TEST(times_of, late_launches_of_rows_apart_are_nobodys_overlap) {
+  auto rows = rows_of([&](unsigned, unsigned calls) { return launched(row(calls, 25e-6), 0); });
+  for (unsigned i = 0; i < 12; ++i) {
+    rows.pairs[i].reference = launched(rows.pairs[i].reference, 0);
+    rows.baseline[2 * i] = rows.pairs[i].reference;
+    rows.baseline[2 * i + 1] = launched(rows.baseline[2 * i + 1], 0);
+    double late = i % 2 == 0 ? 90e-6 : 0;
+    rows.apart.push_back({0, launched(row(50, 50e-6), late), launched(row(50, 25e-6), late)});
+  }
+  EXPECT_NEAR(paid(rows).speedup.estimate, 2, 0.001);
 }
 
 TEST(times_of, who_is_fast_in_some_rows_only_is_paid_for_the_others_too) {

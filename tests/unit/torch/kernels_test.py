@@ -74,8 +74,8 @@ class OwnKernels(unittest.TestCase):
             self.assertEqual(kernels.own_kernels(f"{source}\n{does_not}", "triton"), names | {"add_kernel"}, does_not)
 
     def test_attributes_of_kernels(self):
-        for attributes in ("void __cluster_dims__(2, 1, 1) __launch_bounds__(f(256), 2)", "static void", "__maxnreg__(64) void", "__attribute__((noinline)) void", "void"):
-            self.assertEqual(kernels.own_kernels(f"source = '__global__ {attributes} mine(float* x) {{}}'", "cuda"), {"mine"}, attributes)
+        for attributes in ("void __cluster_dims__(2, 1, 1) __launch_bounds__(f(256), 2)", "static void", "__maxnreg__(64) void", "__attribute__((noinline)) void", "void", "__launch_bounds__(1'024) void"):
+            self.assertEqual(kernels.own_kernels(f'source = "__global__ {attributes} mine(float* x) {{}}"', "cuda"), {"mine"}, attributes)
 
     def test_long_sources_take_no_longer_than_they_are_long(self):
         for text in ("@jit" + "\n" * 300_000, "__global__ " * 30_000, "__global__ __a__(" + "(" * 100_000, "@jit(" * 60_000):
@@ -144,6 +144,8 @@ class OwnOnes(unittest.TestCase):
         self.assertEqual(self.own(ours, {"hopper_gemm_128x128", "cutlass_like_gemm_128x128", "gemmk1_kernel"}), ours)
 
     def test_a_name_is_read_whatever_it_is(self):
+        for name in ("cudnn_" + "ada_" * 22 + "1" * 97 + "x" + "1" * 97 + "-_0d", "cutlass" + "_1x" * 90 + "-", "ampere_" + "1x" * 140 + "-"):
+            self.assertEqual([kernels.is_own(name, {"mine"}, "cuda") for _ in range(100)], [False] * 100)
         for name in ("", " ", "(", ">>>)", "a<b(c", "<" * 300, "operator>(x)", "::"):
             self.assertFalse(kernels.is_own(name, {"mine"}, "cuda"))
 
