@@ -19,7 +19,7 @@ constexpr size_t enough_for_a_median = 8;
 
 using more_of = std::function<double(size_t)>; // seconds of a call, by row
 
-double much(const side_rows& x) {
+double by_far(const side_rows& x) {
   return x.usual * much_longer;
 }
 
@@ -27,7 +27,7 @@ double much(const side_rows& x) {
 // no less than such rows differ among themselves.
 double little(const side_rows& x, size_t i) {
   double differ = std::max(2 * (x.usual - x.least), x.usual * little_longer);
-  return std::min(std::max(differ, late_launch / x.calls[i]), much(x));
+  return std::min(std::max(differ, late_launch / x.calls[i]), by_far(x));
 }
 
 bool exceeds(const side_rows& x, size_t i, double more) {
@@ -49,7 +49,7 @@ bool may_be_by_others(const side_rows& candidate, const side_rows& baseline, con
 // else by much, if they explain these; else nothing.
 std::optional<more_of> left_out_for(const side_rows& candidate, const side_rows& baseline) {
   more_of by_little = [&](size_t i) { return little(candidate, i); };
-  more_of by_much = [&](size_t) { return much(candidate); };
+  more_of by_much = [&](size_t) { return by_far(candidate); };
   if (!may_be_by_others(candidate, baseline, by_much)) return std::nullopt;
   return may_be_by_others(candidate, baseline, by_little) ? by_little : by_much;
 }
@@ -89,8 +89,8 @@ std::vector<bool> undisturbed(const side_rows& candidate, const side_rows& refer
   auto excused = left_out_for(candidate, as_it_came);
   auto few = counts(excused, [&](size_t i) { return little(reference, i); });
   if (are_enough(few)) return few;
-  if (excused) excused = [&](size_t) { return much(candidate); };
-  auto more = counts(excused, [&](size_t) { return much(reference); });
+  if (excused) excused = [&](size_t) { return by_far(candidate); };
+  auto more = counts(excused, [&](size_t) { return by_far(reference); });
   return are_enough(more) ? more : std::vector<bool>(more.size(), true);
 }
 
@@ -108,7 +108,7 @@ double usual_beside(const side_rows& candidate, const side_rows& as_it_came) {
 double usual_of_few(std::vector<double> seconds) {
   auto x = side_of(std::move(seconds), {});
   if (x.seconds.size() < enough_for_a_median) return x.usual;
-  return median_without(x, [&](size_t) { return much(x); });
+  return median_without(x, [&](size_t) { return by_far(x); });
 }
 
 } // namespace kernelmill
