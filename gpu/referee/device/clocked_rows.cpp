@@ -59,6 +59,7 @@ std::vector<bool> which_count(const clocked_rows& rows, const std::vector<timed_
   return result;
 }
 
+// What is withheld is no call's, and rows of calls apart may be shorter: both are compared without.
 void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
                 const std::vector<bool>& counts, clocked_times& into) {
   if (rows.apart.size() < fewest_apart) return;
@@ -66,7 +67,8 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
   std::vector<double> baseline;
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (rows.pairs[i].kind != 0 || !counts[i]) continue;
-    candidate.push_back(blocks[i].candidate[0]);
+    double withheld = into.not_subtracted() / calls_of(rows.pairs[i].candidate);
+    candidate.push_back(blocks[i].candidate[0] - withheld);
     baseline.push_back(blocks[i].reference[0]);
   }
   if (candidate.empty()) return;
@@ -76,7 +78,7 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
   std::vector<double> candidate_calls;
   std::vector<double> baseline_calls;
   for (const auto& x : rows.apart) {
-    candidate_apart.push_back(call_seconds(x.candidate, into.intercept, 0));
+    candidate_apart.push_back(call_seconds(x.candidate, into.line.intercept, 0));
     candidate_calls.push_back(calls_of(x.candidate));
     baseline_apart.push_back(into.call_of_baseline(x.reference));
     as_it_came.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);

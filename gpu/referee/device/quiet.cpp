@@ -206,6 +206,7 @@ std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_poo
   raise_priority(prepared.baseline()->process().pid());
   cores_apart cores{timed_cpus};
   cores.hold(prepared.baseline()->process().pid());
+  prepared.quiet.reset(); // a kind that was wrong once may be right
   return quiet_rows{prepared, draw_seed()}.learn();
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/disturbed_rows.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/doubts.hpp"
@@ -19,6 +20,7 @@ namespace {
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double device_process_spread = 0.008;
 constexpr double plainly_withheld = 20e-6; // seconds of a row
+constexpr double soonest_relearned = 60;   // seconds
 
 both_seconds of_sides(const std::vector<timed_block>& blocks,
                       const std::function<double(std::vector<double>)>& middle) {
@@ -68,7 +70,8 @@ public:
     auto paid = pay_settled(times->kinds);
     record_.measured = true;
     for (const auto& x : times->kinds) record_.baseline.blocks += x.blocks.size();
-    record_.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
+    record_.baseline.behind =
+        paid.candidate_seconds / paid.reference_seconds / most_withheld(*times, pairs);
     record_.baseline.half_width = baseline_half_width(times->kinds);
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
@@ -122,11 +125,12 @@ private:
       into.push_back({"row_launch", times.line.launch * 1e3, "ms"});
   }
 
-  // Quiet rows tell which it is: the next candidate of this task has new ones.
+  // Quiet rows tell which it is: the next candidate of this task has new ones, but not each.
   void note_withheld(const clocked_times& times, const std::vector<row_pair>& pairs) {
     record_.speedup.high *= most_withheld(times, pairs);
     if (times.not_subtracted() < plainly_withheld) return;
-    run_.prepared.quiet->when = -std::numeric_limits<double>::infinity();
+    if (now_seconds() - run_.prepared.quiet->when > soonest_relearned)
+      run_.prepared.quiet->when = -std::numeric_limits<double>::infinity();
     record_.note += fmt::format("; rows of the baseline take {:.3f} ms more besides calls than "
                                 "before the candidate came, which nobody is paid for",
                                 times.not_subtracted() * 1e3);

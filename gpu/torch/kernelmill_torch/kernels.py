@@ -23,7 +23,7 @@ INDUCTORS = re.compile(r"triton_(?:[a-z]{3}_(?:fused_\w+|_\d+))?")
 COMPILERS = {"compile", "compile_fx", "aot_compile", "_dynamo.optimize"}
 # Names that NVIDIA's libraries make of types, tiles and numbers, and of which no argument is told.
 MADE = re.compile(r"(?:_5x_cudnn_|cudnn_\w+?_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\dx\d\w*"
-                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*\dx\d\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*")
+                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*_\d{1,4}x\d\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*")
 # Kernels of theirs in no namespace, by their names, by types of their arguments; torch's softmax by how many template arguments it has.
 MADE_FOR = re.compile(r"\bcu(?:blas|dnn)[A-Z]\w*|\bPyTorchMemEffAttention\b|\bfmha_cutlass\w+|\bgemmSN_\w+|\bcunn_\w+"
                       r"|\bsoftmax_warp_(?:for|back)ward<(?:[^,<>]*,){5}")

@@ -127,6 +127,22 @@ TEST(most_withheld, is_nothing_where_all_may_be_subtracted) {
   EXPECT_EQ(most_withheld(*times, rows.pairs), 1);
 }
 
+// A host that became slower by 0.1 ms a row, and rows apart of half the calls behind a gate.
+TEST(times_of, what_is_withheld_is_no_overlap) {
+  constexpr double more = 0.1e-3;
+  auto rows = rows_of([&](unsigned, unsigned calls) { return row(calls, 50e-6, more); });
+  for (unsigned i = 0; i < rows.pairs.size(); ++i) {
+    rows.pairs[i].reference.done += more;
+    rows.baseline[2 * i] = rows.pairs[i].reference;
+    rows.baseline[2 * i + 1].done += more;
+    rows.apart.push_back({0, row(25, 50e-6, more), row(25, 50e-6, more)});
+  }
+  auto times = times_of(rows, quiet, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+  ASSERT_TRUE(times);
+  EXPECT_GT(times->not_subtracted(), 50e-6);
+  EXPECT_EQ(times->beside, 0);
+}
+
 // The baseline's rows apart launch as late; with the usual launch none of them is longer.
 TEST(times_of, late_launches_of_rows_apart_are_nobodys_overlap) {
   auto rows = rows_of([&](unsigned, unsigned calls) { return launched(row(calls, 25e-6), 0); });
