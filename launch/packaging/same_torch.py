@@ -9,7 +9,7 @@ import sys
 FOLDER = ":(top)gpu/torch/"
 CANDIDATE, REFEREE, COUNTED, KERNELS, SHARE = (f"gpu/torch/kernelmill_torch/{name}.py" for name in ("candidate", "referee", "counted", "kernels", "kernel_share"))
 COUNTING_MODULES = {"counted", "kernel_share"}
-# Functions, constants and imports that nobody else reads, but for `check_language`, which asks only where a language is wanted.
+# Functions, constants and imports, also of older commits, that nobody else reads, but for `check_language`, which asks only where a language is wanted.
 COUNTING = {
     CANDIDATE: {"profile"},
     REFEREE: {"measure_share", "LEAST_SHARE", "LEAST_SHARE_ELSEWHERE"},

@@ -13,8 +13,12 @@ constexpr double longer_factor = 1.06;
 constexpr size_t fewest_apart = 3;
 constexpr double noise_share = 0.2; // of contents, by which theirs may vary; more somebody made
 
+double calls_of(const row_times& x) {
+  return std::max(x.calls, 1u);
+}
+
 double seconds_a_call(const row_times& x) {
-  return x.row() / std::max(x.calls, 1u);
+  return x.row() / calls_of(x);
 }
 
 std::vector<double> charges_of(const clocked_rows& rows,
@@ -27,35 +31,48 @@ std::vector<double> charges_of(const clocked_rows& rows,
   return charges(pairs, usual, noise_share * most_contents(0));
 }
 
-double calls_of(const row_times& x) {
-  return std::max(x.calls, 1u);
+// Of pairs with one kind of contents. The baseline is there also as it came, however late its first
+// launches were.
+struct pair_sides {
+  side_rows candidate;
+  side_rows reference;
+  side_rows as_it_came;
+};
+
+// `candidate`: seconds of a call in its row of each pair.
+pair_sides sides_of(const std::vector<row_pair>& pairs, std::vector<double> candidate,
+                    const clocked_times& times) {
+  std::vector<double> reference;
+  std::vector<double> as_it_came;
+  std::vector<double> candidate_calls;
+  std::vector<double> reference_calls;
+  for (const auto& x : pairs) {
+    candidate_calls.push_back(calls_of(x.candidate));
+    reference.push_back(times.call_of_baseline(x.reference));
+    reference_calls.push_back(calls_of(x.reference));
+    as_it_came.push_back(call_seconds(x.reference, times.intercept, 0) * times.share);
+  }
+  return {side_of(std::move(candidate), std::move(candidate_calls)),
+          side_of(std::move(reference), reference_calls),
+          side_of(std::move(as_it_came), std::move(reference_calls))};
 }
 
 // Of pairs with the task's own contents those that count, and all others: of these there are too
 // few rows to tell.
 std::vector<bool> which_count(const clocked_rows& rows, const std::vector<timed_block>& blocks,
                               const clocked_times& times) {
-  std::vector<size_t> own;
+  std::vector<row_pair> own;
   std::vector<double> candidate;
-  std::vector<double> reference;
-  std::vector<double> as_it_came;
-  std::vector<double> candidate_calls;
-  std::vector<double> reference_calls;
   for (size_t i = 0; i < rows.pairs.size(); ++i) {
-    const auto& x = rows.pairs[i];
-    if (x.kind != 0) continue;
-    own.push_back(i);
+    if (rows.pairs[i].kind != 0) continue;
+    own.push_back(rows.pairs[i]);
     candidate.push_back(blocks[i].candidate[0]);
-    candidate_calls.push_back(calls_of(x.candidate));
-    reference.push_back(blocks[i].reference[0]);
-    reference_calls.push_back(calls_of(x.reference));
-    as_it_came.push_back(call_seconds(x.reference, times.intercept, 0) * times.share);
   }
-  auto counts = undisturbed(side_of(std::move(candidate), std::move(candidate_calls)),
-                            side_of(std::move(reference), reference_calls),
-                            side_of(std::move(as_it_came), reference_calls));
-  std::vector<bool> result(rows.pairs.size(), true);
-  for (size_t i = 0; i < own.size(); ++i) result[own[i]] = counts[i];
+  auto sides = sides_of(own, std::move(candidate), times);
+  auto counts = undisturbed(sides.candidate, sides.reference, sides.as_it_came);
+  auto next = counts.begin();
+  std::vector<bool> result;
+  for (const auto& x : rows.pairs) result.push_back(x.kind != 0 || *next++);
   return result;
 }
 
@@ -72,22 +89,12 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
     baseline.push_back(blocks[i].reference[0]);
   }
   if (candidate.empty()) return;
-  std::vector<double> candidate_apart;
-  std::vector<double> baseline_apart;
-  std::vector<double> as_it_came;
-  std::vector<double> candidate_calls;
-  std::vector<double> baseline_calls;
-  for (const auto& x : rows.apart) {
-    candidate_apart.push_back(call_seconds(x.candidate, into.line.intercept, 0));
-    candidate_calls.push_back(calls_of(x.candidate));
-    baseline_apart.push_back(into.call_of_baseline(x.reference));
-    as_it_came.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);
-    baseline_calls.push_back(calls_of(x.reference));
-  }
-  auto theirs = side_of(std::move(baseline_apart), baseline_calls);
-  auto mine = side_of(std::move(candidate_apart), std::move(candidate_calls));
-  into.apart = usual_beside(mine, side_of(std::move(as_it_came), std::move(baseline_calls)));
-  both_ways both{median(baseline), usual_of(theirs)};
+  std::vector<double> apart;
+  for (const auto& x : rows.apart)
+    apart.push_back(call_seconds(x.candidate, into.line.intercept, 0));
+  auto sides = sides_of(rows.apart, std::move(apart), into);
+  into.apart = usual_beside(sides.candidate, sides.as_it_came);
+  both_ways both{median(baseline), usual_of(sides.reference)};
   into.cost = both.apart - both.as_they_come;
   into.beside = beside_others({median(candidate), into.apart}, both);
 }

@@ -19,9 +19,11 @@ side_rows side_of(std::vector<double> seconds, std::vector<double> calls);
 
 /// Which pairs of rows count: none of which either is plainly longer than usual. Of the candidate's
 /// as many are left out as the baseline's are longer by so many seconds, and what chance adds.
-/// Where more are longer, it is slow now and then by itself, and all of its rows count, or all that
-/// are longer by a little. `as_it_came` is the baseline with first launches as late as they were,
-/// `reference` with the usual one. REQUIRES: as many rows of each.
+/// Where more are longer by a little, only those are left out that are longer by far; where more
+/// are so, it is slow now and then by itself, and all of its rows count. Where fewer than three
+/// pairs would be left, rows of either side are left out by far only, or none. `as_it_came` is the
+/// baseline with first launches as late as they were, `reference` with the usual one. REQUIRES: as
+/// many rows of each.
 std::vector<bool> undisturbed(const side_rows& candidate, const side_rows& reference,
                               const side_rows& as_it_came);
 
