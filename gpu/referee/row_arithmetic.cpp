@@ -17,6 +17,7 @@ constexpr unsigned fewest_sets = 4;
 constexpr double intercept_factor = 1.1; // of the quiet one, that is free
 constexpr double intercept_floor = 5e-6; // seconds
 constexpr double least_share = 0.2;      // of a row that is always paid
+constexpr double least_row = 1e-9;       // seconds, also where more than a row is withheld
 constexpr double contents_share = 0.005; // two stretches of memory are filled that much alike
 constexpr double contents_floor = 3e-6;  // seconds
 constexpr size_t fewest_for_a_median = 4;
@@ -194,7 +195,7 @@ double free_intercept(const row_line& now, const row_line& quiet) {
 }
 
 double call_seconds(const row_times& x, double intercept, double charged) {
-  double row = x.row();
+  double row = std::max(x.row(), least_row);
   return (std::max(row - intercept, least_share * row) + charged) / std::max(x.calls, 1u);
 }
 

@@ -76,27 +76,55 @@ std::vector<bool> which_count(const clocked_rows& rows, const std::vector<timed_
   return result;
 }
 
-// What is withheld is no call's, and rows of calls apart may be shorter: both are compared without.
-void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
-                const std::vector<bool>& counts, clocked_times& into) {
-  if (rows.apart.size() < fewest_apart) return;
-  std::vector<double> candidate;
-  std::vector<double> baseline;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    if (rows.pairs[i].kind != 0 || !counts[i]) continue;
-    double withheld = into.not_subtracted() / calls_of(rows.pairs[i].candidate);
-    candidate.push_back(blocks[i].candidate[0] - withheld);
-    baseline.push_back(blocks[i].reference[0]);
-  }
-  if (candidate.empty()) return;
+row_times without(row_times x, double seconds) {
+  x.done -= seconds;
+  return x;
+}
+
+// Of a candidate's calls, if its rows take `more` seconds besides calls than what is subtracted.
+both_ways ways_of_candidate(const clocked_rows& rows, const std::vector<double>& charged,
+                            const std::vector<bool>& counts, const clocked_times& times,
+                            double more) {
+  std::vector<double> as_they_come;
+  for (size_t i = 0; i < rows.pairs.size(); ++i)
+    if (rows.pairs[i].kind == 0 && counts[i])
+      as_they_come.push_back(
+          call_seconds(without(rows.pairs[i].candidate, more), times.intercept, charged[i]));
+  if (as_they_come.empty()) return {};
   std::vector<double> apart;
   for (const auto& x : rows.apart)
-    apart.push_back(call_seconds(x.candidate, into.line.intercept, 0));
-  auto sides = sides_of(rows.apart, std::move(apart), into);
-  into.apart = usual_beside(sides.candidate, sides.as_it_came);
-  both_ways both{median(baseline), usual_of(sides.reference)};
-  into.cost = both.apart - both.as_they_come;
-  into.beside = beside_others({median(candidate), into.apart}, both);
+    apart.push_back(call_seconds(without(x.candidate, more), times.intercept, 0));
+  auto sides = sides_of(rows.apart, std::move(apart), times);
+  return {median(std::move(as_they_come)), usual_beside(sides.candidate, sides.as_it_came)};
+}
+
+both_ways ways_of_baseline(const clocked_rows& rows, const std::vector<timed_block>& blocks,
+                           const std::vector<bool>& counts, const clocked_times& times) {
+  std::vector<double> as_they_come;
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (rows.pairs[i].kind == 0 && counts[i]) as_they_come.push_back(blocks[i].reference[0]);
+  if (as_they_come.empty()) return {};
+  std::vector<double> apart;
+  for (const auto& x : rows.apart) apart.push_back(times.call_of_baseline(x.reference));
+  auto calls = sides_of(rows.apart, apart, times).reference;
+  return {median(std::move(as_they_come)), usual_of(calls)};
+}
+
+// Rows of calls apart may be shorter, and what is no call's is then a larger part of theirs. A
+// candidate's rows may take besides calls what the baseline's take now; but who made the baseline's
+// longer has nothing of it in its own, which take what they did while it was quiet.
+void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
+                const std::vector<double>& charged, const std::vector<bool>& counts,
+                const row_line& quiet, clocked_times& into) {
+  if (rows.apart.size() < fewest_apart) return;
+  auto baseline = ways_of_baseline(rows, blocks, counts, into);
+  auto ways = [&](double more) { return ways_of_candidate(rows, charged, counts, into, more); };
+  auto as_baseline = ways(into.not_subtracted());
+  auto as_quiet = ways(std::min(quiet.intercept - into.intercept, 0.0));
+  into.apart = as_baseline.apart;
+  into.cost = baseline.apart - baseline.as_they_come;
+  into.beside = beside_others(as_baseline, baseline);
+  into.most_beside = std::max(into.beside, beside_others(as_quiet, baseline));
 }
 
 // Seconds of a usual row that are its calls'.
@@ -135,7 +163,7 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
     blocks.push_back({{reference, reference}, {candidate, candidate}, i});
   }
   auto counts = which_count(rows, blocks, result);
-  keep_apart(rows, blocks, counts, result);
+  keep_apart(rows, blocks, charged, counts, quiet, result);
   for (auto& x : blocks)
     for (auto& seconds : x.candidate) seconds += result.beside;
   for (size_t i = 0; i < blocks.size(); ++i)

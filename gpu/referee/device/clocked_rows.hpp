@@ -28,11 +28,12 @@ struct clocked_rows {
 struct clocked_times {
   std::vector<kind_blocks> kinds;
   row_line line;
-  double intercept = 0; ///< that was subtracted
-  double share = 1;     ///< of the baseline's times that is believed
-  double apart = 0;     ///< seconds of a call of the candidate's that were kept apart; 0: unknown
-  double beside = 0;    ///< seconds of a call that the candidate was charged for: beside_others()
-  double cost = 0;      ///< seconds of a call that the baseline's take more when kept apart
+  double intercept = 0;   ///< that was subtracted
+  double share = 1;       ///< of the baseline's times that is believed
+  double apart = 0;       ///< seconds of a call of the candidate's that were kept apart; 0: unknown
+  double beside = 0;      ///< seconds of a call that the candidate was charged for: beside_others()
+  double most_beside = 0; ///< the same, if nothing but calls became longer in its rows
+  double cost = 0;        ///< seconds of a call that the baseline's take more when kept apart
 
   /// Seconds of a row of the baseline that are no call's, but more than may be subtracted: it
   /// became slower since no candidate was there, or a candidate keeps it longer.

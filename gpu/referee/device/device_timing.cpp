@@ -245,7 +245,7 @@ private:
     const auto& rows = taken_.paid_rows();
     if (rows.apart.size() < apart_pairs || rows.apart.size() >= apart_in_doubt) return false;
     auto times = evaluate(taken_.paid);
-    return times && times->beside > 0;
+    return times && times->most_beside > 0;
   }
 
   // A pair of each kind that was only checked and is slow there. Without time for it nothing is
