@@ -24,7 +24,8 @@ constexpr size_t fewest_for_a_median = 4;
 constexpr double row_wait_share = 0.03;  // of a row
 constexpr double row_wait_floor = 20e-6; // seconds
 constexpr double longest_usual_wait = 150e-6;
-constexpr double most_to_keep_apart = 2e-6; // seconds of a call; an H200 takes 0.4 to 1.3 us
+constexpr double cost_slack =
+    0.4e-6; // seconds of a call, by which that is unlike from time to time
 // Medians of a dozen rows of honest kernels on an H200 differ by less.
 constexpr double beside_share = 0.01;   // of a call, and
 constexpr double beside_floor = 0.8e-6; // seconds
@@ -204,8 +205,20 @@ double believed_share(double call_now, double call_quiet) {
   return std::min(1.0, believed_slowdown * call_quiet / call_now);
 }
 
-double beside_others(const both_ways& candidate, const both_ways& baseline) {
-  double cost = std::clamp(baseline.apart - baseline.as_they_come, 0.0, most_to_keep_apart);
+double to_keep_apart(const std::vector<row_times>& apart, const row_line& line) {
+  if (apart.size() < fewest_for_a_median) return most_to_keep_apart;
+  std::vector<double> costs;
+  std::vector<double> calls;
+  for (const auto& x : apart) {
+    costs.push_back(call_seconds(at_usual_launch(x, line), line.intercept, 0) - line.call);
+    calls.push_back(std::max(x.calls, 1u));
+  }
+  double unsure = cost_slack + 2 * line.error / median(std::move(calls));
+  return std::clamp(median(std::move(costs)) + unsure, 0.0, most_to_keep_apart);
+}
+
+double beside_others(const both_ways& candidate, const both_ways& baseline, double most_cost) {
+  double cost = std::clamp(baseline.apart - baseline.as_they_come, 0.0, most_cost);
   double beside = candidate.apart - cost - candidate.as_they_come;
   return beside > beside_share * candidate.as_they_come + beside_floor ? beside : 0;
 }

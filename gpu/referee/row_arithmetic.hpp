@@ -29,6 +29,9 @@ struct row_times {
   double after_launch() const noexcept { return row() - launched; }
 };
 
+/// Seconds of a call that keeping it apart from others may take; an H200 takes 0.4 to 1.3 us.
+inline constexpr double most_to_keep_apart = 2e-6;
+
 /// Seconds of a row are `intercept` + calls * `call`.
 struct row_line {
   double intercept = 0;
@@ -36,6 +39,7 @@ struct row_line {
   double error = 0;  ///< standard error of the intercept, without that of `launch`
   double launch = 0; ///< of the intercept, until the first call of a long row has returned
   double launch_error = 0;
+  double to_keep_apart = most_to_keep_apart; ///< to_keep_apart()
 };
 
 /// Whether a process, or the referee, was ready for plainly longer than `usual` in a row and had no
@@ -131,9 +135,13 @@ struct both_ways {
   double apart = 0;
 };
 
+/// Seconds of a call that keeping calls apart takes, at most, by rows of the baseline's that were
+/// kept apart while no candidate was there who could make these longer.
+double to_keep_apart(const std::vector<row_times>& apart, const row_line& line);
+
 /// Seconds of a call of a candidate that lie beside other calls' work, which no caller gains by:
-/// its calls apart, less what keeping them apart costs the baseline, less its calls as they come. 0
-/// where that is no more than noise.
-double beside_others(const both_ways& candidate, const both_ways& baseline);
+/// its calls apart, less what keeping them apart costs the baseline, but no more than `most_cost`,
+/// less its calls as they come. 0 where that is no more than noise.
+double beside_others(const both_ways& candidate, const both_ways& baseline, double most_cost);
 
 } // namespace kernelmill

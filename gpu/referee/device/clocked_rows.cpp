@@ -21,10 +21,11 @@ double seconds_a_call(const row_times& x) {
   return x.row() / calls_of(x);
 }
 
-std::vector<double> charges_of(const clocked_rows& rows,
+// What is charged for work before the clock in these of the rows.
+std::vector<double> charges_of(const std::vector<row_pair>& some, const clocked_rows& rows,
                                const std::function<double(size_t)>& most_contents) {
   std::vector<contents_pair> pairs;
-  for (const auto& x : rows.pairs)
+  for (const auto& x : some)
     pairs.push_back({x.candidate.contents, std::min(x.reference.contents, most_contents(x.kind))});
   std::vector<double> usual;
   for (const auto& x : rows.baseline) usual.push_back(x.contents);
@@ -81,19 +82,26 @@ row_times without(row_times x, double seconds) {
   return x;
 }
 
+// What a candidate is charged for work before the clock, by row.
+struct row_charges {
+  std::vector<double> pairs;
+  std::vector<double> apart;
+};
+
 // Of a candidate's calls, if its rows take `more` seconds besides calls than what is subtracted.
-both_ways ways_of_candidate(const clocked_rows& rows, const std::vector<double>& charged,
+both_ways ways_of_candidate(const clocked_rows& rows, const row_charges& charged,
                             const std::vector<bool>& counts, const clocked_times& times,
                             double more) {
   std::vector<double> as_they_come;
   for (size_t i = 0; i < rows.pairs.size(); ++i)
     if (rows.pairs[i].kind == 0 && counts[i])
       as_they_come.push_back(
-          call_seconds(without(rows.pairs[i].candidate, more), times.intercept, charged[i]));
+          call_seconds(without(rows.pairs[i].candidate, more), times.intercept, charged.pairs[i]));
   if (as_they_come.empty()) return {};
   std::vector<double> apart;
-  for (const auto& x : rows.apart)
-    apart.push_back(call_seconds(without(x.candidate, more), times.intercept, 0));
+  for (size_t i = 0; i < rows.apart.size(); ++i)
+    apart.push_back(
+        call_seconds(without(rows.apart[i].candidate, more), times.intercept, charged.apart[i]));
   auto sides = sides_of(rows.apart, std::move(apart), times);
   return {median(std::move(as_they_come)), usual_beside(sides.candidate, sides.as_it_came)};
 }
@@ -114,8 +122,8 @@ both_ways ways_of_baseline(const clocked_rows& rows, const std::vector<timed_blo
 // candidate's rows may take besides calls what the baseline's take now; but who made the baseline's
 // longer has nothing of it in its own, which take what they did while it was quiet.
 void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
-                const std::vector<double>& charged, const std::vector<bool>& counts,
-                const row_line& quiet, clocked_times& into) {
+                const row_charges& charged, const std::vector<bool>& counts, const row_line& quiet,
+                clocked_times& into) {
   if (rows.apart.size() < fewest_apart) return;
   auto baseline = ways_of_baseline(rows, blocks, counts, into);
   auto ways = [&](double more) { return ways_of_candidate(rows, charged, counts, into, more); };
@@ -123,8 +131,8 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
   auto as_quiet = ways(std::min(quiet.intercept - into.intercept, 0.0));
   into.apart = as_baseline.apart;
   into.cost = baseline.apart - baseline.as_they_come;
-  into.beside = beside_others(as_baseline, baseline);
-  into.most_beside = std::max(into.beside, beside_others(as_quiet, baseline));
+  into.beside = beside_others(as_baseline, baseline, quiet.to_keep_apart);
+  into.most_beside = std::max(into.beside, beside_others(as_quiet, baseline, quiet.to_keep_apart));
 }
 
 // Seconds of a usual row that are its calls'.
@@ -154,12 +162,13 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
   result.intercept = free_intercept(*line, quiet);
   result.share = believed_share(line->call, quiet.call);
   for (const auto& name : kinds) result.kinds.push_back({name, {}});
-  auto charged = charges_of(rows, most_contents);
+  row_charges charged{charges_of(rows.pairs, rows, most_contents),
+                      charges_of(rows.apart, rows, most_contents)};
   std::vector<timed_block> blocks;
   for (size_t i = 0; i < rows.pairs.size(); ++i) {
     const auto& x = rows.pairs[i];
     double reference = result.call_of_baseline(x.reference);
-    double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
+    double candidate = call_seconds(x.candidate, result.intercept, charged.pairs[i]);
     blocks.push_back({{reference, reference}, {candidate, candidate}, i});
   }
   auto counts = which_count(rows, blocks, result);

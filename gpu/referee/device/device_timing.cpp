@@ -289,6 +289,23 @@ private:
   // A long row of each, and a short one of the baseline.
   bool pair(paid_clock clock, size_t kind) {
     auto& into = taken_.rows[clock == paid_clock::device];
+    auto paid = taken_.paid; // another one once a gate is lost
+    bool apart = kind == 0 && wants_apart(clock, into);
+    bool first =
+        apart && (run_.next_order() & 1) != 0; // nobody knows whether the next row is apart
+    if (first && !pair_apart(clock, into)) return false;
+    if (taken_.paid != paid) return true;
+    if (!pair_as_it_comes(clock, kind, into)) return false;
+    return !apart || first || taken_.paid != paid || pair_apart(clock, into);
+  }
+
+  // Device code has one stream, whose calls are apart in any case.
+  bool wants_apart(paid_clock clock, const clocked_rows& rows) const {
+    return run_.program == nullptr && clock == taken_.paid &&
+           (rows.apart.size() < apart_pairs || seems_beside());
+  }
+
+  bool pair_as_it_comes(paid_clock clock, size_t kind, clocked_rows& into) {
     row_pair x;
     bool disturbed = false;
     auto make_undisturbed = [&] {
@@ -308,12 +325,9 @@ private:
       if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     if (timed_.reference_was_forced()) return forgive_gate();
     into.baseline.push_back(short_row);
-    if (run_.program != nullptr || clock != taken_.paid) return true;
-    if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
-    return pair_apart(clock, into);
+    return true;
   }
 
-  // Device code has one stream, whose calls are apart in any case.
   bool pair_apart(paid_clock clock, clocked_rows& into) {
     row_pair x;
     auto outcome = taking_.take_apart(

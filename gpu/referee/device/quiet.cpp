@@ -38,12 +38,12 @@ public:
     baseline_.spin(false);
     if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
     if (!ok) return bad_baseline(prepared_.spec(), "ended", baseline_.ending()->fault);
-    auto call = fit_line(least_rows(by_call_));
+    auto call = line_of(by_call_, call_apart_);
     if (!call) return std::nullopt; // never: there are two lengths
     quiet_baseline result;
     result.call = *call;
     // Where most gates were forced, a row or two that others made longer would be believed.
-    if (gated_ && are_enough(by_device_)) result.device = fit_line(least_rows(by_device_));
+    if (gated_ && are_enough(by_device_)) result.device = line_of(by_device_, device_apart_);
     if (result.device && result.device->call <= 0) result.device.reset();
     result.sets = rows_.sets();
     result.waited = usual_wait(by_call_);
@@ -59,6 +59,13 @@ public:
   }
 
 private:
+  static std::optional<row_line> line_of(const std::vector<row_times>& rows,
+                                         const std::vector<row_times>& apart) {
+    auto result = fit_line(least_rows(rows));
+    if (result) result->to_keep_apart = to_keep_apart(apart, *result);
+    return result;
+  }
+
   // Candidates are charged for what takes longer: one such time that was short by chance would
   // charge all.
   double usual_fill(size_t kind) {
@@ -74,7 +81,7 @@ private:
     std::vector<row_times> two;
     for (int i = 0; i < 2; ++i) // the first of them load and allocate
       for (unsigned calls : {1u, rows_.sets() - 1})
-        if (!row(calls, paid_clock::call, two)) return false;
+        if (!row(order_of(calls, paid_clock::call), two)) return false;
     two.erase(two.begin(), two.begin() + 2);
     auto line = fit_line(two);
     double call = line ? line->call : 0;
@@ -94,6 +101,9 @@ private:
       if (by_device_.size() < before) alike = 0;
       // One that cannot be gated is right by one clock only.
       if (i == 0) gated_ = !by_device_.empty() && rows_.audit().bad == 0;
+      if (i >= rounds) continue;
+      if (!row_apart(paid_clock::call, call_apart_)) return false;
+      if (gated_ && !row_apart(paid_clock::device, device_apart_)) return false;
     }
     return true;
   }
@@ -118,7 +128,7 @@ private:
   bool choose_kinds() {
     std::vector<row_times> unused;
     for (size_t kind = 1; kind < rows_.kinds().size(); ++kind) {
-      if (!row(1, paid_clock::call, unused, kind)) return false;
+      if (!row(order_of(1, paid_clock::call, kind), unused)) return false;
       auto found = rows_.audit();
       if (found.bad == 0) (found.share <= most_share ? kept_ : unfit_).push_back(kind);
     }
@@ -128,11 +138,27 @@ private:
   bool both_lengths(paid_clock clock, std::vector<row_times>& into) {
     unsigned sets = sets_of(clock);
     std::vector<row_times> both;
-    if (!row(long_calls(sets, next_draw(state_)), clock, both, 0, true)) return false;
+    if (!row(order_of(long_calls(sets, next_draw(state_)), clock), both, true)) return false;
     if (sets_of(clock) < sets) into.clear(); // beside longer rows than are to come all are short
-    if (!row(short_calls(sets_of(clock)), clock, both)) return false;
+    if (!row(order_of(short_calls(sets_of(clock)), clock), both)) return false;
     into.insert(into.end(), both.begin(), both.end());
     return true;
+  }
+
+  // Behind a gate of half the calls: fences take places of the queue, too.
+  bool row_apart(paid_clock clock, std::vector<row_times>& into) {
+    unsigned calls = long_calls(sets_of(clock), next_draw(state_));
+    auto order = order_of(clock == paid_clock::device ? (calls + 1) / 2 : calls, clock);
+    order.apart = true;
+    return row(order, into);
+  }
+
+  static row_order order_of(unsigned calls, paid_clock clock, size_t kind = 0) {
+    row_order result;
+    result.kind = kind;
+    result.clock = clock;
+    result.calls = calls;
+    return result;
   }
 
   unsigned sets_of(paid_clock clock) const {
@@ -140,11 +166,9 @@ private:
   }
 
   // One whose gate was forced began before its contents were there, and says nothing.
-  bool row(unsigned calls, paid_clock clock, std::vector<row_times>& into, size_t kind = 0,
-           bool is_long = false) {
-    row_order order;
-    order.kind = kind;
-    order.clock = clock;
+  bool row(row_order order, std::vector<row_times>& into, bool is_long = false) {
+    auto clock = order.clock;
+    unsigned calls = order.calls;
     std::optional<row_times> made;
     auto waits = [&](unsigned fewer) {
       order.calls = fewer;
@@ -167,6 +191,8 @@ private:
   device_rows rows_;
   std::vector<row_times> by_call_;
   std::vector<row_times> by_device_;
+  std::vector<row_times> call_apart_;
+  std::vector<row_times> device_apart_;
   bool gated_ = true;
   queue_room room_;
   std::string wrong_;           // what the baseline's rows got wrong

@@ -161,6 +161,43 @@ TEST(times_of, who_makes_the_baselines_rows_longer_is_charged_for_overlap) {
   }
 }
 
+// A tenth of each row apart is computed while its contents still come.
+TEST(times_of, who_works_before_the_clock_in_rows_apart_is_charged_for_overlap) {
+  for (size_t apart : {3u, 4u, 12u}) {
+    auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 45e-6); });
+    for (unsigned i = 0; i < apart; ++i) {
+      double before = 50 * 5e-6;
+      rows.apart.push_back({0, row(50, 50e-6), row(50, 50e-6, -before, usual_contents + before)});
+    }
+    auto times = times_of(rows, quiet, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+    ASSERT_TRUE(times);
+    EXPECT_NEAR(times->beside, 5e-6, 0.5e-6) << apart;
+  }
+}
+
+TEST(times_of, who_makes_the_baselines_rows_apart_longer_is_charged_for_overlap) {
+  auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 48.2e-6); });
+  for (int i = 0; i < 12; ++i) rows.apart.push_back({0, row(50, 50e-6, 0.1e-3), row(50, 50e-6)});
+  auto known = quiet;
+  known.to_keep_apart = 0.4e-6;
+  auto times = times_of(rows, known, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+  ASSERT_TRUE(times);
+  EXPECT_NEAR(times->beside, 1.4e-6, 0.05e-6);
+}
+
+TEST(to_keep_apart, is_what_the_baseline_took_more_while_it_was_quiet) {
+  row_line line{fixed, 15e-6, 1e-6, 20e-6};
+  std::vector<row_times> apart;
+  EXPECT_EQ(to_keep_apart(apart, line), most_to_keep_apart) << "unknown";
+  for (int i = 0; i < 5; ++i) {
+    apart.push_back(row(100, 15.5e-6, i * 40e-6)); // launched sooner or later
+    apart.back().launched = 20e-6 + i * 40e-6;
+  }
+  EXPECT_NEAR(to_keep_apart(apart, line), 0.92e-6, 1e-9) << "0.4 us and twice the error are free";
+  for (auto& x : apart) x.done += 1e-3;
+  EXPECT_EQ(to_keep_apart(apart, line), most_to_keep_apart);
+}
+
 // The baseline's rows apart launch as late; with the usual launch none of them is longer.
 TEST(times_of, late_launches_of_rows_apart_are_nobodys_overlap) {
   auto rows = rows_of([&](unsigned, unsigned calls) { return launched(row(calls, 25e-6), 0); });
