@@ -34,7 +34,7 @@ public:
 
   std::optional<error> learn() {
     baseline_.spin(true);
-    bool ok = choose_sets() && take_rows() && choose_kinds();
+    bool ok = choose_sets() && take_rows() && take_rows_apart() && choose_kinds();
     baseline_.spin(false);
     if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
     if (!ok) return bad_baseline(prepared_.spec(), "ended", baseline_.ending()->fault);
@@ -101,9 +101,17 @@ private:
       if (by_device_.size() < before) alike = 0;
       // One that cannot be gated is right by one clock only.
       if (i == 0) gated_ = !by_device_.empty() && rows_.audit().bad == 0;
-      if (i >= rounds) continue;
+    }
+    return true;
+  }
+
+  // None behind a gate after one whose fences and launches filled the queue.
+  bool take_rows_apart() {
+    bool fits = gated_;
+    for (size_t i = 0; i < rounds; ++i) {
       if (!row_apart(paid_clock::call, call_apart_)) return false;
-      if (gated_ && !row_apart(paid_clock::device, device_apart_)) return false;
+      if (fits && !row_apart(paid_clock::device, device_apart_)) return false;
+      fits = device_apart_.size() > i;
     }
     return true;
   }
