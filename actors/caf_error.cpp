@@ -32,8 +32,10 @@ error from_caf(const caf::error& x) {
       x.context().match_elements<std::string, std::string, std::string>())
     return {static_cast<fault_class>(x.code() - 1), x.context().get_as<std::string>(0),
             x.context().get_as<std::string>(1), x.context().get_as<std::string>(2)};
-  return {fault_class::infrastructure, "actor_lost",
-          without_stack(caf::actor_system_config::render(x)), {}};
+  return {fault_class::infrastructure,
+          "actor_lost",
+          without_stack(caf::actor_system_config::render(x)),
+          {}};
 }
 
 } // namespace kernelmill

@@ -65,5 +65,4 @@ void ask_each(Self* self, const std::vector<Handle>& whom, Atom what,
   all->close_one();
 }
 
-
 } // namespace kernelmill

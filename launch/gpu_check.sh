@@ -13,7 +13,7 @@ root="${GPU_CHECK_ROOT:-$(cd "$here/../../.." && pwd)}"
   exit 2
 }
 command -v nvcc >/dev/null || export PATH="/usr/local/cuda/bin:$PATH"
-export GPU_CHECK_ROOT="$root" PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
+export GPU_CHECK_ROOT="$root" PYTHONPATH="$here:$here/tools${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
 export OUT="${OUT:-$(mktemp -d /tmp/kernelmill-gpu-check-XXXXXX)}"
 mkdir -p "$OUT"
 exec python3 -m gpu_check "$@"

@@ -4,7 +4,7 @@
 # files and the Python client (`pip install FILE` is the whole set-up), and a .deb.
 #   launch/package.sh [--tarball]     --tarball: without the .deb
 # One commit gives one tarball and one wheel, byte for byte, wherever it is built with the same Debian packages;
-# launch/packaging/reproduce.sh shows it. What is packed has passed launch/packaging/check.py.
+# launch/tools/packaging/reproduce.sh shows it. What is packed has passed launch/tools/packaging/check.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,16 +23,16 @@ rm -rf build-package/stage
 for component in programs libraries; do
   cmake --install build-package --strip --component "$component" --prefix "$PWD/$stage" >&2
 done
-launch/packaging/same_code.sh >"$stage/share/kernelmill/gpu_check/same_code.txt"
-python3 -B launch/packaging/sbom.py "$stage" --version "$version" \
+launch/tools/packaging/same_code.sh >"$stage/share/kernelmill/gpu_check/same_code.txt"
+python3 -B launch/tools/packaging/sbom.py "$stage" --version "$version" \
   --out "$stage/share/doc/kernelmill/sbom.spdx.json"
-python3 -B launch/packaging/check.py "$stage" >build-package/check.txt || { cat build-package/check.txt >&2; exit 1; }
+python3 -B launch/tools/packaging/check.py "$stage" >build-package/check.txt || { cat build-package/check.txt >&2; exit 1; }
 
 mkdir -p build/package
 # Sorted, of one time, of nobody, and gzip without a name and a time of its own.
 tar --create --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
   --mode=u=rwX,go=rX --directory build-package/stage "$name" | gzip --no-name -9 >"build/package/$name.tar.gz"
-python3 -B launch/packaging/wheel.py "$stage" --out build/package >&2
+python3 -B launch/tools/packaging/wheel.py "$stage" --out build/package >&2
 if [ "${1:-}" != --tarball ]; then
   cpack --config build-package/CPackConfig.cmake -G DEB -B build/package >&2
   rm -rf build/package/_CPack_Packages

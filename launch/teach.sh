@@ -14,5 +14,5 @@ done
 [ -n "$kernelmill" ] || { echo "teach.sh: build kernelmill first: launch/quickstart.sh" >&2; exit 3; }
 "$python" -c 'import torch' 2>/dev/null ||
   { echo "teach.sh: $python has no torch; name one that has: KERNELMILL_PYTHON=..." >&2; exit 3; }
-export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$here:$here/learning${PYTHONPATH:+:$PYTHONPATH}"
 exec "$python" -B -m trainer.teach --program "$kernelmill" "$@"

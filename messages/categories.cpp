@@ -212,7 +212,8 @@ constexpr finding_rule rules[] = {
     {"outputs_in_one_place", "warning",
      "contract `torch`: right call by call and not in a row, as outputs in one place again and "
      "again are: each call's outputs are copied in the candidate's process, in its time",
-     "outputs lie in one place again and again, so each call's are copied, which takes time; return "
+     "outputs lie in one place again and again, so each call's are copied, which takes time; "
+     "return "
      "new tensors"},
     {"bits_vary", "warning",
      "the same inputs gave other bits, within the bound, as sums in no fixed order do",

@@ -17,7 +17,8 @@ constexpr error_category table[] = {
      "allows",
      "`kernelmill show` says what they were; mend it, and start a new run"},
     {"killed",
-     "something outside its sandbox, or the kernel for want of memory, ended a candidate's process, "
+     "something outside its sandbox, or the kernel for want of memory, ended a candidate's "
+     "process, "
      "and so again when it was judged once more",
      "does the machine have memory left? `dmesg` says whom the kernel ended"},
     {"killed_outside",

@@ -24,7 +24,6 @@ enum class profile_words : unsigned char { none, card, numbers };
 /// evidence, and what to do next. Hidden cases are named but their numbers stay hidden. Control
 /// bytes are removed; at most `limit` bytes.
 std::string feedback_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
-                          size_t limit = 6000,
-                          profile_words profile = profile_words::card);
+                          size_t limit = 6000, profile_words profile = profile_words::card);
 
 } // namespace kernelmill

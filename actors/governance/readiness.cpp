@@ -181,7 +181,8 @@ run_readiness readiness_of_run(const run_counts& x) {
   for (auto* use : {&result.benchmark_reporting, &result.sft_collection, &result.rl_reward_trace}) {
     use->eligible = true;
     require(*use, x.episodes > 0 && x.turns > 0, "there is no turn");
-    require(*use, x.sandbox_complete, "a layer of the sandbox was missing: `kernelmill doctor`, where it ran, names it");
+    require(*use, x.sandbox_complete,
+            "a layer of the sandbox was missing: `kernelmill doctor`, where it ran, names it");
   }
   // A score over the tasks that happened to work is not the score of the run.
   require(result.benchmark_reporting, x.complete, "not every planned episode ended");

@@ -17,7 +17,7 @@
 #include "actors/handoff/rollout_host.hpp"
 #include "messages/actors.hpp"
 #include "messages/log/logger.hpp"
-#include "storage/handoff_ledger.hpp"
+#include "storage/lineage/handoff_ledger.hpp"
 
 namespace kernelmill::handoff {
 

@@ -40,7 +40,7 @@ inline constexpr const char* not_compared = "not_compared"; ///< no member has a
 inline constexpr const char* incomplete = "incomplete";     ///< the run ended before the group
 inline constexpr const char* licence_forbids =
     "licence_forbids"; ///< what it shows or who answered must not be trained on
-inline constexpr const char* unreadable = "unreadable";     ///< its records or artifacts are lost
+inline constexpr const char* unreadable = "unreadable"; ///< its records or artifacts are lost
 inline constexpr const char* deadline_passed = "deadline";
 inline constexpr const char* cancelled = "cancelled";
 

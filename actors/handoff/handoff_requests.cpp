@@ -85,26 +85,26 @@ json handoff_state::document_of(const std::string& order) const {
   for (size_t x = 0; x < group_states; ++x)
     counts[to_string(static_cast<group_state>(x))] = of->counts[x];
   const auto& what = of->what;
-  return {{"schema_version", answer_version},
-          {"id", order},
-          {"run", order},
-          {"state", of->cancelled                       ? "cancelled"
-                    : of->count(group_state::open) == 0 ? "settled"
-                    : stuck                             ? "waiting"
-                    : held                              ? "held"
-                                                        : "running"},
-          {"over", of->over()},
-          {"requested", what.groups},
-          {"groups", counts},
-          {"dropped", of->reasons},
-          {"group_size", what.group_size},
-          {"form", what.form},
-          {"max_off_policy", what.max_off_policy < 0 ? json(nullptr) : json(what.max_off_policy)},
-          {"max_ready", what.max_ready},
-          {"deadline_s", what.deadline_ms == 0
-                             ? json(nullptr)
-                             : json(static_cast<double>(what.deadline_ms) / 1000)},
-          {"trouble", text_or_nothing(stuck || (troubled && i->second.away) ? i->second.trouble : "")}};
+  return {
+      {"schema_version", answer_version},
+      {"id", order},
+      {"run", order},
+      {"state", of->cancelled                       ? "cancelled"
+                : of->count(group_state::open) == 0 ? "settled"
+                : stuck                             ? "waiting"
+                : held                              ? "held"
+                                                    : "running"},
+      {"over", of->over()},
+      {"requested", what.groups},
+      {"groups", counts},
+      {"dropped", of->reasons},
+      {"group_size", what.group_size},
+      {"form", what.form},
+      {"max_off_policy", what.max_off_policy < 0 ? json(nullptr) : json(what.max_off_policy)},
+      {"max_ready", what.max_ready},
+      {"deadline_s",
+       what.deadline_ms == 0 ? json(nullptr) : json(static_cast<double>(what.deadline_ms) / 1000)},
+      {"trouble", text_or_nothing(stuck || (troubled && i->second.away) ? i->second.trouble : "")}};
 }
 
 void handoff_state::do_it(const look_request& x, const request_ptr& who) {

@@ -35,9 +35,9 @@ struct head_settings {
 
   /// Makes the document of a view from a query (JSON), what `status` shows, and what the nodes say
   /// of themselves. Called on one thread of its own; blocks. Empty: nothing can be looked at.
-  std::function<expected<nlohmann::ordered_json>(
-      const std::string& view, const std::string& query, const nlohmann::ordered_json& status,
-      const Message<wire::Snapshot>& nodes)>
+  std::function<expected<nlohmann::ordered_json>(const std::string& view, const std::string& query,
+                                                 const nlohmann::ordered_json& status,
+                                                 const Message<wire::Snapshot>& nodes)>
       look;
   logger log;
   bool own_threads = true; ///< false only under the deterministic scheduler

@@ -7,7 +7,7 @@
 #include "actors/lineage/lineage.hpp"
 #include "actors/lineage/record_follower.hpp"
 #include "storage/artifacts.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 

@@ -13,8 +13,8 @@
 #include <caf/fwd.hpp>
 
 #include "messages/actors.hpp"
-#include "retrieval/index.hpp"
-#include "retrieval/kernel_feed.hpp"
+#include "retrieval/search/index.hpp"
+#include "retrieval/search/kernel_feed.hpp"
 
 namespace kernelmill {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // Time as a deadline should count it: a process that looks every few milliseconds and finds seconds
-// gone was itself stopped, frozen with its machine, or had no core. That is nobody's time, unless who
-// is waited for had the cores meanwhile.
+// gone was itself stopped, frozen with its machine, or had no core. That is nobody's time, unless
+// who is waited for had the cores meanwhile.
 
 #include <algorithm>
 #include <optional>
@@ -15,10 +15,10 @@ struct core_seconds {
   double starved = 0; ///< in which who looks was ready and had none
 };
 
-/// Nor is the time in which the process that is waited for was ready and had no core: on a busy machine
-/// that may be most of it. Such time prolongs a deadline to a few times its length and no more. A process
-/// can bring about both itself, with threads that leave no core to others or to one another: so what it
-/// has worked counts in any case.
+/// Nor is the time in which the process that is waited for was ready and had no core: on a busy
+/// machine that may be most of it. Such time prolongs a deadline to a few times its length and no
+/// more. A process can bring about both itself, with threads that leave no core to others or to one
+/// another: so what it has worked counts in any case.
 ///
 /// Thread safety: none. Seconds of one clock throughout.
 class awake_time {
@@ -50,8 +50,7 @@ public:
   bool late(double deadline, double without_core) noexcept {
     if (first_without_core_ < 0) first_without_core_ = without_core;
     double waited = std::max(0.0, without_core - first_without_core_);
-    return worked_ > deadline ||
-           counted_ - std::min(waited, most_patience * deadline) > deadline;
+    return worked_ > deadline || counted_ - std::min(waited, most_patience * deadline) > deadline;
   }
 
   double lost() const noexcept { return lost_; } ///< seconds that did not count

@@ -31,8 +31,8 @@ std::vector<int> descendants_of(int pid);
 /// Whether a thread of the process is running, or ready to.
 bool wants_core(int pid);
 
-/// Seconds in which the process's first thread was ready and had no core, since it began; 0 where the
-/// kernel does not say.
+/// Seconds in which the process's first thread was ready and had no core, since it began; 0 where
+/// the kernel does not say.
 double seconds_without_core(int pid);
 
 /// Whether the process was stopped, by SIGSTOP say.

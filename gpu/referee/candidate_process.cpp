@@ -186,14 +186,14 @@ std::optional<double> candidate_process::run(candidate_command command,
   }
 }
 
-// Only who has a core can take it from the referee: what a process worked while the referee had none
-// is no time that the machine took.
+// Only who has a core can take it from the referee: what a process worked while the referee had
+// none is no time that the machine took.
 core_seconds candidate_process::cores_so_far() const {
   return {cpu_seconds() / cores_, seconds_without_core(::getpid())};
 }
 
-// On a CPU no candidate can stop itself (seccomp). On a GPU, whose filter lets ioctl() through, that
-// is not shown. Nobody can freeze the group that he is in.
+// On a CPU no candidate can stop itself (seccomp). On a GPU, whose filter lets ioctl() through,
+// that is not shown. Nobody can freeze the group that he is in.
 bool candidate_process::is_held() const {
   return (!on_gpu() && is_stopped(pid_)) || is_frozen(pid_);
 }

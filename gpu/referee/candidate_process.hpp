@@ -166,7 +166,7 @@ private:
   int pid_ = 0;
   standstill rest_;
   int cores_ = CPU_SETSIZE; // that it may have; until that is known, more
-  bool loading_ = false; // its own code has been near
+  bool loading_ = false;    // its own code has been near
   double lost_seconds_ = 0;
   std::vector<std::string> names_;
   std::vector<uint64_t> capacities_;

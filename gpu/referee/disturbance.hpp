@@ -15,10 +15,10 @@ namespace kernelmill {
 /// process's calls so far, is taken off what it waited.
 bool was_disturbed(const call_measure& x, double least_cpu);
 
-/// Which of the candidate's calls that waited for a core are made again. Who sleeps for a moment on a
-/// busy core waits for it, at no cost, and so could be rid of each call that it found slow: of copies
-/// of a baseline the luckiest calls alone would count. So it is excused as often as the baseline
-/// waited, and what chance adds.
+/// Which of the candidate's calls that waited for a core are made again. Who sleeps for a moment on
+/// a busy core waits for it, at no cost, and so could be rid of each call that it found slow: of
+/// copies of a baseline the luckiest calls alone would count. So it is excused as often as the
+/// baseline waited, and what chance adds.
 class excused_waits {
 public:
   /// Takes note of a pair: whether the baseline's call waited, and the candidate's. Returns whether

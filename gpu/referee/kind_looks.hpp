@@ -20,9 +20,9 @@ struct kind_look {
 inline constexpr double slow_look = 1.25;
 
 /// Kinds of which the look takes too long, and one more by `again` does: those are to be timed.
-/// `usual`: seconds of a call on the task's own contents, of all its rows. Judged when these are over,
-/// so no single one of them can be made long to hide others. Nothing when `again` says that timing
-/// cannot go on.
+/// `usual`: seconds of a call on the task's own contents, of all its rows. Judged when these are
+/// over, so no single one of them can be made long to hide others. Nothing when `again` says that
+/// timing cannot go on.
 std::optional<std::vector<size_t>>
 slow_kinds(const std::vector<kind_look>& seen, double usual,
            const std::function<std::optional<kind_look>(size_t)>& again);

@@ -120,7 +120,6 @@ void machine::measure_again() {
   peaks_.flops_per_second = std::max(peaks_.flops_per_second, flops * cores);
 }
 
-
 double machine::least_overhead(double seconds) {
   least_overhead_ = std::min(seconds, least_overhead_.value_or(seconds));
   return *least_overhead_;

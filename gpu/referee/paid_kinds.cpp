@@ -76,9 +76,8 @@ std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds, noise_from
   }
   if (all.seen.size() < fewest_neighbours) return std::nullopt;
   // Whether to look again costs only pairs: there a fast candidate has the baseline's noise.
-  double shorter = from == noise_from::all_kinds
-                       ? 1.0
-                       : std::max(1.0, std::exp(median(std::move(speedups))));
+  double shorter =
+      from == noise_from::all_kinds ? 1.0 : std::max(1.0, std::exp(median(std::move(speedups))));
   double of_all = believed(all, shorter);
   noises result;
   for (const auto& x : each) {

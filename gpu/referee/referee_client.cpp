@@ -156,8 +156,8 @@ expected<Message<Result>> referee_client::state::ask(const Message<Request>& req
   if (got && got->kind == answer)
     return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
   bool is_late = !got && got.error().category == "timeout";
-  bool killed = !got && !is_late && !stop.stop_requested() &&
-                was_killed(before, patience_until(until), stop);
+  bool killed =
+      !got && !is_late && !stop.stop_requested() && was_killed(before, patience_until(until), stop);
   // Whatever it still does belongs to a request that is over.
   drop();
   if (stop.stop_requested())

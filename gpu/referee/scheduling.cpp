@@ -101,8 +101,7 @@ cpu_set_t cores_of(int pid) noexcept {
 
 void let_roam(int pid, const cpu_set_t& cores) noexcept {
   if (CPU_COUNT(&cores) > 0)
-    for_each_thread(pid,
-                    [&](int thread) { ::sched_setaffinity(thread, sizeof cores, &cores); });
+    for_each_thread(pid, [&](int thread) { ::sched_setaffinity(thread, sizeof cores, &cores); });
 }
 
 cores_apart::cores_apart(const std::vector<int>& cores) noexcept {

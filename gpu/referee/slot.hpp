@@ -16,14 +16,14 @@
 namespace kernelmill {
 
 struct call_measure {
-  double seconds = 0;     ///< outside clock, from handing over the call to seeing it done
-  double cpu_seconds = 0; ///< of all threads of the process during the call
-  double late_cpu = 0;    ///< the same from when it was seen done until they stood still, and no
-                          ///< more than that took
-  double idle_cpu = 0;    ///< the same from then until this call
-  double waited = 0;      ///< seconds of the call in which it or the referee had no core
+  double seconds = 0;       ///< outside clock, from handing over the call to seeing it done
+  double cpu_seconds = 0;   ///< of all threads of the process during the call
+  double late_cpu = 0;      ///< the same from when it was seen done until they stood still, and no
+                            ///< more than that took
+  double idle_cpu = 0;      ///< the same from then until this call
+  double waited = 0;        ///< seconds of the call in which it or the referee had no core
   std::vector<int> threads; ///< that the process had when it stood still: ids, in order
-  bool still = true;      ///< false: it had not stopped in time
+  bool still = true;        ///< false: it had not stopped in time
 };
 
 /// Where a process runs, and its referee meanwhile.
@@ -106,7 +106,7 @@ private:
   bool called_ = false;
   core_choice cores_ = core_choice::any;
   cpu_set_t own_cores_{}; // before it was put beside the referee
-  double cpu_mark_ = 0; // at the end of the latest call
+  double cpu_mark_ = 0;   // at the end of the latest call
 };
 
 /// A slot whose buffers are shared memory.

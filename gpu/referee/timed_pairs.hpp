@@ -73,7 +73,7 @@ struct seen_in_calls {
   size_t worked_on = 0;                ///< calls after which the candidate did not stop
   bool reference_in_parallel = false;  ///< it works with several threads
   bool candidate_in_parallel = false;
-  bool candidate_apart = false;        ///< on its own cores; else its main thread is beside
+  bool candidate_apart = false; ///< on its own cores; else its main thread is beside
 };
 
 /// Makes the calls. Whoever is not timed is stopped meanwhile.

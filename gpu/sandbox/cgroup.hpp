@@ -32,8 +32,8 @@ public:
   /// it killed because the machine, or a group around this one, had no memory left, is not told.
   bool out_of_memory() const;
 
-  /// Whether the kernel has ended one of its members for want of memory, whosever; nothing where the
-  /// group does not tell.
+  /// Whether the kernel has ended one of its members for want of memory, whosever; nothing where
+  /// the group does not tell.
   std::optional<bool> lost_members() const;
 
 private:

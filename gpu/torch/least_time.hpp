@@ -10,7 +10,8 @@ namespace kernelmill {
 struct must_move {
   double bytes = 0;        ///< of inputs and outputs
   double weight_bytes = 0; ///< of parameters, as small as they can be packed without loss
-  double read_rate = 0;    ///< bytes a second that reading the largest parameter was seen to get; 0: nobody knows
+  double read_rate =
+      0; ///< bytes a second that reading the largest parameter was seen to get; 0: nobody knows
 };
 
 /// By how much a memory may be faster than its data sheet says, or than a plain sum reads.
@@ -19,8 +20,8 @@ inline constexpr double rate_margin = 1.1;
 /// measured must accuse nobody.
 inline constexpr double least_rate_share = 0.85;
 
-/// Seconds. `sheet_rate`: bytes a second by the data sheet; 0: nobody knows. Only parameters are held
-/// against the measured rate, which is a rate of reading.
+/// Seconds. `sheet_rate`: bytes a second by the data sheet; 0: nobody knows. Only parameters are
+/// held against the measured rate, which is a rate of reading.
 inline double least_seconds(const must_move& x, double sheet_rate) {
   if (sheet_rate <= 0) return 0;
   double most = sheet_rate * rate_margin;

@@ -27,7 +27,7 @@ nlohmann::json parse_packet(const std::string& text) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
-constexpr int start_deadline_ms = 240'000;            // importing torch from a cold disk
+constexpr int start_deadline_ms = 240'000; // importing torch from a cold disk
 // For the status of who has closed its socket: a GPU's memory takes seconds to free.
 constexpr int referee_end_ms = 10'000;
 constexpr int warm_end_ms = 500;

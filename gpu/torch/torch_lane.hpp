@@ -69,7 +69,7 @@ private:
   descriptor control_;
   bool ready_ = false;
   bool ended_by_others_ = false;
-  descriptor printed_;        // by both
+  descriptor printed_; // by both
 };
 
 } // namespace kernelmill

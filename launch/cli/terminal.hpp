@@ -42,8 +42,8 @@ std::string hanging(std::string_view first, size_t indent, std::string_view text
 /// The words that fit into `width` columns, and "…" for the rest.
 std::string shorten(std::string_view text, size_t width);
 
-/// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned. So that a row
-/// fits into `width` columns, long cells are folded and the last ones stand below; 0: no end.
+/// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned. So that a
+/// row fits into `width` columns, long cells are folded and the last ones stand below; 0: no end.
 std::string format_table(const std::vector<std::string>& headers,
                          const std::vector<std::vector<std::string>>& rows,
                          size_t width = terminal_width(1));

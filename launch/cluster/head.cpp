@@ -16,11 +16,11 @@
 #include "actors/caf_error.hpp"
 #include "actors/head/head.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
+#include "launch/analysis/watch/views.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/cluster/head_sight.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/watch/views.hpp"
 #include "messages/base/descriptor.hpp"
 #include "storage/files.hpp"
 

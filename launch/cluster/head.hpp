@@ -9,8 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "launch/analysis/watch/world.hpp"
 #include "launch/cluster/link.hpp"
-#include "launch/watch/world.hpp"
 #include "messages/error.hpp"
 #include "messages/log/logger.hpp"
 

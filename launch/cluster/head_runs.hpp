@@ -13,7 +13,7 @@
 #include "actors/head/run_host.hpp"
 #include "launch/config/run_config.hpp"
 #include "messages/log/logger.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 

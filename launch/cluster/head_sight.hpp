@@ -12,8 +12,8 @@
 #include <caf/fwd.hpp>
 #include <nlohmann/json.hpp>
 
+#include "launch/analysis/watch/world.hpp"
 #include "launch/cluster/head_runs.hpp"
-#include "launch/watch/world.hpp"
 #include "messages/actors.hpp"
 
 namespace kernelmill {

@@ -70,7 +70,7 @@ expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& who
 }
 
 expected<head_actor> reach_head(caf::actor_system& system, const network_address& at,
-                                     const shared_tls& tls) {
+                                const shared_tls& tls) {
   auto link = dial(at, tls);
   KM_TRY(link);
   caf::detail::type_list<head_actor> interface;

@@ -54,6 +54,6 @@ expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& who
 
 /// Reaches a head, or says within some seconds why not. Blocks; call it from one thread alone.
 expected<head_actor> reach_head(caf::actor_system& system, const network_address& at,
-                                     const shared_tls& tls);
+                                const shared_tls& tls);
 
 } // namespace kernelmill

@@ -1,10 +1,10 @@
-# Writes the files of launch/page/assets as bytes of one C++ source:
+# Writes the files of launch/server/page/assets as bytes of one C++ source:
 #   cmake -DFILES="a;b" -DOUTPUT=assets.cpp -P EmbedFiles.cmake
 set(type_of_html "text/html; charset=utf-8")
 set(type_of_css "text/css; charset=utf-8")
 set(type_of_js "text/javascript; charset=utf-8")
 set(type_of_svg "image/svg+xml")
-set(text "// Made by launch/cmake/EmbedFiles.cmake.\n\n#include \"launch/page/routes.hpp\"\n\nnamespace kernelmill::page {\n\nnamespace {\n\n")
+set(text "// Made by launch/cmake/EmbedFiles.cmake.\n\n#include \"launch/server/page/routes.hpp\"\n\nnamespace kernelmill::page {\n\nnamespace {\n\n")
 set(rows "")
 set(number 0)
 foreach(path IN LISTS FILES)

@@ -1,5 +1,5 @@
 # What is handed out is built with all that makes a flaw of ours, or of a library, harder to use, and
-# so that two machines get the same bytes from one commit. launch/packaging/check.py looks at the
+# so that two machines get the same bytes from one commit. launch/tools/packaging/check.py looks at the
 # result. Builds for development do without: they are faster to make, and name their tree.
 
 set(KERNELMILL_TREE ${CMAKE_SOURCE_DIR}) # where programs look when nothing is installed

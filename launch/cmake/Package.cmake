@@ -28,7 +28,7 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
   PATTERN "__pycache__" EXCLUDE)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/gpu_check
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/tools/gpu_check
   DESTINATION share/kernelmill/gpu_check COMPONENT programs
   PATTERN "__pycache__" EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
@@ -37,22 +37,22 @@ install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)
 # The Python client: `pip install PREFIX/share/kernelmill/client`.
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/python/
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/learning/client/
   DESTINATION share/kernelmill/client COMPONENT programs
   PATTERN "__pycache__" EXCLUDE)
 # What starts a cluster. The .deb puts the units where systemd looks; nothing enables them.
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/local_cluster.sh
   DESTINATION share/kernelmill/launch COMPONENT programs)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/slurm ${CMAKE_SOURCE_DIR}/launch/kubernetes
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/tools/slurm ${CMAKE_SOURCE_DIR}/launch/tools/kubernetes
   DESTINATION share/kernelmill/launch COMPONENT programs)
 # The reference trainer.
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/teach.sh
   DESTINATION share/kernelmill/launch COMPONENT programs)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/trainer
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/learning/trainer
   DESTINATION share/kernelmill/launch COMPONENT programs
   PATTERN "__pycache__" EXCLUDE)
-install(FILES ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-head.service
-    ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-node.service
+install(FILES ${CMAKE_SOURCE_DIR}/launch/tools/systemd/kernelmill-head.service
+    ${CMAKE_SOURCE_DIR}/launch/tools/systemd/kernelmill-node.service
   DESTINATION lib/systemd/system COMPONENT programs)
 # The README and what it links to.
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/SECURITY.md

@@ -1,8 +1,8 @@
 #pragma once
 
-// Ctrl-C, SIGTERM, SIGHUP, and SIGUSR1 where it is wanted (Slurm's warning). The first asks, the second
-// ends the process at once. A handler, not a blocked mask: processes that we start would inherit
-// the mask.
+// Ctrl-C, SIGTERM, SIGHUP, and SIGUSR1 where it is wanted (Slurm's warning). The first asks, the
+// second ends the process at once. A handler, not a blocked mask: processes that we start would
+// inherit the mask.
 
 #include <stop_token>
 #include <thread>

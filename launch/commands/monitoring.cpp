@@ -8,7 +8,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/options.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill::commands {
 

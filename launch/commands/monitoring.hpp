@@ -10,7 +10,7 @@
 #include "launch/cli/command.hpp"
 #include "launch/cluster/head.hpp"
 #include "launch/node/hosted_run.hpp"
-#include "launch/page/page.hpp"
+#include "launch/server/page/page.hpp"
 
 namespace kernelmill::commands {
 

@@ -10,10 +10,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "launch/watch/stored.hpp"
+#include "launch/analysis/watch/stored.hpp"
 #include "messages/error.hpp"
 #include "messages/evidence.hpp"
-#include "storage/group_reader.hpp"
+#include "storage/lineage/group_reader.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {

@@ -11,8 +11,8 @@
 #include "messages/identity.hpp"
 #include "messages/message.hpp"
 #include "storage/artifacts.hpp"
-#include "storage/run_journal.hpp"
-#include "storage/store.hpp"
+#include "storage/journal/run_journal.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 

@@ -26,7 +26,7 @@ constexpr std::array bundle_files = {"manifest.json",           "summary.json",
                                      "eval/eval_envelope.json", "correctness/correctness.json",
                                      "perf/benchmark.json",     "build/build_record.json",
                                      "candidate/source.txt",    "patches/unified_diff.patch"};
-constexpr const char* own_component_prefix = "kernelmill."; // launch/bundle writes it
+constexpr const char* own_component_prefix = "kernelmill."; // launch/analysis/bundle writes it
 constexpr uintmax_t largest_bundle_file = uintmax_t{64} << 20;
 
 /// The files of one bundle, by their names in it.

@@ -9,7 +9,7 @@
 
 #include "actors/episode/returns.hpp"
 #include "actors/governance/judge.hpp"
-#include "storage/group_reader.hpp"
+#include "storage/lineage/group_reader.hpp"
 
 namespace kernelmill {
 

@@ -14,7 +14,7 @@
 #include "launch/node/node.hpp"
 #include "messages/actors.hpp"
 #include "messages/error.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 

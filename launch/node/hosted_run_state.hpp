@@ -21,11 +21,11 @@
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "launch/node/run_rights.hpp"
-#include "launch/scripted_server/scripted_server.hpp"
-#include "launch/trackers/hooks.hpp"
-#include "launch/trackers/otlp.hpp"
+#include "launch/server/scripted/scripted_server.hpp"
+#include "launch/server/trackers/hooks.hpp"
+#include "launch/server/trackers/otlp.hpp"
+#include "storage/journal/run_journal.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/run_journal.hpp"
 
 namespace kernelmill {
 

@@ -29,14 +29,14 @@ struct progress {
   uint64_t turns_ended = 0; ///< of them those of episodes that are done
   uint64_t builds = 0;
   uint64_t evaluations = 0;
-  uint64_t at_policy = 0; ///< turns that wait for the policy
-  uint64_t at_build = 0;  ///< for a build
-  uint64_t at_slot = 0;   ///< for a slot to be evaluated or profiled in
-  uint64_t in_slots = 0;  ///< that are evaluated or profiled now
+  uint64_t at_policy = 0;   ///< turns that wait for the policy
+  uint64_t at_build = 0;    ///< for a build
+  uint64_t at_slot = 0;     ///< for a slot to be evaluated or profiled in
+  uint64_t in_slots = 0;    ///< that are evaluated or profiled now
   uint64_t tried_again = 0; ///< of the requests to the policy, those that have failed at least once
   uint32_t attempts = 0;    ///< the most that one of those has had
   std::string last_error;   ///< of that one
-  uint32_t accepted = 0; ///< episodes
+  uint32_t accepted = 0;    ///< episodes
   uint32_t rejected = 0;
   uint32_t infrastructure = 0;
   double seconds = 0; ///< since this process started the run

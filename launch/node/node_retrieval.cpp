@@ -4,8 +4,8 @@
 
 #include "actors/policy_client/http/http_client.hpp"
 #include "launch/config/paths.hpp"
-#include "retrieval/hashed_lexical_embedder.hpp"
-#include "retrieval/http_embedder.hpp"
+#include "retrieval/search/hashed_lexical_embedder.hpp"
+#include "retrieval/search/http_embedder.hpp"
 #include "storage/export/split.hpp"
 #include "storage/files.hpp"
 

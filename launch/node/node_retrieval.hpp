@@ -9,8 +9,8 @@
 #include "launch/config/run_config.hpp"
 #include "launch/node/run_rights.hpp"
 #include "messages/lineage.capnp.h"
-#include "retrieval/index.hpp"
-#include "retrieval/kernel_feed.hpp"
+#include "retrieval/search/index.hpp"
+#include "retrieval/search/kernel_feed.hpp"
 #include "storage/artifacts.hpp"
 
 namespace kernelmill {

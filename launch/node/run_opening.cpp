@@ -8,7 +8,7 @@
 #include "launch/node/hosted_run_state.hpp"
 #include "launch/node/run_manifest.hpp"
 #include "messages/base/clock.hpp"
-#include "storage/fork.hpp"
+#include "storage/lineage/fork.hpp"
 
 namespace kernelmill {
 

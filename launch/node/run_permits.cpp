@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "storage/fork.hpp"
+#include "storage/lineage/fork.hpp"
 
 namespace kernelmill {
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "launch/node/run_rights.hpp"
-#include "storage/export/permits.hpp"
+#include "storage/export/licences/permits.hpp"
+#include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/store.hpp"
 
 namespace kernelmill {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "launch/config/paths.hpp"
-#include "retrieval/knowledge.hpp"
+#include "retrieval/corpora/knowledge.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {

@@ -13,7 +13,7 @@
 
 #include "actors/governance/licences.hpp"
 #include "gpu/task/task.hpp"
-#include "retrieval/index.hpp"
+#include "retrieval/search/index.hpp"
 
 namespace kernelmill {
 

@@ -6,7 +6,7 @@ namespace kernelmill::exports {
 
 namespace {
 
-// The title that retrieval/index.cpp gives a kernel, behind the mark of actors/episode.
+// The title that retrieval/search/index.cpp gives a kernel, behind the mark of actors/episode.
 constexpr std::string_view kernel_heading = "### Verified kernel for ";
 
 /// The end of the line that begins at `from`, its line break included.

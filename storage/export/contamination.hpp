@@ -2,7 +2,7 @@
 
 // Contamination of an export: code of held-out tasks that stands in `train` too, and answers that
 // repeat a retrieved example. What "nearly the same" means is the caller's; see
-// retrieval/near_duplicates.hpp.
+// retrieval/guard/near_duplicates.hpp.
 
 #include <cstdint>
 #include <functional>

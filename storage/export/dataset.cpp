@@ -6,8 +6,8 @@
 #include "messages/identity.hpp"
 #include "storage/export/gates.hpp"
 #include "storage/files.hpp"
+#include "storage/lineage/verdicts.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/verdicts.hpp"
 
 namespace kernelmill::exports {
 

@@ -15,10 +15,10 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/export/contamination.hpp"
-#include "storage/export/licence_gate.hpp"
+#include "storage/export/licences/licence_gate.hpp"
 #include "storage/export/row_file.hpp"
-#include "storage/export/rows.hpp"
-#include "storage/store.hpp"
+#include "storage/export/rows/rows.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill::exports {
 
@@ -26,7 +26,7 @@ struct source {
   std::string run;
   const store* lineage = nullptr;
   const store* verdicts =
-      nullptr; ///< of another version than the run's own; see storage/verdicts.hpp
+      nullptr; ///< of another version than the run's own; see storage/lineage/verdicts.hpp
   const artifact_store* artifacts = nullptr;
   uint32_t shared_turns = 0;                 ///< of a fork's episodes: their credit is elsewhere
   double temperature = 1;                    ///< that the run asked its policy for

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "storage/export/dataset.hpp"
-#include "storage/export/licence_gate.hpp"
+#include "storage/export/licences/licence_gate.hpp"
 
 namespace kernelmill::exports {
 

@@ -33,7 +33,8 @@ std::string instruction_of(const harbor_task& x) {
 }
 
 std::string dockerfile() {
-  return "# KERNELMILL_IMAGE has `kernelmill` and a compiler: launch/compose/Containerfile makes "
+  return "# KERNELMILL_IMAGE has `kernelmill` and a compiler: launch/tools/compose/Containerfile "
+         "makes "
          "one.\n"
          "ARG KERNELMILL_IMAGE=kernelmill:latest\n"
          "FROM ${KERNELMILL_IMAGE}\n"

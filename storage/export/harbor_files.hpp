@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "storage/artifacts.hpp"
-#include "storage/export/licence_gate.hpp"
+#include "storage/export/licences/licence_gate.hpp"
 
 namespace kernelmill::exports {
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/artifacts.hpp"
-#include "storage/export/rows.hpp"
+#include "storage/export/rows/rows.hpp"
 
 namespace kernelmill::exports {
 

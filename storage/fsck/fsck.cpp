@@ -15,8 +15,8 @@
 #include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 #include "storage/fsck/repair.hpp"
-#include "storage/keys.hpp"
-#include "storage/run_journal.hpp"
+#include "storage/journal/run_journal.hpp"
+#include "storage/lineage/keys.hpp"
 
 namespace kernelmill {
 

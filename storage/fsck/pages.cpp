@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "storage/files.hpp"
-#include "storage/lmdb_format.hpp"
+#include "storage/lineage/lmdb_format.hpp"
 
 namespace kernelmill {
 

@@ -10,7 +10,7 @@
 
 #include "messages/base/digest.hpp"
 #include "messages/identity.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill::fsck {
 

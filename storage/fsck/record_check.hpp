@@ -10,8 +10,8 @@
 
 #include "storage/fsck/fsck.hpp"
 #include "storage/fsck/pages.hpp"
-#include "storage/group_reader.hpp"
-#include "storage/keys.hpp"
+#include "storage/lineage/group_reader.hpp"
+#include "storage/lineage/keys.hpp"
 
 namespace kernelmill::fsck {
 

@@ -11,7 +11,7 @@
 
 #include "messages/base/digest.hpp"
 #include "storage/files.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill::fsck {
 

@@ -20,9 +20,9 @@
 #include "messages/base/json_depth.hpp"
 #include "messages/base/json_fields.hpp"
 #include "storage/files.hpp"
-#include "storage/projections.hpp"
+#include "storage/journal/projections.hpp"
+#include "storage/lineage/store.hpp"
 #include "storage/restore/trace_record.hpp"
-#include "storage/store.hpp"
 
 namespace kernelmill {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // INTERNAL to storage/restore/: the records that lines of traces.jsonl tell of, the inverse of
-// storage/projections.hpp. What a line does not say stays empty in its record, and a turn says so
-// in a finding.
+// storage/journal/projections.hpp. What a line does not say stays empty in its record, and a turn
+// says so in a finding.
 
 #include <string>
 #include <vector>

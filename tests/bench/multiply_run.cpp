@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/identity.hpp"
-#include "storage/group_reader.hpp"
+#include "storage/lineage/group_reader.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {

@@ -12,7 +12,7 @@
 #include "actors/episode/turn_facts.hpp"
 #include "actors/run/run.hpp"
 #include "messages/base/digest.hpp"
-#include "storage/run_journal.hpp"
+#include "storage/journal/run_journal.hpp"
 #include "tests/bench/instant_services.hpp"
 #include "tests/oracles/memory_sink.hpp"
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "actors/policy_client/http/open_files.hpp"
-#include "launch/scripted_server/scripted_server.hpp"
+#include "launch/server/scripted/scripted_server.hpp"
 #include "tests/bench/policy_askers.hpp"
 
 namespace kernelmill::bench {

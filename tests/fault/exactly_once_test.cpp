@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "storage/run_journal.hpp"
+#include "storage/journal/run_journal.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill {

@@ -20,7 +20,7 @@ import time
 
 from real_processes import binary, number, report, scratch_folder, source
 
-sys.path.insert(0, str(source / "launch/python"))
+sys.path.insert(0, str(source / "launch/learning/client"))
 
 import kernelmill  # noqa: E402
 

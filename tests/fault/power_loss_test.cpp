@@ -18,7 +18,7 @@
 #include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 #include "tests/fault/cut_disk.hpp"
 #include "tests/fault/disk_calls.hpp"
 #include "tests/unit/storage/fixtures.hpp"

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "storage/artifacts.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 extern char** environ;
 

@@ -12,7 +12,7 @@
 #include "messages/base/digest.hpp"
 #include "messages/identity.hpp"
 #include "storage/artifacts.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 namespace {

@@ -18,7 +18,7 @@
 #include "messages/lineage.capnp.h"
 #include "messages/policy.capnp.h"
 #include "storage/artifacts.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace {
 

@@ -24,7 +24,7 @@
 #include <string>
 
 #include "storage/artifacts.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 

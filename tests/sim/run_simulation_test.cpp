@@ -283,7 +283,8 @@ std::multiset<std::string> lost_in_line(uint32_t workers) {
     auto facts = view->getTurn().getFacts();
     for (auto fault :
          {facts.getFault(), facts.getBuild().getFault(), facts.getEvaluation().getFault()})
-      if (fault.getClass() == wire::FaultClass::INFRASTRUCTURE) result.insert(fault.getCategory().cStr());
+      if (fault.getClass() == wire::FaultClass::INFRASTRUCTURE)
+        result.insert(fault.getCategory().cStr());
   }
   return result;
 }

@@ -7,8 +7,8 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t guard = 1024; // bytes on either side; also the alignment of small tensors
-// Large tensors lie where cudaMalloc puts them, at the beginning of a page: elsewhere a kernel of the
-// corpus is 7 % slower (at multiples of 512 bytes) or 5 % (3072), and others are faster (H200).
+// Large tensors lie where cudaMalloc puts them, at the beginning of a page: elsewhere a kernel of
+// the corpus is 7 % slower (at multiples of 512 bytes) or 5 % (3072), and others are faster (H200).
 constexpr size_t large = 8 << 20;
 constexpr size_t page = 2 << 20;
 constexpr unsigned char device_guard_byte = 0xc3;

@@ -99,7 +99,8 @@ int km_gpu_memory(size_t* free_bytes, size_t* total_bytes) {
              : -1;
 }
 
-/// Takes back what anybody pinned in the second-level cache; cards without that feature have nothing to take back.
+/// Takes back what anybody pinned in the second-level cache; cards without that feature have
+/// nothing to take back.
 void km_gpu_unpin() {
   if (enter_primary_context()) (void)driver()->reset_persisting_l2();
 }

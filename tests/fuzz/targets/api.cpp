@@ -2,12 +2,12 @@
 // first lines, the body behind an empty one. Whatever is asked is answered, and never with an error
 // of the server's own. Seats and orders of rollouts read the body further than their routes do.
 
-#include "launch/http/exchange_state.hpp"
-#include "launch/http/router.hpp"
-#include "launch/rollouts/order_config.hpp"
-#include "launch/services/api_fields.hpp"
-#include "launch/services/evaluation_api.hpp"
-#include "launch/services/seat_capture.hpp"
+#include "launch/server/api/api_fields.hpp"
+#include "launch/server/api/evaluation_api.hpp"
+#include "launch/server/api/seat_capture.hpp"
+#include "launch/server/http/exchange_state.hpp"
+#include "launch/server/http/router.hpp"
+#include "launch/server/rollouts/order_config.hpp"
 #include "messages/base/json_depth.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"

@@ -1,6 +1,6 @@
 // KernelBench's eval_results.json and timing files, which other programs wrote.
 
-#include "launch/report/eval_results.hpp"
+#include "launch/analysis/report/eval_results.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

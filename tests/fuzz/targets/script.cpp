@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/scripted_server/policy_script.hpp"
-#include "launch/scripted_server/scripted_kinds.hpp"
+#include "launch/server/scripted/policy_script.hpp"
+#include "launch/server/scripted/scripted_kinds.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "actors/governance/licences.hpp"
 #include "actors/policy_client/policy_keys.hpp"
-#include "launch/http/clients.hpp"
-#include "launch/training/train_config.hpp"
+#include "launch/learning/training/train_config.hpp"
+#include "launch/server/http/clients.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

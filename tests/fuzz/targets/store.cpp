@@ -7,8 +7,8 @@
 
 #include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
-#include "storage/keys.hpp"
-#include "storage/page_check.hpp"
+#include "storage/lineage/keys.hpp"
+#include "storage/lineage/page_check.hpp"
 #include "storage/token_json.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "gpu/task/task.hpp"
-#include "retrieval/knowledge.hpp"
+#include "retrieval/corpora/knowledge.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

@@ -8,10 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launch/http/server.hpp"
-#include "launch/services/evaluation_api.hpp"
-#include "launch/services/openenv.hpp"
-#include "launch/services/task_shelf.hpp"
+#include "launch/server/api/evaluation_api.hpp"
+#include "launch/server/api/openenv.hpp"
+#include "launch/server/api/task_shelf.hpp"
+#include "launch/server/http/server.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

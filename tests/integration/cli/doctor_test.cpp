@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/commands/doctor.hpp"
+#include "launch/commands/program/doctor.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

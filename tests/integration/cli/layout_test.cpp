@@ -12,7 +12,8 @@ using ::testing::ElementsAre;
 TEST(fold, breaks_at_blanks_alone) {
   EXPECT_THAT(fold("one two three", 7), ElementsAre("one two", "three"));
   EXPECT_THAT(fold("one two three", 6), ElementsAre("one", "two", "three"));
-  EXPECT_THAT(fold("incomprehensibilities of it", 5), ElementsAre("incomprehensibilities", "of it"));
+  EXPECT_THAT(fold("incomprehensibilities of it", 5),
+              ElementsAre("incomprehensibilities", "of it"));
   EXPECT_THAT(fold("  kept as it was", 9), ElementsAre("  kept as", "it was"));
   EXPECT_THAT(fold("a\nb c", 2), ElementsAre("a", "b", "c"));
   EXPECT_THAT(fold("one two three", 0), ElementsAre("one two three"));
@@ -25,10 +26,9 @@ TEST(shorten, keeps_whole_words) {
 }
 
 TEST(table, folds_the_widest_cells_into_the_width_and_no_number) {
-  auto text = format_table({"ID", "TURNS", "SCORE>"},
-                           {{"g0.e0", "compile_error > slower > success", "12345"},
-                            {"g0.e1", "success", "1"}},
-                           34);
+  auto text = format_table(
+      {"ID", "TURNS", "SCORE>"},
+      {{"g0.e0", "compile_error > slower > success", "12345"}, {"g0.e1", "success", "1"}}, 34);
   EXPECT_EQ(text, "ID     TURNS                 SCORE\n"
                   "g0.e0  compile_error >       12345\n"
                   "       slower > success\n"

@@ -1,4 +1,4 @@
-#include "launch/commands/progress_display.hpp"
+#include "launch/commands/run/progress_display.hpp"
 
 #include <cstdlib>
 

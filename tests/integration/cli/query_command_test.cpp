@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/store.hpp"
 #include "tests/integration/cli/program.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/identity.hpp"
+#include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/store.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

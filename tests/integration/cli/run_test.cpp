@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/machine/slots.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

@@ -7,8 +7,8 @@
 
 #include "messages/identity.hpp"
 #include "storage/files.hpp"
+#include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/store.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

@@ -92,7 +92,8 @@ TEST(task_check_command, a_function_of_another_signature_is_one_problem_that_nam
     const char* asked;
   };
   const wrong all[] = {
-      {"reference.cpp", "extern \"C\" void reference(const float* x, float* y, int, int) { *y = *x; }",
+      {"reference.cpp",
+       "extern \"C\" void reference(const float* x, float* y, int, int) { *y = *x; }",
        "void reference(const double* x, double* y, double* y_scale, int rows, int cols)"},
       {"reference.cpp", "void reference(const double* x, double* y, int, int) { *y = *x; }",
        "void reference(const double* x, double* y, double* y_scale, int rows, int cols)"},
@@ -107,10 +108,11 @@ TEST(task_check_command, a_function_of_another_signature_is_one_problem_that_nam
     EXPECT_THAT(problems[0].get<std::string>(), HasSubstr(asked));
   }
   // The referee declares it as C's, so that the words may be missing.
-  auto good = check_with("baseline.cpp", "void solve(const float* x, float* y, int rows, int cols) {\n"
-                                         "  for (int i = 0; i < rows; ++i) {\n    float s = 0;\n"
-                                         "    for (int j = 0; j < cols; ++j) s += x[long(i) * cols + j];\n"
-                                         "    y[i] = s;\n  }\n}\n");
+  auto good =
+      check_with("baseline.cpp", "void solve(const float* x, float* y, int rows, int cols) {\n"
+                                 "  for (int i = 0; i < rows; ++i) {\n    float s = 0;\n"
+                                 "    for (int j = 0; j < cols; ++j) s += x[long(i) * cols + j];\n"
+                                 "    y[i] = s;\n  }\n}\n");
   EXPECT_EQ(good.code, 0) << good.out;
 }
 

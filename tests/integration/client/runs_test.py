@@ -12,7 +12,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 os.environ["KERNELMILL"] = PROGRAM
-sys.path.insert(0, str(SOURCE / "launch/python"))
+sys.path.insert(0, str(SOURCE / "launch/learning/client"))
 
 import kernelmill  # noqa: E402
 

@@ -3,7 +3,7 @@
 
     KERNELMILL_PYTHON=/usr/bin/python3 python3 tests/integration/client/teach_kills.py FOLDER --pretrained FOLDER --program PROGRAM
 
---pretrained is a folder that launch/teach.sh made with launch/trainer/cpu.json. 12 steps; 3 minutes on two cores. No test runs
+--pretrained is a folder that launch/teach.sh made with launch/learning/trainer/cpu.json. 12 steps; 3 minutes on two cores. No test runs
 this: it takes torch and a policy."""
 
 import argparse
@@ -27,7 +27,7 @@ class Training:
     def __init__(self, folder, pretrained, program):
         self.folder, self.program, self.begun = folder, program, time.monotonic()
         folder.mkdir(parents=True)
-        config = json.loads((SOURCE / "launch/trainer/cpu.json").read_text())
+        config = json.loads((SOURCE / "launch/learning/trainer/cpu.json").read_text())
         config["teaching"].update(steps=12, evaluate_every=6)
         (folder / "short.json").write_text(json.dumps(config))
         self.words = [str(SOURCE / "launch/teach.sh"), str(folder), "--config", str(folder / "short.json"), "--seed", "4",

@@ -25,7 +25,7 @@ if not importlib.util.find_spec("torch") and os.path.realpath(sys.executable) !=
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
-sys.path.insert(0, str(SOURCE / "launch"))
+sys.path.insert(0, str(SOURCE / "launch/learning"))
 
 from trainer import best, measures, tasks, teach  # noqa: E402
 
@@ -81,10 +81,10 @@ class HeldOut(unittest.TestCase):
 
 
 class Configurations(unittest.TestCase):
-    """Those in launch/trainer."""
+    """Those in launch/learning/trainer."""
 
     def setUp(self):
-        self.configs = {x.stem: json.loads(x.read_text()) for x in (SOURCE / "launch/trainer").glob("*.json")}
+        self.configs = {x.stem: json.loads(x.read_text()) for x in (SOURCE / "launch/learning/trainer").glob("*.json")}
         self.assertIn("cpu_policy_cuda_kernels", self.configs)
 
     def training_of(self, config):

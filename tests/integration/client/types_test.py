@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-CLIENT = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"]) / "launch/python"
+CLIENT = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"]) / "launch/learning/client"
 MYPY = os.environ.get("KERNELMILL_MYPY") or shutil.which("mypy")
 MISUSE = """
 from kernelmill import Client, runs

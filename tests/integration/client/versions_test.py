@@ -36,7 +36,7 @@ def with_version(version):
         python = interpreter(version)
         if python is None:
             self.skipTest(f"there is no Python {version}")
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE / "launch/python")}
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE / "launch/learning/client")}
         for words in ([str(TEST)], ["-W", "error", "-c", ALL_MODULES]):
             done = subprocess.run([python, "-B", *words], capture_output=True, text=True, check=False, env=environment)
             self.assertEqual(done.returncode, 0, done.stderr)

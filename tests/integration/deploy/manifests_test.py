@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The manifests of launch/kubernetes and launch/compose: what they say of each other fits together,
+"""The manifests of launch/tools/kubernetes and launch/tools/compose: what they say of each other fits together,
 no key is one that we do not mean, commands keep the contract of head and node, and what keeps secrets
 and candidates in is there. kubectl, kubernetes-validate and docker compose are asked too where they
 are; nothing is applied."""
@@ -14,8 +14,8 @@ import unittest
 import yaml
 
 SOURCE = pathlib.Path(os.environ.get("KERNELMILL_SOURCE_DIR", pathlib.Path(__file__).parents[3]))
-KUBERNETES = SOURCE / "launch/kubernetes"
-COMPOSE = SOURCE / "launch/compose"
+KUBERNETES = SOURCE / "launch/tools/kubernetes"
+COMPOSE = SOURCE / "launch/tools/compose"
 
 CONTRACT = {
     "head": {"--listen", "--credentials", "--root", "--insecure-loopback"},

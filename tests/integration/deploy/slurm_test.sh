@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The batch scripts of launch/slurm against a Slurm of shell scripts: real processes and signals on
+# The batch scripts of launch/tools/slurm against a Slurm of shell scripts: real processes and signals on
 # this machine. Says nothing about a real Slurm beyond what those scripts copy from its manual.
 # shellcheck source=lib.sh
 source "$(dirname "$0")/lib.sh"
 
 use_kernelmill
-export PATH=$here/slurm:$PATH KERNELMILL=$kernelmill KERNELMILL_SLURM=$source/launch/slurm
+export PATH=$here/slurm:$PATH KERNELMILL=$kernelmill KERNELMILL_SLURM=$source/launch/tools/slurm
 export KERNELMILL_CREDENTIALS=$scratch/credentials KERNELMILL_POLL_SECONDS=0.1
 export KERNELMILL_LOCAL=$scratch/local KERNELMILL_SAVED=$scratch/saved
 "$kernelmill" cluster init --dir "$KERNELMILL_CREDENTIALS" >/dev/null 2>&1 || true
@@ -13,7 +13,7 @@ export KERNELMILL_LOCAL=$scratch/local KERNELMILL_SAVED=$scratch/saved
 start() { # SCRIPT CONFIG...
   fresh_state
   rm -rf "$KERNELMILL_LOCAL" "$KERNELMILL_SAVED"
-  sbatch "$source/launch/slurm/$1" "${@:2}" >"$scratch/job.log" 2>&1 &
+  sbatch "$source/launch/tools/slurm/$1" "${@:2}" >"$scratch/job.log" 2>&1 &
   job=$!
 }
 ends() { local code=0; wait "$job" || code=$?; [ "$code" -eq "$1" ] || { echo "ended with $code"; false; }; }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The units of launch/systemd: systemd's own parser finds nothing wrong, and none is more exposed than
+# The units of launch/tools/systemd: systemd's own parser finds nothing wrong, and none is more exposed than
 # it was. No service is started.
 # shellcheck source=lib.sh
 source "$(dirname "$0")/lib.sh"
 
 fresh_state
 cd "$scratch"
-for unit in "$source"/launch/systemd/*.service; do
+for unit in "$source"/launch/tools/systemd/*.service; do
   # verify wants the programs to be there; Kernelmill need not be installed.
   sed 's|/usr/bin/kernelmill |/usr/bin/true |' "$unit" >"$(basename "$unit")"
 done

@@ -11,7 +11,7 @@ import unittest
 import support
 
 support.go_on_with_trainers_python()
-sys.path.insert(0, str(support.SOURCE / "launch/python"))
+sys.path.insert(0, str(support.SOURCE / "launch/learning/client"))
 
 FORMS = ("sft", "trajectories", "preference", "rl")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""launch/packaging/check.py takes what is hardened and names what is not, rule by rule."""
+"""launch/tools/packaging/check.py takes what is hardened and names what is not, rule by rule."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-CHECK = SOURCE / "launch/packaging/check.py"
+CHECK = SOURCE / "launch/tools/packaging/check.py"
 PROGRAM = r"""
 #include <cstdio>
 #include <cstring>

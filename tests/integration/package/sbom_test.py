@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""launch/packaging/sbom.py lists every file with its hashes and every library with its package, gives the
+"""launch/tools/packaging/sbom.py lists every file with its hashes and every library with its package, gives the
 same bytes twice, and sees what was changed."""
 
 import hashlib
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-SBOM = SOURCE / "launch/packaging/sbom.py"
+SBOM = SOURCE / "launch/tools/packaging/sbom.py"
 LIST = "share/doc/kernelmill/sbom.spdx.json"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""launch/packaging/wheel.py: `pip install` of its one file gives the command, the client and all that they need."""
+"""launch/tools/packaging/wheel.py: `pip install` of its one file gives the command, the client and all that they need."""
 
 import base64
 import csv
@@ -14,7 +14,7 @@ import zipfile
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["KERNELMILL_BIN_DIR"]).parent
-WHEEL = SOURCE / "launch/packaging/wheel.py"
+WHEEL = SOURCE / "launch/tools/packaging/wheel.py"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": "1700000000"}
 
 
@@ -137,7 +137,7 @@ class Pure(unittest.TestCase):
             script.write_text("#!/bin/sh\nexec \"$0\"\n")
             script.chmod(0o755)
             done = run(sys.executable, "-B", "-m", "kernelmill", "version", check=False,
-                       env={"PYTHONPATH": str(SOURCE / "launch/python"), "PATH": folder})
+                       env={"PYTHONPATH": str(SOURCE / "launch/learning/client"), "PATH": folder})
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("failed to find the program kernelmill (install the wheel", done.stderr)
 

@@ -17,7 +17,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("KERNELMILL_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[3])
 PROGRAM = str(pathlib.Path(os.environ.get("KERNELMILL_BIN_DIR") or SOURCE / "build/bin") / "kernelmill")
-sys.path[:0] = [str(SOURCE / "tests/integration/serve"), str(SOURCE / "launch/python")]
+sys.path[:0] = [str(SOURCE / "tests/integration/serve"), str(SOURCE / "launch/learning/client")]
 WHEELS = sorted(pathlib.Path(os.environ.get("KERNELMILL_ENGINE_WHEELS") or "/nonexistent").glob("*.whl"))
 PYTHON = os.environ.get("KERNELMILL_TRAINER_PYTHON")
 

@@ -13,7 +13,7 @@
 
 #include "actors/policy_client/http/open_files.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
-#include "launch/scripted_server/scripted_server.hpp"
+#include "launch/server/scripted/scripted_server.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
 using namespace kernelmill;

@@ -12,7 +12,7 @@
 
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/policy_client/server_probe.hpp"
-#include "launch/scripted_server/scripted_server.hpp"
+#include "launch/server/scripted/scripted_server.hpp"
 
 using namespace kernelmill;
 using result_message = Message<wire::CompletionResult>;

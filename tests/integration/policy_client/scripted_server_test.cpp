@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/http/http_client.hpp"
-#include "launch/scripted_server/scripted_server.hpp"
+#include "launch/server/scripted/scripted_server.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

@@ -13,7 +13,7 @@ import urllib.parse
 from unittest import mock
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-sys.path.insert(0, str(SOURCE / "launch" / "python"))
+sys.path.insert(0, str(SOURCE / "launch/learning/client"))
 
 import kernelmill  # noqa: E402
 from kernelmill.adapters import trl  # noqa: E402

@@ -7,7 +7,7 @@ import sys
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 TASKS = SOURCE / "configs" / "tasks"
-sys.path.insert(0, str(SOURCE / "launch" / "python"))
+sys.path.insert(0, str(SOURCE / "launch/learning/client"))
 
 TASK = "native/row_sum"
 SIGNATURE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The dashboard and the alert rules of launch/monitoring ask for metrics that a real run has."""
+"""The dashboard and the alert rules of launch/tools/monitoring ask for metrics that a real run has."""
 
 import json
 import os
@@ -17,7 +17,7 @@ import yaml
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "page"))
 import serving  # noqa: E402
 
-FOLDER = serving.SOURCE / "launch" / "monitoring"
+FOLDER = serving.SOURCE / "launch/tools/monitoring"
 METRIC = re.compile(r"\bkernelmill_\w+")
 PATIENCE = 600
 CHEAT = (serving.SOURCE / "tests/exploits/corpus/hacks/input_mutation.cpp").read_text()

@@ -1,4 +1,4 @@
-#include "launch/benching/bench_text.hpp"
+#include "launch/judging/benching/bench_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

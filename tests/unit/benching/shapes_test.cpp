@@ -1,4 +1,4 @@
-#include "launch/benching/shapes.hpp"
+#include "launch/judging/benching/shapes.hpp"
 
 #include <cstdlib>
 #include <filesystem>

@@ -21,9 +21,11 @@ TEST(network_address, that_is_not_loopback_needs_credentials) {
   for (auto* near : {"127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "localhost:1"})
     EXPECT_TRUE(choose_link(options, *parse_head_address(near))) << near;
   for (auto* far : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "head.example:1"})
-    EXPECT_EQ(choose_link(options, *parse_head_address(far)).error().category, "insecure_link") << far;
+    EXPECT_EQ(choose_link(options, *parse_head_address(far)).error().category, "insecure_link")
+        << far;
   options.insecure_loopback = false;
-  EXPECT_FALSE(choose_link(options, *parse_head_address("127.0.0.1:1"))) << "credentials are missing";
+  EXPECT_FALSE(choose_link(options, *parse_head_address("127.0.0.1:1")))
+      << "credentials are missing";
 }
 
 } // namespace

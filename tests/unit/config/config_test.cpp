@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "launch/config/keys.hpp"
 #include "launch/config/json_text.hpp"
+#include "launch/config/keys.hpp"
 #include "tests/unit/config/support.hpp"
 
 namespace kernelmill {

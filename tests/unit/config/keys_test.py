@@ -29,7 +29,7 @@ UNREAD: set = set()
 
 def fields_of_turns():
     """What `kernelmill query` calls things; some begin as sections of the configuration do."""
-    return {name for path in (SOURCE / "launch/study").glob("*.cpp")
+    return {name for path in (SOURCE / "launch/analysis/study").glob("*.cpp")
             for name in re.findall(r'"([a-z_]+(?:\.[a-z_0-9]+)+)"', path.read_text())}
 
 
@@ -50,7 +50,7 @@ def keys_of_training():
 
 def keys_of_orders():
     """What an order over HTTP names in place of a key of the machine: its servers' keys."""
-    text = (SOURCE / "launch/rollouts/order_config.cpp").read_text()
+    text = (SOURCE / "launch/server/rollouts/order_config.cpp").read_text()
     servers = re.search(r"asked_servers[^;]*;", text).group(0)
     return {f"{name}.key" for name in re.findall(r'"([^"]+)"', servers)}
 

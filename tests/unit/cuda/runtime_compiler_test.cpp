@@ -102,7 +102,9 @@ TEST_F(runtime_compiler, has_nothing_to_say_of_the_referees_own_kernels) {
   EXPECT_TRUE(x.ok) << x.log;
   EXPECT_EQ(x.log, "");
   EXPECT_THAT(x.cubin, StartsWith(elf));
-  for (auto* kernel : {"fill_f32", "verify_i32", "fill_words", "read_words", "take_sample", "count_written"}) EXPECT_THAT(x.cubin, HasSubstr(kernel));
+  for (auto* kernel :
+       {"fill_f32", "verify_i32", "fill_words", "read_words", "take_sample", "count_written"})
+    EXPECT_THAT(x.cubin, HasSubstr(kernel));
 }
 
 } // namespace

@@ -40,9 +40,8 @@ TEST(returns, a_lost_turn_has_none_and_is_skipped_by_the_others) {
 }
 
 TEST(returns, what_is_not_known_makes_the_sums_with_it_unknown) {
-  EXPECT_THAT(
-      discounted_returns(members{0.5, no_number, 1.0}, 0.4),
-      ElementsAre(NanSensitiveDoubleEq(no_number), NanSensitiveDoubleEq(no_number), 1.0));
+  EXPECT_THAT(discounted_returns(members{0.5, no_number, 1.0}, 0.4),
+              ElementsAre(NanSensitiveDoubleEq(no_number), NanSensitiveDoubleEq(no_number), 1.0));
 }
 
 TEST(advantages, mean_centered_normalized_and_leave_one_out) {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/base/digest.hpp"
-#include "storage/export/rows.hpp"
+#include "storage/export/rows/rows.hpp"
 
 namespace kernelmill::exports::testing {
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "material.hpp"
-#include "storage/export/row_values.hpp"
+#include "storage/export/rows/row_values.hpp"
 
 namespace kernelmill::exports {
 namespace {

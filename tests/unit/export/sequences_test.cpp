@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "material.hpp"
-#include "storage/export/sequences.hpp"
+#include "storage/export/rows/sequences.hpp"
 
 namespace kernelmill::exports {
 namespace {

@@ -26,10 +26,16 @@ ARROWS = {
     "messages/log": "messages messages/base",
     "storage": "",
     "storage/bundle": "storage",
-    "storage/export": "storage",
-    "storage/fsck": "storage",
-    "storage/restore": "storage",
-    "retrieval": "",
+    "storage/export": "storage storage/export/licences storage/export/rows storage/lineage",
+    "storage/export/licences": "storage/lineage",
+    "storage/export/rows": "storage storage/export/licences storage/journal",
+    "storage/fsck": "storage storage/journal storage/lineage",
+    "storage/journal": "storage storage/lineage",
+    "storage/lineage": "storage",
+    "storage/restore": "storage storage/journal storage/lineage",
+    "retrieval/corpora": "",
+    "retrieval/guard": "",
+    "retrieval/search": "retrieval/corpora retrieval/guard",
     # gpu/
     "gpu/cuda": "",
     "gpu/process": "",
@@ -52,55 +58,105 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/profiler gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
-    "actors/handoff": "actors storage",
+    "actors/handoff": "actors storage/lineage",
     "actors/head": "actors actors/cluster actors/policy_client storage",
-    "actors/lineage": "actors storage",
+    "actors/lineage": "actors storage storage/lineage",
     "actors/monitor": "actors",
     "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
     "actors/policy_client/http": "",
     "actors/policy_client/protocol": "",
     "actors/policy_pool": "actors actors/policy_client actors/policy_client/protocol",
     "actors/profiler": "actors gpu/profiler",
-    "actors/retriever": "actors retrieval",
+    "actors/retriever": "actors retrieval/search",
     "actors/run": "actors actors/episode actors/governance",
     # launch/
-    "launch/cmake": "",
-    "launch/config": "",
-    "launch/cli": "launch/config",
-    "launch/import": "gpu/task storage storage/bundle",
-    "launch/simulate": "storage",
-    "launch/report": "launch/cli storage",
-    "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
-    "launch/http": "actors actors/policy_client/http launch/config",
-    "launch/trackers": "actors/policy_client/http launch/config storage",
-    "launch/machine": "gpu/cuda gpu/inspect gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
-    " launch/config",
-    "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
-    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
-    " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
-    " launch/scripted_server launch/trackers retrieval storage storage/export",
-    "launch/watch": "launch/cli storage",
-    "launch/study": "launch/report launch/watch storage storage/export",
-    "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
-    " launch/config launch/machine launch/node launch/watch storage",
-    "launch/judging": "actors/episode actors/governance gpu/profiler gpu/referee gpu/task gpu/toolchain launch/cli"
-    " launch/config launch/machine storage",
-    "launch/benching": "gpu/referee gpu/task launch/cli",
-    "launch/inspecting": "gpu/inspect gpu/profiler gpu/sandbox gpu/task gpu/toolchain launch/cli launch/judging",
-    "launch/bundle": "launch/study storage storage/bundle storage/export",
-    "launch/page": "launch/config launch/http launch/study launch/watch storage",
-    "launch/rollouts": "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster launch/config launch/machine launch/node"
-    " storage storage/export",
-    "launch/services": "actors actors/episode actors/governance actors/handoff actors/policy_client actors/policy_client/http"
-    " actors/policy_client/protocol gpu/task launch/cli"
-    " launch/http launch/judging launch/rollouts",
-    "launch/training": "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
-    " launch/node launch/report launch/study storage",
-    "launch/commands": "launch/benching launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
-    " gpu/examine gpu/inspect gpu/profiler gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/inspecting launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
-    " launch/scripted_server launch/services launch/simulate launch/study launch/training launch/watch retrieval storage storage/export storage/fsck storage/restore",
     "launch": "launch/cli launch/commands",
+    "launch/analysis/bundle": (
+        "launch/analysis/study storage storage/bundle storage/export/licences storage/journal storage/lineage"
+    ),
+    "launch/analysis/report": "launch/cli storage storage/lineage",
+    "launch/analysis/simulate": "storage/lineage",
+    "launch/analysis/study": "launch/analysis/report launch/analysis/watch storage storage/export storage/lineage",
+    "launch/analysis/watch": "launch/cli storage storage/lineage",
+    "launch/cli": "launch/config",
+    "launch/cluster": (
+        "actors actors/cluster actors/head actors/monitor actors/policy_pool launch/analysis/watch "
+        "launch/config launch/machine launch/node storage storage/lineage"
+    ),
+    "launch/cmake": "",
+    "launch/commands": (
+        "actors/governance gpu/task launch/analysis/watch launch/cli launch/cluster launch/config "
+        "launch/judging launch/node launch/server/page storage storage/lineage"
+    ),
+    "launch/commands/cluster": (
+        "launch/analysis/simulate launch/cli launch/cluster launch/commands launch/config launch/node"
+    ),
+    "launch/commands/judge": (
+        "actors/governance gpu/examine gpu/inspect gpu/process gpu/profiler gpu/referee gpu/sandbox gpu/task "
+        "gpu/toolchain launch/cli launch/commands launch/config launch/import launch/judging "
+        "launch/judging/benching launch/judging/inspecting launch/machine launch/node storage"
+    ),
+    "launch/commands/program": (
+        "gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config launch/machine "
+        "launch/server/api storage/lineage"
+    ),
+    "launch/commands/run": (
+        "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
+        "launch/commands launch/commands/store launch/config launch/learning/training launch/machine "
+        "launch/node launch/server/api launch/server/http launch/server/rollouts launch/server/scripted "
+        "storage storage/lineage storage/restore"
+    ),
+    "launch/commands/store": (
+        "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/cli launch/cluster "
+        "launch/commands launch/config launch/import launch/judging launch/node retrieval/guard "
+        "retrieval/search storage storage/bundle storage/export storage/export/licences storage/fsck "
+        "storage/lineage storage/restore"
+    ),
+    "launch/commands/view": (
+        "launch/analysis/report launch/analysis/study launch/analysis/watch launch/cli launch/cluster "
+        "launch/commands launch/judging storage storage/lineage"
+    ),
+    "launch/config": "",
+    "launch/import": "gpu/task storage storage/bundle storage/journal storage/lineage",
+    "launch/judging": (
+        "actors/episode actors/governance gpu/profiler gpu/referee gpu/task gpu/toolchain launch/cli "
+        "launch/config launch/machine storage storage/lineage"
+    ),
+    "launch/judging/benching": "gpu/referee gpu/task launch/cli",
+    "launch/judging/inspecting": (
+        "gpu/inspect gpu/profiler gpu/sandbox gpu/task gpu/toolchain launch/cli launch/judging"
+    ),
+    "launch/learning/training": (
+        "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/analysis/report "
+        "launch/analysis/study launch/cli launch/config launch/machine launch/node storage storage/journal"
+    ),
+    "launch/machine": (
+        "gpu/cuda gpu/inspect gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain "
+        "launch/config"
+    ),
+    "launch/node": (
+        "actors actors/cluster actors/compiler actors/episode actors/governance actors/gpu_runner "
+        "actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler "
+        "actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine "
+        "launch/server/scripted launch/server/trackers retrieval/corpora retrieval/search storage "
+        "storage/export storage/export/licences storage/journal storage/lineage"
+    ),
+    "launch/server/api": (
+        "actors actors/episode actors/governance actors/handoff actors/policy_client "
+        "actors/policy_client/http actors/policy_client/protocol gpu/task launch/cli launch/judging "
+        "launch/server/http launch/server/rollouts"
+    ),
+    "launch/server/http": "actors actors/policy_client/http launch/config",
+    "launch/server/page": (
+        "launch/analysis/study launch/analysis/watch launch/config launch/server/http storage storage/lineage"
+    ),
+    "launch/server/rollouts": (
+        "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster "
+        "launch/config launch/machine launch/node storage storage/export storage/export/licences "
+        "storage/export/rows storage/lineage"
+    ),
+    "launch/server/scripted": "actors/policy_client/http actors/policy_client/protocol launch/server/http",
+    "launch/server/trackers": "actors/policy_client/http launch/config storage storage/lineage",
 }
 
 # Libraries that folders keep to themselves.
@@ -111,7 +167,7 @@ KEPT = {
     r"sqlite3\.h$": "gpu/profiler",
     r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
     r"caf/(io|openssl)/": "launch/cluster",
-    r"kj/compat/http\.h$": "launch/http launch/scripted_server",
+    r"kj/compat/http\.h$": "launch/server/http launch/server/scripted",
     r"caf/": "messages actors launch",
 }
 

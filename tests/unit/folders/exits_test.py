@@ -18,33 +18,33 @@ ASKS = re.compile(r"\badmit\s*\(|\blicence_gate\b")
 
 # Something of what they read leaves the store: for a trainer, for somebody else, or into prompts.
 EXITS = {
-    "launch/bundle/make_bundle.cpp": "bundles",
-    "launch/commands/export_harbor_tasks.cpp": "export --form harbor-tasks",
-    "launch/commands/export_sol.cpp": "export --form sol",
-    "launch/commands/index.cpp": "index build --kernels: examples of later prompts",
-    "launch/rollouts/group_rows.cpp": "serve --runs: rows for trainers",
+    "launch/analysis/bundle/make_bundle.cpp": "bundles",
+    "launch/commands/store/export_harbor_tasks.cpp": "export --form harbor-tasks",
+    "launch/commands/store/export_sol.cpp": "export --form sol",
+    "launch/commands/store/index.cpp": "index build --kernels: examples of later prompts",
+    "launch/server/rollouts/group_rows.cpp": "serve --runs: rows for trainers",
     "storage/export/dataset.cpp": "every form of export that has rows",
 }
 
 # They show a run to whoever has its store, judge it, or keep it in order. Nothing of it is written as data.
 STAY = {
-    "launch/commands/export_follow.cpp": "when a group has ended; dataset.cpp writes its rows",
-    "launch/commands/replay.cpp": "builds and evaluates again",
-    "launch/commands/rescore.cpp": "new verdicts beside the old ones",
+    "launch/commands/store/export_follow.cpp": "when a group has ended; dataset.cpp writes its rows",
+    "launch/commands/judge/replay.cpp": "builds and evaluates again",
+    "launch/commands/store/rescore.cpp": "new verdicts beside the old ones",
     "launch/commands/run_view.cpp": "show",
-    "launch/commands/show.cpp": "show",
-    "launch/page/transcript.cpp": "the page",
-    "launch/report/run_samples.cpp": "figures, no texts; export --form kernelbench asks check_all of its tasks",
-    "launch/rollouts/local_rollouts.cpp": "whether a group has ended; group_rows.cpp makes its rows",
-    "launch/simulate/measured.cpp": "durations",
-    "launch/study/comparison.cpp": "compare",
-    "launch/study/run_scores.cpp": "compare",
-    "launch/study/turn_query.cpp": "query",
-    "launch/trackers/otlp.cpp": "spans for the run's own collector; texts only with otlp.content",
-    "launch/watch/episode_views.cpp": "show, ps",
-    "launch/watch/explain_view.cpp": "explain",
-    "launch/watch/live.cpp": "ps, top",
-    "launch/watch/records_view.cpp": "show --json",
+    "launch/commands/view/show.cpp": "show",
+    "launch/server/page/transcript.cpp": "the page",
+    "launch/analysis/report/run_samples.cpp": "figures, no texts; export --form kernelbench asks check_all of its tasks",
+    "launch/server/rollouts/local_rollouts.cpp": "whether a group has ended; group_rows.cpp makes its rows",
+    "launch/analysis/simulate/measured.cpp": "durations",
+    "launch/analysis/study/comparison.cpp": "compare",
+    "launch/analysis/study/run_scores.cpp": "compare",
+    "launch/analysis/study/turn_query.cpp": "query",
+    "launch/server/trackers/otlp.cpp": "spans for the run's own collector; texts only with otlp.content",
+    "launch/analysis/watch/episode_views.cpp": "show, ps",
+    "launch/analysis/watch/explain_view.cpp": "explain",
+    "launch/analysis/watch/live.cpp": "ps, top",
+    "launch/analysis/watch/records_view.cpp": "show --json",
 }
 FLOORS = ("actors", "gpu", "launch", "retrieval", "storage")
 # The store itself.
@@ -84,7 +84,7 @@ class Exits(unittest.TestCase):
             for path in sorted((SOURCE / floor).rglob("*.[ch]pp")):
                 if re.search(r"\badmitted_group\s*\{|friend class", path.read_text()) and "admitted_group" in path.read_text():
                     makers.append(path.relative_to(SOURCE).as_posix())
-        self.assertEqual(makers, ["storage/export/licence_gate.cpp", "storage/export/licence_gate.hpp"])
+        self.assertEqual(makers, ["storage/export/licences/licence_gate.cpp", "storage/export/licences/licence_gate.hpp"])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from gpu_check.matrix import (START_SECONDS, VARIANTS, commands, digest_of, hold
                               variants)
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(SOURCES / "launch/packaging"))
+sys.path.insert(0, str(SOURCES / "launch/tools/packaging"))
 import same_torch  # noqa: E402
 
 ALL = ["native", "device", "torch", "torch_language"]
@@ -219,7 +219,7 @@ class SameCode(unittest.TestCase):
         head = self.git("rev-parse", "--short=12", "HEAD")
         if not head:
             self.skipTest("there is no git repository here")
-        said = subprocess.run([SOURCES / "launch/packaging/same_code.sh"], capture_output=True, text=True, check=True).stdout.splitlines()
+        said = subprocess.run([SOURCES / "launch/tools/packaging/same_code.sh"], capture_output=True, text=True, check=True).stdout.splitlines()
         listed = [(line.split()[0], line.split()[1:]) for line in said]
         self.assertEqual(listed[0], (head[0], ALL))
         for (newer, _), (_, contracts) in zip(listed, listed[1:]):
@@ -290,7 +290,7 @@ def own_share(profile, own):
                     self.fail(path)
 
     def test_torch_includes_nothing_that_makes_rows_of_the_other_contracts(self):
-        names = re.search(r'row_sources="(.*)"', (SOURCES / "launch/packaging/same_code.sh").read_text())[1].split("|")
+        names = re.search(r'row_sources="(.*)"', (SOURCES / "launch/tools/packaging/same_code.sh").read_text())[1].split("|")
         self.assertIn("quiet", names)
         for path in (SOURCES / "gpu").rglob("*.?pp"):
             if not path.is_relative_to(SOURCES / "gpu/referee"):

@@ -17,7 +17,7 @@
 #include "actors/handoff/handoff_book.hpp"
 #include "desk.hpp"
 #include "folder.hpp"
-#include "storage/handoff_ledger.hpp"
+#include "storage/lineage/handoff_ledger.hpp"
 
 namespace kernelmill::handoff {
 namespace {

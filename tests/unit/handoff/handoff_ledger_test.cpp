@@ -1,4 +1,4 @@
-#include "storage/handoff_ledger.hpp"
+#include "storage/lineage/handoff_ledger.hpp"
 
 #include <filesystem>
 #include <fstream>

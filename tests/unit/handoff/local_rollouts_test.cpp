@@ -1,6 +1,6 @@
 // What a host of rollouts reads of runs whose store somebody else in this process still has.
 
-#include "launch/rollouts/local_rollouts.hpp"
+#include "launch/server/rollouts/local_rollouts.hpp"
 
 #include <chrono>
 #include <optional>
@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
-#include "storage/store.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::rollouts {

@@ -1,6 +1,6 @@
 // What a trainer gets of a group: rows, or a flaw that says why there are none.
 
-#include "launch/rollouts/group_rows.hpp"
+#include "launch/server/rollouts/group_rows.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "launch/http/clients.hpp"
+#include "launch/server/http/clients.hpp"
 
 #include <filesystem>
 #include <fstream>

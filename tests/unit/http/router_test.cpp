@@ -1,4 +1,4 @@
-#include "launch/http/router.hpp"
+#include "launch/server/http/router.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
 // The server against clients that do what they like. Nothing here waits but for the event itself.
 
-#include "launch/http/server.hpp"
+#include "launch/server/http/server.hpp"
 
 #include <condition_variable>
 #include <mutex>

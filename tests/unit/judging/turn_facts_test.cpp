@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "actors/episode/episode_records.hpp"
-#include "launch/machine/timing_policy.hpp"
 #include "launch/judging/candidate_judging.hpp"
+#include "launch/machine/timing_policy.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {

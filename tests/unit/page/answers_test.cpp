@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "launch/http/exchange_state.hpp"
-#include "launch/page/answers.hpp"
+#include "launch/server/http/exchange_state.hpp"
+#include "launch/server/page/answers.hpp"
 
 namespace kernelmill::page {
 

@@ -47,9 +47,9 @@ struct policy_keys_of_operator : testing::Test {
 
 TEST(policy_keys, an_address_is_below_another_of_the_same_server_alone) {
   const std::string top = "https://lab.example/team/v1";
-  for (const char* good :
-       {"https://lab.example/team/v1", "https://lab.example/team/v1/", "https://LAB.example/team/v1",
-        "https://lab.example:443/team/v1/sub", "https://lab.example/other/../team/v1"})
+  for (const char* good : {"https://lab.example/team/v1", "https://lab.example/team/v1/",
+                           "https://LAB.example/team/v1", "https://lab.example:443/team/v1/sub",
+                           "https://lab.example/other/../team/v1"})
     EXPECT_TRUE(is_below_address(top, good)) << good;
   for (const char* bad :
        {"http://lab.example/team/v1", "https://lab.example:444/team/v1", "https://lab.example/team",

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "launch/scripted_server/policy_script.hpp"
+#include "launch/server/scripted/policy_script.hpp"
 
 using namespace kernelmill;
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/token_protocol.hpp"
-#include "launch/scripted_server/scripted_kinds.hpp"
-#include "launch/scripted_server/scripted_latency.hpp"
+#include "launch/server/scripted/scripted_kinds.hpp"
+#include "launch/server/scripted/scripted_latency.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

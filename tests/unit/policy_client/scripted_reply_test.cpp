@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/chat_stream.hpp"
-#include "launch/scripted_server/scripted_reply.hpp"
+#include "launch/server/scripted/scripted_reply.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

@@ -377,7 +377,8 @@ TEST(core_use, tells_how_long_a_process_was_ready_and_had_no_core) {
       for (;;) (void)CPU_ISSET(0, &one); // needs a core all the time
     }
   auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{patience_ms};
-  while (seconds_without_core(rivals[0]) < 0.05 && std::chrono::steady_clock::now() < end) {}
+  while (seconds_without_core(rivals[0]) < 0.05 && std::chrono::steady_clock::now() < end) {
+  }
   EXPECT_GE(seconds_without_core(rivals[0]), 0.05);
   for (auto rival : rivals) {
     ::kill(rival, SIGKILL);

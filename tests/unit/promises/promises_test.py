@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What launch/promises says of programs that hold, fail, are skipped or are not there; the programs are stubs."""
+"""What launch/tools/promises says of programs that hold, fail, are skipped or are not there; the programs are stubs."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class Promises(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "-B", "-m", "promises", "--quick", "--no-build", "--json", "--only", which, "--out",
              self.root / "out"], capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(SOURCES / "launch"), "KERNELMILL_SOURCE_DIR": str(self.root),
+            env={**os.environ, "PYTHONPATH": str(SOURCES / "launch/tools"), "KERNELMILL_SOURCE_DIR": str(self.root),
                  "KERNELMILL_BUILD_DIR": str(self.root / "build"), "KERNELMILL_GPU_NODE": str(self.node)})
         self.assertIn(done.returncode, (0, 5), done.stderr)
         return done.returncode, json.loads(done.stdout)["promises"][0]

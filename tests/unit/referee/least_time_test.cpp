@@ -8,7 +8,7 @@ namespace kernelmill {
 
 namespace {
 
-constexpr double sheet = 4.8e12; // an H200's
+constexpr double sheet = 4.8e12;                 // an H200's
 constexpr double weights = 1024.0 * 1024 * 1024; // float32, one gibibyte
 constexpr double lossless = (weights - 2 * 50e6) * 0.75;
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/report/eval_results.hpp"
+#include "launch/analysis/report/eval_results.hpp"
 
 namespace kernelmill::reporting {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launch/report/metrics.hpp"
+#include "launch/analysis/report/metrics.hpp"
 
 namespace kernelmill::reporting {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/report/report.hpp"
+#include "launch/analysis/report/report.hpp"
 
 namespace kernelmill::reporting {
 

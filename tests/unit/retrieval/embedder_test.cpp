@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "retrieval/hashed_lexical_embedder.hpp"
+#include "retrieval/search/hashed_lexical_embedder.hpp"
 
 namespace kernelmill {
 

@@ -1,4 +1,4 @@
-#include "retrieval/http_embedder.hpp"
+#include "retrieval/search/http_embedder.hpp"
 
 #include <cmath>
 #include <cstdlib>

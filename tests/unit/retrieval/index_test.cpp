@@ -1,10 +1,10 @@
-#include "retrieval/index.hpp"
+#include "retrieval/search/index.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "retrieval/hashed_lexical_embedder.hpp"
-#include "retrieval/kernel_feed.hpp"
+#include "retrieval/search/hashed_lexical_embedder.hpp"
+#include "retrieval/search/kernel_feed.hpp"
 #include "tests/unit/retrieval/test_support.hpp"
 
 namespace kernelmill {

@@ -1,4 +1,4 @@
-#include "retrieval/knowledge.hpp"
+#include "retrieval/corpora/knowledge.hpp"
 
 #include <set>
 #include <sstream>

@@ -1,4 +1,4 @@
-#include "retrieval/leak_guard.hpp"
+#include "retrieval/guard/leak_guard.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "retrieval/near_duplicates.hpp"
+#include "retrieval/guard/near_duplicates.hpp"
 
 #include <algorithm>
 #include <random>

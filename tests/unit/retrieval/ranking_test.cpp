@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "retrieval/hashed_lexical_embedder.hpp"
-#include "retrieval/index.hpp"
+#include "retrieval/search/hashed_lexical_embedder.hpp"
+#include "retrieval/search/index.hpp"
 #include "tests/unit/retrieval/test_support.hpp"
 
 namespace kernelmill {

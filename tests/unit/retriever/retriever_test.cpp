@@ -10,7 +10,7 @@
 
 #include "actors/retriever/indexed_retriever.hpp"
 #include "actors/retriever/no_retriever.hpp"
-#include "retrieval/hashed_lexical_embedder.hpp"
+#include "retrieval/search/hashed_lexical_embedder.hpp"
 #include "tests/unit/retrieval/test_support.hpp"
 
 namespace kernelmill {
@@ -107,7 +107,8 @@ TEST_F(Retriever, AnswersWithExamplesAndCountsThem) {
 
 TEST_F(Retriever, KernelsOfTheFeedServeOtherTasksOnly) {
   auto aut = spawn();
-  feed->push({"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
+  feed->push(
+      {"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
   auto own = query(aut, "row_sum rows cols", "native/row_sum");
   EXPECT_EQ(own.open()->getExamples().size(), 1U);
   EXPECT_EQ(own.open()->getWithheld(), 1U);
@@ -120,7 +121,8 @@ TEST_F(Retriever, KernelsOfTheFeedServeOtherTasksOnly) {
 TEST_F(Retriever, AnEmbedderThatIsDownIsAFaultInTheAnswer) {
   auto aut = spawn();
   embedding->down = true;
-  feed->push({"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
+  feed->push(
+      {"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
   auto answer = query(aut, "sum of rows", "native/row_sum");
   auto x = answer.open();
   EXPECT_EQ(x->getExamples().size(), 0U);

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/simulate/distribution.hpp"
+#include "launch/analysis/simulate/distribution.hpp"
 
 namespace kernelmill::simulating {
 

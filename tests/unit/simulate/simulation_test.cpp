@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "launch/simulate/simulation.hpp"
+#include "launch/analysis/simulate/simulation.hpp"
 
 namespace kernelmill::simulating {
 

@@ -1,4 +1,4 @@
-#include "storage/event_file.hpp"
+#include "storage/journal/event_file.hpp"
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/base/digest.hpp"
-#include "storage/event_tags.hpp"
+#include "storage/journal/event_tags.hpp"
 
 namespace kernelmill {
 namespace {

@@ -13,8 +13,8 @@
 #include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
-#include "storage/keys.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/keys.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 namespace {

@@ -13,7 +13,7 @@
 #include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 #include "storage/fsck/fsck.hpp"
-#include "storage/run_journal.hpp"
+#include "storage/journal/run_journal.hpp"
 
 namespace kernelmill {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "fixtures.hpp"
 #include "storage/files.hpp"
-#include "storage/run_journal.hpp"
-#include "storage/store.hpp"
+#include "storage/journal/run_journal.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 namespace {

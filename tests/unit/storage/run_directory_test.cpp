@@ -8,10 +8,10 @@
 
 #include "fixtures.hpp"
 #include "messages/base/digest.hpp"
-#include "storage/event_file.hpp"
-#include "storage/event_tags.hpp"
 #include "storage/files.hpp"
-#include "storage/run_journal.hpp"
+#include "storage/journal/event_file.hpp"
+#include "storage/journal/event_tags.hpp"
+#include "storage/journal/run_journal.hpp"
 #include "tests/oracles/canonical.hpp"
 
 namespace kernelmill {

@@ -16,7 +16,7 @@
 #include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 namespace kernelmill {
 namespace {

@@ -1,4 +1,4 @@
-#include "storage/store.hpp"
+#include "storage/lineage/store.hpp"
 
 #include <atomic>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 #include "fixtures.hpp"
 #include "storage/disk.hpp"
-#include "storage/keys.hpp"
+#include "storage/lineage/keys.hpp"
 
 namespace kernelmill {
 namespace {

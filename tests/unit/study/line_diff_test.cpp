@@ -1,4 +1,4 @@
-#include "launch/study/line_diff.hpp"
+#include "launch/analysis/study/line_diff.hpp"
 
 #include <random>
 #include <sstream>

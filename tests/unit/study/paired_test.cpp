@@ -1,7 +1,7 @@
 // Figures that can be told without a program. tests/integration/cli/compare_oracle.py does the same
 // arithmetic anew for whole runs.
 
-#include "launch/study/paired.hpp"
+#include "launch/analysis/study/paired.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <capnp/message.h>
 #include <gtest/gtest.h>
 
-#include "launch/trackers/hook_rules.hpp"
+#include "launch/server/trackers/hook_rules.hpp"
 
 namespace kernelmill::trackers {
 namespace {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/trackers/otlp_settings.hpp"
-#include "launch/trackers/otlp_spans.hpp"
+#include "launch/server/trackers/otlp_settings.hpp"
+#include "launch/server/trackers/otlp_spans.hpp"
 #include "messages/identity.hpp"
 #include "messages/message.hpp"
 #include "messages/trace_ids.hpp"

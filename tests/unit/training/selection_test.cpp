@@ -1,10 +1,10 @@
-#include "launch/training/selection.hpp"
+#include "launch/learning/training/selection.hpp"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "launch/training/held_out.hpp"
+#include "launch/learning/training/held_out.hpp"
 
 namespace kernelmill::training {
 namespace {
@@ -50,9 +50,10 @@ TEST(marks_of, what_trained_tasks_say_too_marks_nothing) {
   held_out->timed_cpu.scalars = {{"rows", 64}, {"cols", 96}};
   trained->prompt = "Sum the rows of a matrix.\nfloat f(float v) { return v; }\n";
   auto marks = marks_of(*held_out, {trained});
-  EXPECT_EQ(std::set<std::string>(marks.begin(), marks.end()),
-            (std::set<std::string>{"held_out/x", "float f(float v) { return 2 * v; }", "cols=96 rows=64",
-                                   shape_text(*held_out, held_out->timed_cpu.scalars)}));
+  EXPECT_EQ(
+      std::set<std::string>(marks.begin(), marks.end()),
+      (std::set<std::string>{"held_out/x", "float f(float v) { return 2 * v; }", "cols=96 rows=64",
+                             shape_text(*held_out, held_out->timed_cpu.scalars)}));
 }
 
 } // namespace

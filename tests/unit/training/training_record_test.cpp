@@ -1,4 +1,4 @@
-#include "launch/training/training_record.hpp"
+#include "launch/learning/training/training_record.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "storage/event_file.hpp"
 #include "storage/files.hpp"
+#include "storage/journal/event_file.hpp"
 
 namespace kernelmill::training {
 namespace {
@@ -16,12 +16,18 @@ namespace fs = std::filesystem;
 using line = training_record::line;
 
 line step_line(uint64_t step) {
-  return {{"step", step},       {"version", "v"},      {"weights", "/w"}, {"groups", {"r/g" + std::to_string(step)}},
-          {"reward/mean", 0.5}, {"Timing/Train", 2.0}, {"timestamp", 3}};
+  return {{"step", step},       {"version", "v"},
+          {"weights", "/w"},    {"groups", {"r/g" + std::to_string(step)}},
+          {"reward/mean", 0.5}, {"Timing/Train", 2.0},
+          {"timestamp", 3}};
 }
 
 line evaluation_line(uint64_t after) {
-  return {{"after", after}, {"version", "v"}, {"reward", {0.5, 0.4, 0.6}}, {"pass@1", {1, 1, 1}}, {"fast_1.5", {0, 0, 0}}};
+  return {{"after", after},
+          {"version", "v"},
+          {"reward", {0.5, 0.4, 0.6}},
+          {"pass@1", {1, 1, 1}},
+          {"fast_1.5", {0, 0, 0}}};
 }
 
 std::string fresh(const std::string& name) {
@@ -46,7 +52,8 @@ TEST(training_record, what_was_written_is_read_again_and_events_are_there_once) 
     ASSERT_TRUE(record->add_step(step_line(0)));
     ASSERT_TRUE(record->add_step(step_line(1)));
   }
-  for (const auto& x : fs::directory_iterator{dir + "/tensorboard"}) // it was killed within an event
+  for (const auto& x :
+       fs::directory_iterator{dir + "/tensorboard"}) // it was killed within an event
     fs::resize_file(x.path(), fs::file_size(x.path()) - 3);
   auto record = training_record::open(dir, 4);
   ASSERT_TRUE(record);
@@ -77,7 +84,8 @@ TEST(training_record, a_line_is_put_behind_the_others_which_are_not_written_agai
   auto path = dir + "/checkpoints.jsonl";
   auto record = training_record::open(dir, 4);
   ASSERT_TRUE(record->add_step(step_line(0)));
-  struct stat before {}, after {};
+  struct stat before {
+  }, after{};
   ASSERT_EQ(::stat(path.c_str(), &before), 0);
   ASSERT_TRUE(record->add_step(step_line(1)));
   ASSERT_EQ(::stat(path.c_str(), &after), 0);
@@ -111,7 +119,8 @@ TEST(training_record, a_whole_line_without_its_newline_is_kept) {
 
 TEST(training_record, lines_that_are_none_are_named) {
   auto dir = fresh("training_record_damaged");
-  std::ofstream{dir + "/checkpoints.jsonl"} << R"({"step":0,"version":"v","weights":"w"})" "\n{\"step\":\n";
+  std::ofstream{dir + "/checkpoints.jsonl"} << R"({"step":0,"version":"v","weights":"w"})"
+                                               "\n{\"step\":\n";
   auto record = training_record::open(dir, 4);
   ASSERT_FALSE(record);
   EXPECT_EQ(record.error().category, "training_damaged");

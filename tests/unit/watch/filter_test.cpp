@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "launch/watch/filter.hpp"
+#include "launch/analysis/watch/filter.hpp"
 
 namespace kernelmill::watch {
 namespace {

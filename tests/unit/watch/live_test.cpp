@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/snapshots.hpp"
-#include "launch/watch/explain.hpp"
+#include "launch/analysis/watch/explain.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/identity.hpp"
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "launch/watch/stored.hpp"
-#include "launch/watch/views.hpp"
+#include "launch/analysis/watch/stored.hpp"
+#include "launch/analysis/watch/views.hpp"
 #include "messages/identity.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 

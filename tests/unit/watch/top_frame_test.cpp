@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/analysis/watch/top_frame.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/watch/top_frame.hpp"
 
 namespace kernelmill::watch {
 namespace {

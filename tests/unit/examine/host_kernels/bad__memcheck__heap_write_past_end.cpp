@@ -1,8 +1,7 @@
 extern "C" void solve(const float* x, float* y, int rows, int cols) {
   for (int r = 0; r <= rows; ++r) {
     float s = 0;
-    for (int j = 0; r < rows && j < cols; ++j)
-      s += x[r * cols + j];
+    for (int j = 0; r < rows && j < cols; ++j) s += x[r * cols + j];
     y[r] = s; // HERE
   }
 }

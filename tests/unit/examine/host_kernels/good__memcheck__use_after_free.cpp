@@ -1,11 +1,9 @@
 extern "C" void solve(const float* x, float* y, int rows, int cols) {
   float* copy = new float[cols];
   for (int r = 0; r < rows; ++r) {
-    for (int j = 0; j < cols; ++j)
-      copy[j] = x[r * cols + j];
+    for (int j = 0; j < cols; ++j) copy[j] = x[r * cols + j];
     float s = 0;
-    for (int j = 0; j < cols; ++j)
-      s += copy[j];
+    for (int j = 0; j < cols; ++j) s += copy[j];
     y[r] = s;
   }
   delete[] copy;

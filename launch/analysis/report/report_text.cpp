@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/analysis/report/report.hpp"
+#include "launch/cli/terminal.hpp"
+
+namespace kernelmill::reporting {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+using row_of_cells = std::vector<std::string>;
+
+/// "0.625 (5/8)", or "-" where there is nothing to share.
+std::string share_cell(uint64_t count, uint64_t n) {
+  if (n == 0) return "-";
+  return fmt::format("{:.3f} ({}/{})", static_cast<double>(count) / static_cast<double>(n), count,
+                     n);
+}
+
+std::string average_cell(const std::optional<double>& value, uint64_t n, int digits) {
+  return value ? fmt::format("{:.{}f} (n {})", *value, digits, n) : fmt::format("- (n {})", n);
+}
+
+json number(const std::optional<double>& x) {
+  return x ? json(*x) : json(nullptr);
+}
+
+json share_json(uint64_t count, uint64_t n) {
+  json share = nullptr;
+  if (n > 0) share = static_cast<double>(count) / static_cast<double>(n);
+  return {{"count", count}, {"n", n}, {"share", share}};
+}
+
+std::string rates(const std::vector<const report_row*>& rows, bool knows_left_out) {
+  row_of_cells head{"LEVEL", "PROBLEMS>", "SAMPLES>", "INFRA>",
+                    "OPEN>", "COMPILED>", "CORRECT>", "TIMED>"};
+  for (const auto& f : rows.front()->fast) head.push_back(fmt::format("FAST_{:g}>", f.p));
+  head.push_back("FAST_1 LOW>");
+  std::vector<row_of_cells> cells;
+  for (const auto* x : rows) {
+    auto left_out = [&](uint64_t n) { return knows_left_out ? fmt::to_string(n) : "-"; };
+    row_of_cells line{x->group,
+                      fmt::to_string(x->problems),
+                      fmt::to_string(x->samples),
+                      left_out(x->infrastructure),
+                      left_out(x->open),
+                      share_cell(x->compiled, x->samples),
+                      share_cell(x->correct, x->samples),
+                      fmt::format("{}/{}", x->timed, x->correct)};
+    for (const auto& f : x->fast) line.push_back(share_cell(f.count, x->samples));
+    // Without a single interval a 0 would be a statement that nobody made.
+    bool unknown = x->timed > 0 && x->with_interval == 0;
+    line.push_back(unknown ? "-" : share_cell(x->fast_1_by_low, x->samples));
+    cells.push_back(std::move(line));
+  }
+  return cli::format_table(head, cells);
+}
+
+std::string means(const std::vector<const report_row*>& rows) {
+  row_of_cells head{"LEVEL"};
+  for (const auto& x : rows.front()->pass) head.push_back(fmt::format("PASS@{}>", x.k));
+  for (const auto* x : {"SPEEDUP>", "OF FASTER>", "TURNS>", "MEDIAN>"}) head.emplace_back(x);
+  std::vector<row_of_cells> cells;
+  for (const auto* x : rows) {
+    row_of_cells line{x->group};
+    for (const auto& pass : x->pass) line.push_back(average_cell(pass.value, pass.problems, 3));
+    line.push_back(average_cell(x->speedup.value, x->speedup.n, 2));
+    line.push_back(average_cell(x->speedup_of_faster.value, x->speedup_of_faster.n, 2));
+    line.push_back(average_cell(x->turns_mean.value, x->turns_mean.n, 2));
+    line.push_back(average_cell(x->turns_median.value, x->turns_median.n, 1));
+    cells.push_back(std::move(line));
+  }
+  return cli::format_table(head, cells);
+}
+
+json row_json(const report_row& x, bool knows_left_out) {
+  json result = {{"group", x.group}, {"level", x.level ? json(*x.level) : json(nullptr)}};
+  result["problems"] = x.problems;
+  result["samples"] = x.samples;
+  result["left_out"] =
+      knows_left_out ? json{{"infrastructure", x.infrastructure}, {"open", x.open}} : json(nullptr);
+  result["compiled"] = share_json(x.compiled, x.samples);
+  result["correct"] = share_json(x.correct, x.samples);
+  result["timed"] = x.timed;
+  result["not_timed"] = x.not_timed;
+  result["timed_with_interval"] = x.with_interval;
+  result["fast_p"] = json::array();
+  for (const auto& f : x.fast)
+    result["fast_p"].push_back({{"p", f.p},
+                                {"by_estimate", share_json(f.count, x.samples)},
+                                {"by_lower_bound", share_json(f.count_by_low, x.samples)}});
+  result["fast_1_by_lower_bound"] = share_json(x.fast_1_by_low, x.samples);
+  result["pass_at_k"] = json::array();
+  for (const auto& p : x.pass)
+    result["pass_at_k"].push_back(
+        {{"k", p.k}, {"probability", number(p.value)}, {"problems", p.problems}});
+  result["speedup"] = {{"geometric_mean_of_correct_ratio", number(x.speedup.value)},
+                       {"correct", x.speedup.n},
+                       {"geometric_mean_of_faster_ratio", number(x.speedup_of_faster.value)},
+                       {"faster", x.speedup_of_faster.n}};
+  result["turns_to_first_correct"] = {{"mean_turns", number(x.turns_mean.value)},
+                                      {"median_turns", number(x.turns_median.value)},
+                                      {"episodes", x.turns_mean.n}};
+  return result;
+}
+
+} // namespace
+
+std::string to_text(const report& x) {
+  std::vector<const report_row*> rows;
+  for (const auto& row : x.groups) rows.push_back(&row);
+  rows.push_back(&x.all);
+  return rates(rows, x.knows_left_out) + "\n" + means(rows);
+}
+
+json to_json(const report& x) {
+  json result = {{"groups", json::array()}};
+  for (const auto& row : x.groups) result["groups"].push_back(row_json(row, x.knows_left_out));
+  result["all"] = row_json(x.all, x.knows_left_out);
+  return result;
+}
+
+} // namespace kernelmill::reporting

@@ -1,0 +1,45 @@
+#pragma once
+
+// What each task of a run came to, by episode: what runs are compared by. One pass over the store;
+// memory grows with the episodes, by a few numbers each.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/lineage/store.hpp"
+#include "storage/run_directory.hpp"
+
+namespace kernelmill::study {
+
+struct interval {
+  double estimate = 0, low = 0, high = 0;
+
+  bool overlaps(const interval& x) const { return low <= x.high && x.low <= high; }
+};
+
+struct episode_score {
+  std::optional<double> reward;    ///< the best of its turns that are paid; none: none is
+  bool correct = false;            ///< a turn was accepted
+  std::optional<interval> speedup; ///< of the accepted turn with the highest lower bound
+};
+
+struct task_scores {
+  std::vector<episode_score> episodes;
+  uint64_t infrastructure = 0, open = 0; ///< episodes that are left out
+
+  uint64_t correct() const;
+  std::optional<double> reward() const;    ///< mean over the episodes that have one
+  std::optional<interval> speedup() const; ///< of the episode with the highest lower bound
+};
+
+using run_scores = std::map<std::string, task_scores>; ///< by id of the task
+
+/// `shared_turns`: of a fork, whose first turns are another run's. Left out are episodes that the
+/// infrastructure lost and those that have not ended, as in `kernelmill report`. Errors: those of
+/// the store.
+expected<run_scores> read_scores(const store& from, const std::string& run, uint32_t shared_turns);
+
+} // namespace kernelmill::study

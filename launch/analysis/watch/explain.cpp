@@ -1,0 +1,337 @@
+#include "launch/analysis/watch/explain.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "messages/base/clock.hpp"
+
+namespace kernelmill::watch {
+
+namespace {
+
+// Less than this and the next commit or artifact may not fit.
+constexpr double little_disk = 64.0 * 1024 * 1024;
+constexpr double little_share = 0.01;
+
+using cli::format_bytes;
+using cli::format_seconds;
+
+bool answers_nonsense(const std::string& category) {
+  static const std::set<std::string> all{"policy_bad_response", "policy_response_too_large",
+                                         "policy_tool_calls"};
+  return all.contains(category);
+}
+
+std::string lost_nodes(const json& status) {
+  std::string result;
+  if (!status.is_object() || !status.contains("lost")) return result;
+  for (const auto& x : status["lost"]) {
+    auto since = x.value("since", 0.0);
+    result += fmt::format("{}node {} was lost {} ago", result.empty() ? "" : ", ",
+                          x.value("node", ""), format_seconds(seconds_since_1970() - since));
+  }
+  return result;
+}
+
+std::string gone_workers(const live_view& of, const std::string& role) {
+  for (const auto& x : of.actors)
+    if (x.state == "gone" && x.role == role) return x.id + " is out of service: " + x.detail;
+  return {};
+}
+
+const char* resource_name(const std::string& queue) {
+  if (queue == "policy") return "policy server";
+  if (queue == "build") return "compiler";
+  if (queue == "profile") return "profiler";
+  return "slot";
+}
+
+const char* role_of(const std::string& queue) {
+  return queue == "build" ? "compiler" : queue == "profile" ? "profiler" : "gpu_runner";
+}
+
+// Nobody takes jobs of this queue.
+finding no_worker(const live_view& of, const queue_row& queue, const surroundings& around) {
+  finding result{resource_name(queue.name), true, {}, {}};
+  auto lost = lost_nodes(around.status);
+  auto gone = gone_workers(of, role_of(queue.name));
+  result.text =
+      fmt::format("There is no {}: {} job{} wait{}, the oldest for {}.", resource_name(queue.name),
+                  queue.waiting, queue.waiting == 1 ? "" : "s", queue.waiting == 1 ? "s" : "",
+                  format_seconds(queue.oldest_wait_seconds));
+  if (!lost.empty()) {
+    result.resource = "node";
+    result.text += " The " + lost + ".";
+    result.next = "start the node again, or another one: `kernelmill node --head ...`";
+  } else if (around.status.is_object()) {
+    result.resource = "node";
+    result.text += " No node offers one.";
+    result.next = "start one with `kernelmill node --head ...`";
+  } else if (!gone.empty()) {
+    result.text += " The worker " + gone + ".";
+    result.next = "mend the machine, then resume the run";
+  } else {
+    result.next = "`kernelmill doctor` says what this machine can do";
+  }
+  return result;
+}
+
+finding of_policy(const live_view& of, const tried_row& x) {
+  finding result{"policy server", true, {}, x.hint};
+  result.text = answers_nonsense(x.category) ? "The policy server answers nonsense."
+                                             : "The policy server is down or does not answer.";
+  result.text += fmt::format(" Attempt {} failed: {}.", x.attempts, x.last_error);
+  if (x.due_seconds > 0)
+    result.text += fmt::format(" The next attempt is in {}.", format_seconds(x.due_seconds));
+  else if (x.state == "in_flight")
+    result.text += " The next attempt is under way.";
+  result.text += " It is " + of.policy_detail + ".";
+  if (result.next.empty()) result.next = "look at the policy server's log";
+  return result;
+}
+
+std::string infrastructure_resource(const std::string& category) {
+  auto has = [&](const char* x) { return category.find(x) != std::string::npos; };
+  if (has("disk") || has("io_error") || has("read_only")) return "disk";
+  if (has("policy")) return "policy server";
+  if (has("compile") || has("toolchain") || has("build") || has("worker_lost") || has("linker"))
+    return "compiler";
+  if (has("lineage") || has("store") || has("commit")) return "store";
+  return "slot";
+}
+
+std::optional<finding> of_disk(const run_directory& run, const surroundings& around) {
+  if (around.free_bytes < 0) return std::nullopt;
+  bool little = around.free_bytes < std::min(little_disk, little_share * around.disk_bytes * 10) ||
+                around.free_bytes < little_share * around.disk_bytes;
+  if (!little) return std::nullopt;
+  return finding{"disk", around.free_bytes < 1024 * 1024,
+                 fmt::format("The disk of {} is full: {} of {} are left.", run.path,
+                             format_bytes(around.free_bytes), format_bytes(around.disk_bytes)),
+                 "free some space; `kernelmill resume " + run.path + "` continues the run"};
+}
+
+std::vector<finding> of_troubles(const stored_summary& stored, bool live) {
+  std::vector<finding> result;
+  for (const auto& [category, x] : stored.troubles) {
+    finding one{infrastructure_resource(category), live && stored.turns == x.turns, {}, x.hint};
+    one.text = fmt::format(
+        "{} of {} turns {} lost to a fault of the {} ({}): {}; the latest is {}.", x.turns,
+        stored.turns, x.turns == 1 ? "was" : "were", one.resource, category, x.message, x.turn);
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+std::vector<finding> of_actors(const live_view& of) {
+  std::vector<finding> result;
+  for (const auto& x : of.actors) {
+    if (x.state != "stuck") continue;
+    result.push_back({"actor", true,
+                      fmt::format("The actor {}{}{} is stuck: it {}.", x.role,
+                                  x.id.empty() ? "" : " ", x.id, x.detail),
+                      "`kernelmill actor show " + x.role + "` shows it; report it as a defect"});
+  }
+  auto stuck = std::count_if(of.episodes.begin(), of.episodes.end(),
+                             [](const auto& x) { return x.phase == "stuck"; });
+  if (stuck > 0)
+    result.push_back({"actor", true, fmt::format("{} episodes are stuck.", stuck),
+                      "`kernelmill ps --where state=stuck` lists them"});
+  for (const auto& x : of.actors)
+    if (x.state == "gone")
+      result.push_back({x.role == "compiler" ? "compiler" : "slot", false,
+                        x.id + " is out of service: " + x.detail + ".",
+                        "the others go on; mend the machine before the next run"});
+  return result;
+}
+
+// Of requests that were tried again, the one with the most attempts tells the most.
+std::optional<finding> of_tried(const live_view& of) {
+  const tried_row* worst = nullptr;
+  for (const auto& [id, x] : of.tried)
+    if (worst == nullptr || x.attempts > worst->attempts) worst = &x;
+  if (worst == nullptr) {
+    if (of.policy_state != "without_servers") return std::nullopt;
+    return finding{"policy server", true, "No policy server is attached.",
+                   "`kernelmill policy attach URL --head ...` attaches one"};
+  }
+  auto result = of_policy(of, *worst);
+  result.starved = of.tried.size() + of.policy_queued >= of.live;
+  result.text =
+      fmt::format("{} of {} live episodes ask it again. ", of.tried.size(), of.live) + result.text;
+  return result;
+}
+
+std::optional<finding> of_jobs(const live_view& of) {
+  const job_row* worst = nullptr;
+  size_t count = 0;
+  for (const auto& x : of.episodes) {
+    if (!x.job || x.job->last_error.empty()) continue;
+    ++count;
+    if (worst == nullptr || x.job->attempt > worst->attempt) worst = &*x.job;
+  }
+  if (worst == nullptr) return std::nullopt;
+  auto resource = std::string{resource_name(worst->queue)};
+  return finding{resource, false,
+                 fmt::format("{} job{} failed by no fault of the candidate and {} given out again; "
+                             "attempt {} of {} after: {}.",
+                             count, count == 1 ? "" : "s", count == 1 ? "was" : "were",
+                             worst->attempt, worst->attempts_allowed, worst->last_error),
+                 "`kernelmill logs` shows each; `kernelmill doctor` checks the machine"};
+}
+
+// Jobs go past nodes where a layer of the sandbox is missing that the run requires.
+std::optional<finding> of_layers(const live_view& of, const surroundings& around) {
+  if (!around.status.is_object()) return std::nullopt;
+  for (const auto& row : around.status.value("runs", json::array())) {
+    auto unfit = row.value("unfit_nodes", std::vector<std::string>{});
+    if (row.value("run", "") != of.run || unfit.empty()) continue;
+    return finding{"node", row.value("slots", 0) == 0,
+                   fmt::format("{} of the layers of the sandbox that the run requires, and get{} "
+                               "none of its jobs.",
+                               fmt::join(unfit, "; "), unfit.size() == 1 ? "s" : ""),
+                   "`kernelmill doctor` says on the node what the layer takes"};
+  }
+  return std::nullopt;
+}
+
+// Nothing is wrong: where the time goes.
+finding of_bottleneck(const live_view& of) {
+  const queue_row* longest = nullptr;
+  for (const auto& x : of.queues)
+    if (x.waiting > 0 && (longest == nullptr || x.waiting > longest->waiting)) longest = &x;
+  if (of.policy_queued > 0 && (longest == nullptr || of.policy_queued > longest->waiting))
+    return {"policy server", false,
+            fmt::format("{} requests wait for the policy server; {} are in flight, and its window "
+                        "is {}.",
+                        of.policy_queued, of.policy_in_flight, of.policy_window),
+            ""};
+  if (longest == nullptr)
+    return {"policy server", false,
+            of.policy_in_flight > 0
+                ? fmt::format("Nothing is starved: {} requests are at the policy server, and "
+                              "nothing waits in a queue.",
+                              of.policy_in_flight)
+                : "Nothing is starved: nothing waits in a queue.",
+            ""};
+  auto wait = longest->wait(longest->waiting);
+  return {
+      resource_name(longest->name), false,
+      fmt::format("{} jobs wait for {}; {} can be at work at once, and one takes {}{}.",
+                  longest->waiting, resource_of(longest->name), longest->credits,
+                  format_seconds(longest->median_seconds),
+                  wait > 0 ? ", so the last of them begins in about " + format_seconds(wait) : ""),
+      ""};
+}
+
+} // namespace
+
+surroundings look_around(const world& in, const run_directory& run) {
+  surroundings result;
+  std::error_code code;
+  auto space = std::filesystem::space(run.path, code);
+  if (!code && space.capacity > 0) {
+    result.free_bytes = static_cast<double>(space.available);
+    result.disk_bytes = static_cast<double>(space.capacity);
+  }
+  if (in.status) result.status = in.status();
+  return result;
+}
+
+std::vector<finding> findings_of(const live_view& of, const stored_summary& stored,
+                                 const surroundings& around) {
+  std::vector<finding> result;
+  run_directory where;
+  where.path = of.directory;
+  if (auto disk = of_disk(where, around)) result.push_back(*disk);
+  for (const auto& queue : of.queues)
+    if (queue.waiting > 0 && queue.credits == 0 && queue.name != "policy")
+      result.push_back(no_worker(of, queue, around));
+  if (auto layers = of_layers(of, around)) result.push_back(*layers);
+  if (auto tried = of_tried(of)) result.push_back(*tried);
+  for (auto& x : of_actors(of)) result.push_back(std::move(x));
+  if (auto jobs = of_jobs(of)) result.push_back(*jobs);
+  for (auto& x : of_troubles(stored, true)) result.push_back(std::move(x));
+  if (of.state == "paused")
+    result.push_back({"person", true, "It is paused: no new episodes start.",
+                      "`kernelmill resume " + of.run + " --head ...` ends the pause"});
+  std::stable_sort(result.begin(), result.end(),
+                   [](const finding& a, const finding& b) { return a.starved && !b.starved; });
+  if (result.empty()) result.push_back(of_bottleneck(of));
+  return result;
+}
+
+std::vector<finding> findings_of_ended(const run_directory& run, const stored_summary& stored,
+                                       const surroundings& around) {
+  std::vector<finding> result;
+  auto resume = "`kernelmill resume " + run.path + "` continues it";
+  if (stored.fault.cls != fault_class::none) {
+    auto resource = stored.fault.cls == fault_class::configuration &&
+                            !stored.fault.category.starts_with("policy")
+                        ? std::string{"configuration"}
+                        : infrastructure_resource(stored.fault.category);
+    result.push_back({resource, true, stored.fault.message + ".",
+                      stored.fault.hint.empty() ? resume : stored.fault.hint});
+  } else if (stored.state == "open") {
+    result.push_back(
+        {"process", true, "It was cut off: it has not ended, and no process works on it.", resume});
+  } else if (stored.state == "cancelled") {
+    result.push_back({"person", false, "Somebody cancelled it.", resume});
+  } else if (stored.state == "incomplete") {
+    result.push_back({"process", true, "It ended with episodes left open.", resume});
+  }
+  if (auto disk = of_disk(run, around)) result.insert(result.begin(), *disk);
+  for (auto& x : of_troubles(stored, false)) result.push_back(std::move(x));
+  if (result.empty()) result.push_back({"none", false, "It has finished: nothing waits.", ""});
+  return result;
+}
+
+finding finding_of(const live_view& of, const episode_row& x, const surroundings& around) {
+  auto age = format_seconds(std::max(0.0, seconds_since_1970() - x.since));
+  if (x.phase == "stuck")
+    return {"actor", true, "Its actor is stuck: it " + x.detail + ".",
+            "report it as a defect; `kernelmill resume` takes the episode up again"};
+  if (x.tried) return of_policy(of, *x.tried);
+  if (x.queued) {
+    const auto* queue = of.queue(x.queued->queue);
+    if (queue && queue->credits == 0 && queue->name != "policy")
+      return no_worker(of, *queue, around);
+    auto wait = queue ? queue->wait(x.queued->position) : 0;
+    if (x.queued->queue == "policy" && of.policy_window > 0)
+      wait = static_cast<double>(x.queued->position) * of.policy_mean_seconds /
+             static_cast<double>(of.policy_window);
+    return {resource_name(x.queued->queue), false,
+            fmt::format("It is {} in the queue for {}{}.", ordinal_text(x.queued->position),
+                        resource_of(x.queued->queue),
+                        wait > 0 ? ", and begins in about " + format_seconds(wait) : ""),
+            ""};
+  }
+  if (x.job && x.job->worker > 0) {
+    auto worker = of.workers.find(x.job->worker);
+    auto text = fmt::format("{} has it for {}, attempt {} of {}.",
+                            worker == of.workers.end() ? "A worker" : worker->second, age,
+                            x.job->attempt, x.job->attempts_allowed);
+    if (!x.job->last_error.empty()) text += " The attempt before: " + x.job->last_error + ".";
+    return {resource_name(x.job->queue), false, text, ""};
+  }
+  if (x.phase == "thinking")
+    return {"policy server", false,
+            fmt::format("The policy server has its request for {}{}.", age,
+                        of.policy_mean_seconds > 0
+                            ? "; an answer takes " + format_seconds(of.policy_mean_seconds) +
+                                  " on average"
+                            : ""),
+            ""};
+  if (x.phase == "committing" || x.phase == "closing" || x.phase == "recalling")
+    return {"store", false, "It waits for the lineage store for " + age + ".", ""};
+  return {"none", false, "It is " + x.phase + " for " + age + ".", ""};
+}
+
+} // namespace kernelmill::watch

@@ -1,0 +1,35 @@
+#pragma once
+
+// Records of a run for somebody who has no access to its folder. He commits them to a store of his
+// own, and everything that reads a run reads that one.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/analysis/watch/world.hpp"
+#include "messages/lineage.capnp.h"
+
+namespace kernelmill::watch {
+
+/// A part of a run: as many groups, from number `from` on, as go into one answer. `what` names a
+/// run, a group, an episode or a turn. `texts`: with prompts, completions and logs; else these and
+/// the ids of tokens are left out. {what, from, texts}
+expected<json> records_view(const world& in, const json& query);
+
+struct far_records {
+  std::string run;
+  std::string directory; ///< on the other machine
+  json config, manifest;
+  std::vector<Message<wire::Record>> records;
+  std::vector<std::pair<std::string, std::string>> texts; ///< by SHA-256
+  std::optional<uint64_t> next;                           ///< where the next part begins
+};
+
+/// Reads such an answer. Errors: "malformed_message".
+expected<far_records> read_far_records(const json& document);
+
+} // namespace kernelmill::watch

@@ -1,0 +1,83 @@
+// All runs of a root: what the store says, and for those in progress what their monitors say.
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/analysis/watch/live.hpp"
+#include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/stored.hpp"
+#include "launch/analysis/watch/views.hpp"
+#include "messages/base/clock.hpp"
+
+namespace kernelmill::watch {
+
+const std::vector<std::string>& keys_of_runs() {
+  static const std::vector<std::string> all{
+      "run",      "state",       "live",     "progress",       "episodes", "ended",
+      "turns",    "accepted",    "rejected", "infrastructure", "reward",   "best_speedup",
+      "evidence", "near_misses", "began_at", "seconds",        "failure",  "failure_category"};
+  return all;
+}
+
+namespace {
+
+json unreadable(const std::string& name, const error& why) {
+  return {{"run", name},
+          {"state", "unreadable"},
+          {"failure", why.message},
+          {"failure_category", why.category},
+          {"next", why.hint}};
+}
+
+json row_of(const world& in, const run_directory& run) {
+  auto stored = summarize(in, run);
+  if (!stored) return unreadable(run.name, stored.error());
+  json row = {{"run", run.name}, {"directory", run.path}};
+  std::optional<live_view> live;
+  if (stored->state == "open") {
+    if (auto says = in.ask_run(run))
+      live = read_live({run, std::move(*says)});
+    else if (stored = summarize_silent(in, run, std::move(*stored)); !stored)
+      return unreadable(run.name, stored.error());
+  }
+  row["state"] = live ? live->state : stored->state == "open" ? "interrupted" : stored->state;
+  row["live"] = live ? live->live : 0;
+  auto planned = live ? live->planned : planned_episodes(run);
+  auto ended = live ? std::max(live->ended, stored->episodes) : stored->episodes;
+  row["episodes"] = planned;
+  row["ended"] = ended;
+  row["progress"] = planned > 0 ? static_cast<double>(ended) / static_cast<double>(planned) : 0.0;
+  row["turns"] = stored->turns;
+  row["accepted"] = stored->accepted;
+  row["rejected"] = stored->rejected;
+  row["infrastructure"] = stored->infrastructure;
+  row["reward"] = stored->mean_reward();
+  row["best_speedup"] = stored->best_speedup > 0 ? json(stored->best_speedup) : json(nullptr);
+  row["best_turn"] = stored->best_turn;
+  row["evidence"] = stored->mean_evidence();
+  row["near_misses"] = stored->near_misses;
+  row["began_at"] = stored->began_at;
+  row["seconds"] = stored->open_seconds(live ? seconds_since_1970() : 0);
+  row["failure"] = stored->fault.message;
+  row["failure_category"] = stored->fault.category;
+  if (!live && stored->state == "open")
+    row["failure"] = "it was cut off; `kernelmill resume " + run.path + "` continues it";
+  return row;
+}
+
+} // namespace
+
+expected<json> runs_view(const world& in, const json& query) {
+  KM_TRY(check_query(query, {"where", "sort"}));
+  std::vector<json> rows;
+  for (const auto& name : list_runs(in.root)) {
+    auto run = find_run(in.root + "/" + name, in.root);
+    rows.push_back(run ? row_of(in, *run) : unreadable(name, run.error()));
+  }
+  auto chosen = chosen_rows(std::move(rows), query, keys_of_runs());
+  KM_TRY(chosen);
+  return json{{"root", in.root}, {"runs", std::move(*chosen)}};
+}
+
+} // namespace kernelmill::watch

@@ -1,0 +1,209 @@
+#include "launch/analysis/watch/stored.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "messages/evidence.hpp"
+#include "messages/fault.hpp"
+#include "messages/identity.hpp"
+#include "messages/judged.hpp"
+
+namespace kernelmill::watch {
+
+namespace {
+
+constexpr std::chrono::seconds longest_change{2}; ///< of who has a store
+constexpr std::chrono::milliseconds one_look{5};
+
+bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
+  for (auto x : verdict.getGates())
+    if (gate == x.getName().cStr()) return x.getStatus() == wire::GateStatus::PASS;
+  return false;
+}
+
+// A turn that a fork shares is older than its first opening.
+void note_time(stored_summary& to, double at) {
+  auto next = to.spans.upper_bound(at);
+  if (next == to.spans.begin()) return;
+  auto& last = std::prev(next)->second;
+  last = std::max(last, at);
+}
+
+void note_run(stored_summary& to, wire::RunRecord::Reader x) {
+  to.openings = std::max(to.openings, x.getOpening() + 1);
+  if (to.began_at == 0) to.began_at = x.getAt();
+  if (x.getState() == "running" && x.getAt() > 0) to.spans.emplace(x.getAt(), x.getAt());
+  note_time(to, x.getAt());
+  if (x.getOpening() + 1 < to.openings || x.getState() == "running") return;
+  to.state = x.getState().cStr();
+  to.fault = fault_of(x.getFault());
+}
+
+void note_seconds(stored_summary& to, wire::StageSeconds::Reader x) {
+  for (auto [stage, seconds] :
+       {std::pair{"retrieve", x.getRetrieve()}, std::pair{"policy", x.getPolicy()},
+        std::pair{"build", x.getBuild()}, std::pair{"evaluate", x.getEvaluate()},
+        std::pair{"profile", x.getProfile()}, std::pair{"judge", x.getJudge()}}) {
+    to.seconds[stage] += seconds;
+    if (seconds > 0) to.durations[stage].add(seconds);
+  }
+}
+
+void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Reader verdict) {
+  if (verdict.getOutcome() != wire::Outcome::INFRASTRUCTURE) return;
+  auto fault = fault_of(verdict.getFault());
+  auto& x = to.troubles[fault.category.empty() ? std::string{verdict.getCategory().cStr()}
+                                               : fault.category];
+  ++x.turns;
+  x.message = fault.message;
+  x.hint = fault.hint;
+  x.turn = turn;
+}
+
+void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
+  auto verdict = x.getVerdict();
+  auto speedup = x.getFacts().getEvaluation().getTiming();
+  auto ref = x.getEpisode();
+  episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
+  auto name = short_name(id, x.getTurn());
+  ++to.turns;
+  to.evidence_sum += evidence_score(evidence_parts_of(x));
+  to.near_misses += quality_of(x) == turn_quality::near_miss;
+  to.format += passes(verdict, "format");
+  to.built += passes(verdict, "build");
+  bool correct = passes(verdict, "correctness");
+  to.correct += correct;
+  bool timed = correct && speedup.getMeasured();
+  to.timed += timed;
+  auto low = speedup.getSpeedup().getLow();
+  to.faster += timed && low > 1;
+  ++to.categories[verdict.getCategory().cStr()];
+  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && speedup.getMeasured() &&
+      low > to.best_speedup) {
+    to.best_speedup = low;
+    to.best_turn = name;
+  }
+  for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
+  note_seconds(to, x.getSeconds());
+  note_trouble(to, name, verdict);
+  to.prompt_tokens += x.getCompletion().getPromptTokens();
+  to.completion_tokens += x.getCompletion().getCompletionTokens();
+  note_time(to, x.getCommittedAt());
+}
+
+void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
+  ++to.episodes;
+  to.accepted += x.getOutcome() == wire::Outcome::ACCEPTED;
+  to.rejected += x.getOutcome() == wire::Outcome::REJECTED;
+  to.infrastructure += x.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  auto best = std::numeric_limits<double>::quiet_NaN();
+  for (auto reward : x.getRewards()) best = std::fmax(best, reward);
+  if (!std::isnan(best)) {
+    to.reward_sum += best;
+    ++to.rewarded;
+  }
+  note_time(to, x.getCommittedAt());
+}
+
+} // namespace
+
+expected<store> open_for_reading(const run_directory& run) {
+  store_options options;
+  options.directory = run.store;
+  options.read_only = true;
+  auto from = store::open(options);
+  if (!from || !has_journal(run)) return from;
+  bool found = false;
+  auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
+  KM_TRY(ok);
+  if (!found)
+    return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are", true)};
+  return from;
+}
+
+// A run that this process opens or closes has its store for a moment in which nobody shares it. So
+// has another reader of this process.
+expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
+  for (auto until = std::chrono::steady_clock::now() + longest_change;;) {
+    if (in.shared_store)
+      if (auto shared = in.shared_store(run)) return shared;
+    auto opened = open_for_reading(run);
+    if (opened) return std::make_shared<const store>(std::move(*opened));
+    bool changes = in.shared_store && opened.error().category == "store_locked";
+    if (!changes || std::chrono::steady_clock::now() > until)
+      return tl::unexpected<error>{std::move(opened.error())};
+    std::this_thread::sleep_for(one_look);
+  }
+}
+
+double stored_summary::open_seconds(double now) const {
+  double sum = 0;
+  for (const auto& [begin, last] : spans) sum += last - begin;
+  if (!spans.empty()) sum += std::max(0.0, now - spans.rbegin()->second);
+  return sum;
+}
+
+void stage_durations::add(double seconds) {
+  auto place = std::lower_bound(limits.begin(), limits.end(), seconds) - limits.begin();
+  ++counts[static_cast<size_t>(place)];
+  sum += seconds;
+}
+
+expected<stored_summary> summarize(const world& in, const run_directory& run) {
+  auto from = open_store_of(in, run);
+  KM_TRY(from);
+  stored_summary result;
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    switch (x.which()) {
+      case wire::Record::RUN: note_run(result, x.getRun()); break;
+      case wire::Record::TURN: note_turn(result, x.getTurn()); break;
+      case wire::Record::EPISODE: note_episode(result, x.getEpisode()); break;
+      case wire::Record::GROUP: ++result.groups; break;
+    }
+    return true;
+  });
+  KM_TRY(ok);
+  return result;
+}
+
+expected<stored_summary> summarize_silent(const world& in, const run_directory& run,
+                                          stored_summary before) {
+  stored_summary now;
+  {
+    auto from = open_store_of(in, run);
+    KM_TRY(from);
+    auto ok = (*from)->scan_openings(run.name, [&](wire::Record::Reader x) {
+      note_run(now, x.getRun());
+      return true;
+    });
+    KM_TRY(ok);
+  }
+  if (now.state == "open") return before;
+  return summarize(in, run);
+}
+
+uint64_t planned_episodes(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  auto config = read_json(run.config_file());
+  if (!manifest || !config) return 0;
+  auto tasks = manifest->find("tasks");
+  auto section = config->find("tasks");
+  if (tasks == manifest->end() || !tasks->is_array() || section == config->end() ||
+      !section->is_object())
+    return 0;
+  try {
+    return tasks->size() * section->value("groups", uint64_t{1}) *
+           section->value("group_size", uint64_t{1});
+  } catch (const json::exception&) { // of another version
+    return 0;
+  }
+}
+
+} // namespace kernelmill::watch

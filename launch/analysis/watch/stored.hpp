@@ -1,0 +1,91 @@
+#pragma once
+
+// A run as its store knows it, in one scan without copies: what `runs`, `stats` and `explain` need
+// of a run, in progress or over.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "launch/analysis/watch/world.hpp"
+
+namespace kernelmill::watch {
+
+/// How long turns spent in one stage: counts of those up to each of `limits`, and of the rest.
+struct stage_durations {
+  static constexpr std::array<double, 12> limits{0.01, 0.03, 0.1, 0.3, 1,    3,
+                                                 10,   30,   100, 300, 1000, 3000}; ///< seconds
+  std::array<uint64_t, limits.size() + 1> counts{};
+  double sum = 0;
+
+  void add(double seconds);
+};
+
+struct stored_summary {
+  std::string state = "open"; ///< how its latest opening ended; "open": in progress, or cut off
+  error fault{fault_class::none, {}, {}, {}};
+  uint32_t openings = 0;
+  double began_at = 0; ///< seconds since 1970; of the first opening
+  /// By the time of an opening, that of the last record until the next one.
+  std::map<double, double> spans;
+
+  /// Wall time of the openings, in seconds, without the pauses between them. `now`, if given, is
+  /// the time at which the latest one is in progress.
+  double open_seconds(double now = 0) const;
+
+  uint64_t groups = 0;
+  uint64_t episodes = 0; ///< that have ended
+  uint64_t accepted = 0, rejected = 0, infrastructure = 0;
+  double reward_sum = 0; ///< of the best turn of each ended episode that has a paid one
+  uint64_t rewarded = 0;
+  double evidence_sum = 0; ///< of all turns: messages/evidence.hpp
+  uint64_t near_misses = 0;
+  double best_speedup = 0; ///< lower bound; 0: none
+  std::string best_turn;   ///< "g3.e1.t2"
+
+  // Turns, down the funnel.
+  uint64_t turns = 0;
+  uint64_t format = 0, built = 0, correct = 0, timed = 0, faster = 0;
+  std::map<std::string, uint64_t> categories;       ///< of verdicts
+  std::map<std::string, double> seconds;            ///< by stage, summed over turns
+  std::map<std::string, stage_durations> durations; ///< of turns that had the stage
+  std::map<std::string, uint64_t> findings;         ///< of integrity, by rule
+  uint64_t prompt_tokens = 0, completion_tokens = 0;
+
+  /// Faults of the machine or of a server that cost turns: category, how often, and the latest.
+  struct trouble {
+    uint64_t turns = 0;
+    std::string message, hint, turn;
+  };
+  std::map<std::string, trouble> troubles;
+
+  double mean_evidence() const {
+    return turns > 0 ? evidence_sum / static_cast<double>(turns)
+                     : std::numeric_limits<double>::quiet_NaN();
+  }
+
+  double mean_reward() const {
+    return rewarded > 0 ? reward_sum / static_cast<double>(rewarded)
+                        : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+/// The store of a run for reading. Errors: those of store::open, "run_incomplete".
+expected<store> open_for_reading(const run_directory& run);
+
+/// The same, or the one that a run of this process already holds open.
+expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run);
+
+/// Reads the whole run once.
+expected<stored_summary> summarize(const world& in, const run_directory& run);
+
+/// Of a run that was open as `before` was read and does not answer: it may have ended in between.
+expected<stored_summary> summarize_silent(const world& in, const run_directory& run,
+                                          stored_summary before);
+
+/// Episodes that the configuration plans, by its tasks, groups and members; 0: it does not say.
+uint64_t planned_episodes(const run_directory& run);
+
+} // namespace kernelmill::watch

@@ -1,0 +1,108 @@
+// `kernelmill eval`: one candidate through the same compiler, referee and judge as in a run.
+
+#include <nlohmann/json.hpp>
+
+#include "actors/governance/judge.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/judge/compile_only.hpp"
+#include "launch/commands/judge/offering.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/judging/candidate_judging.hpp"
+#include "launch/judging/verdict_text.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+/// Builds, evaluates and collects what the judge needs.
+expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation& in,
+                                             const offered_candidate& x) {
+  Message<wire::BuildResult> built;
+  Message<wire::EvaluateResult> evaluated;
+  std::optional<error> fault;
+  if (x.parsed.ok) built = build_candidate(bench.toolchain(), x);
+  if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
+    auto referee = bench.referee();
+    KM_TRY(referee);
+    auto result = evaluate_candidate(
+        **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
+    if (!result && result.error().cls == fault_class::configuration)
+      return tl::unexpected<error>{result.error()};
+    if (result)
+      evaluated = *result;
+    else
+      fault = result.error();
+  }
+  return facts_of(x, built, evaluated, fault);
+}
+
+} // namespace
+
+expected<int> eval(const invocation& in) {
+  bool compiled_only = in.has("--compile-only");
+  if (in.has("--arch") && !compiled_only)
+    return configuration_error("usage",
+                               "failed to use --arch: an evaluation builds for this machine's GPU",
+                               "add --compile-only");
+  auto config = governance_rules(in.value("--preset"));
+  KM_TRY(config);
+  auto offer = open_offering(in, compiled_only ? offered_for::building : offered_for::judging);
+  KM_TRY(offer);
+  auto& bench = offer->bench;
+  auto& candidate = offer->candidate;
+  if (compiled_only) return compile_only(in, bench, candidate);
+  auto facts = establish(bench, in, candidate);
+  KM_TRY(facts);
+  auto opened = facts->open();
+  auto verdict = judge(*opened, *config);
+  auto judged = verdict.open();
+  if (in.json) {
+    auto document = verdict_json(*opened, *judged);
+    for (const auto& layer : bench.layers())
+      document["sandbox"][layer.name] = layer.state == layer_state::active   ? "active"
+                                        : layer.state == layer_state::weaker ? "weaker"
+                                                                             : "missing";
+    cli::print_json(document);
+  } else {
+    cli::print(verdict_text(*opened, *judged, in.colour_out));
+    if (auto profile = profile_text(opened->getProfile()); !profile.empty())
+      cli::print("\n" + profile);
+  }
+  return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
+}
+
+cli::command eval_row() {
+  return {
+      "eval",
+      "Builds, runs and judges one kernel.",
+      "kernelmill eval --task native/row_sum kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip\n"
+      "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
+      "A kernel that fails is a normal result: exit code 0. Exit code 1 means that the machine "
+      "failed.\n"
+      "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
+      {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
+      with_torch_options(with_offering_options(
+          {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
+           {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+           {"--seed",
+            "HEX",
+            "Secret seed of an earlier evaluation, 64 hex digits, to replay it. Default: random.",
+            "",
+            false,
+            {},
+            nothing},
+           clock_option(),
+           flag("--no-timing", "Checks correctness and skips timing."),
+           flag("--compile-only", "Builds and prints the compiler's diagnostics. Needs no GPU."),
+           architecture_option("With --compile-only: target architecture, such as sm_90 or gfx90a. "
+                               "Default: this machine's GPU, else sm_90, of HIP gfx90a."),
+           flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+           tasks_root()})),
+      eval};
+}
+
+} // namespace kernelmill::commands

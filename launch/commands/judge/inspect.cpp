@@ -1,0 +1,202 @@
+// `kernelmill inspect`: what the compiler made of a kernel, beside its source.
+
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/judge/offering.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
+#include "launch/config/paths.hpp"
+#include "launch/judging/candidate_judging.hpp"
+#include "launch/judging/inspecting/compiling.hpp"
+#include "launch/machine/accelerators.hpp"
+#include "launch/machine/amd_gpu.hpp"
+#include "launch/machine/backend.hpp"
+#include "launch/machine/programs.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// That of the first GPU of the kind that the file is for, for what is not said.
+std::string architecture_of(const invocation& in) {
+  if (auto wanted = in.value("--arch"); !wanted.empty()) return wanted;
+  if (is_hip_name(in.value("FILE"))) {
+    auto found = amd_architecture();
+    return found.empty() ? usual_amd_architecture : found;
+  }
+  for (const auto& gpu : find_accelerators().gpus)
+    if (!gpu.architecture.empty()) return gpu.architecture;
+  return usual_architecture;
+}
+
+// Null without --task.
+expected<task_ptr> named_task(const invocation& in) {
+  if (!in.has("--task")) return nullptr;
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto what = choose_task(*roots, in.value("--task"));
+  KM_TRY(what);
+  if (in.value("FILE").ends_with(".py") && (*what)->contract != contract_kind::torch)
+    return configuration_error("unsupported_contract",
+                               "a Python module answers no task of the contract native: " +
+                                   (*what)->id,
+                               "name a task of the contract torch; `kernelmill task list`");
+  return *what;
+}
+
+expected<inspecting::inspected> inspect_python(const invocation& in, sandbox& walls,
+                                               const std::string& source, const task_ptr& what) {
+  auto python = find_python(in.value("--python"));
+  KM_TRY(python);
+  toolchain_options options;
+  options.backend = "cuda";
+  options.architecture = architecture_of(in);
+  options.python = python->path;
+  options.cache_directory = default_build_cache();
+  return inspecting::inspect_module(walls, source, what ? what->directory : std::string{},
+                                    std::move(options));
+}
+
+// What a GPU of this machine can do at most, where the code is for one.
+void add_roof(const std::string& architecture, inspecting::surroundings& to) {
+  if (architecture.starts_with("gfx")) {
+    to.no_roof = "they are asked of NVIDIA's driver alone";
+    return;
+  }
+  for (const auto& gpu : find_accelerators().gpus) {
+    if (gpu.architecture != architecture) continue;
+    auto peaks = peaks_of(gpu);
+    to.roof = {peaks.flops_per_second, peaks.memory_bytes_per_second};
+    to.multiprocessors = peaks.multiprocessors.value_or(0);
+    to.no_roof = peaks.memory_bytes_per_second ? "" : "the driver does not tell them";
+    return;
+  }
+  to.no_roof = "this machine has no GPU of " + architecture;
+}
+
+// The task on the terms of this very candidate, and the GPU.
+expected<inspecting::surroundings>
+surroundings_of(const std::string& architecture, const std::string& source, const task_ptr& what) {
+  inspecting::surroundings result;
+  if (what) {
+    judging_terms terms;
+    terms.backend = architecture.starts_with("gfx") ? "hip" : "cuda";
+    auto here = on_terms(*what, std::move(terms));
+    KM_TRY(here);
+    auto there = on_contract(*here, "auto", source);
+    KM_TRY(there);
+    result.what = std::move(*there);
+  }
+  add_roof(architecture, result);
+  return result;
+}
+
+// Of a CPU's source, which compiles as CUDA as well: every section would be empty.
+void say_without_kernels(const std::string& file, inspecting::inspected& x) {
+  for (const auto& one : x.codes)
+    if (!one.nearest().empty() || !one.code.kernels.empty() || !one.amd.empty()) return;
+  x.missing.insert(x.missing.begin(), "kernels of a GPU: " + file +
+                                          " defines none; `kernelmill build " + file +
+                                          "` compiles a CPU's source");
+}
+
+expected<inspecting::inspected> inspect_file(const invocation& in, const inspecting::showing& how) {
+  auto what = named_task(in);
+  KM_TRY(what);
+  auto source = read_candidate(in.value("FILE"));
+  KM_TRY(source);
+  auto processes = start_spawner();
+  KM_TRY(processes);
+  sandbox walls{*processes};
+  bool python =
+      in.value("FILE").ends_with(".py") || (*what && (*what)->contract == contract_kind::torch);
+  auto x = python ? inspect_python(in, walls, *source, *what)
+                  : inspecting::inspect_source(walls, *source, architecture_of(in));
+  KM_TRY(x);
+  if (!python && x->compiled) say_without_kernels(in.value("FILE"), *x);
+  if (!how.wants("profile")) return x;
+  auto around = surroundings_of(x->architecture, *source, *what);
+  KM_TRY(around);
+  x->around = std::move(*around);
+  return x;
+}
+
+expected<int> inspect(const invocation& in) {
+  auto threads = in.integer("--block", 1, 1024);
+  KM_TRY(threads);
+  inspecting::showing how{in.value("--section"), static_cast<uint32_t>(*threads),
+                          cli::terminal_width(1), in.colour_out};
+  auto x = inspect_file(in, how);
+  KM_TRY(x);
+  if (in.json) {
+    json document = {{"architecture", x->architecture}, {"compiled", x->compiled}};
+    if (x->compiled)
+      document.update(inspecting::document_of(*x, how));
+    else
+      document["log"] = cli::clean(x->log);
+    document["missing"] = json::array();
+    for (const auto& what : x->missing) document["missing"].push_back(cli::clean(what));
+    cli::print_json(document);
+    return cli::exit_ok;
+  }
+  if (!x->compiled) {
+    cli::print(cli::clean(x->log) + "\nnot compiled\n");
+    return cli::exit_ok;
+  }
+  cli::print(inspecting::text_of(*x, how));
+  for (const auto& what : x->missing) cli::talk("missing: " + cli::clean(what));
+  return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command inspect_row() {
+  return {"inspect",
+          "Shows what the compiler made of a kernel: source, PTX and SASS, or GCN, side by side.",
+          "kernelmill inspect kernel.cu --arch sm_90\n"
+          "kernelmill inspect kernel.cu --section quality\n"
+          "kernelmill inspect kernel.cu --section profile --task native/row_sum\n"
+          "kernelmill inspect kernel.cu --section triview --json\n"
+          "kernelmill inspect kernel.hip --arch gfx90a\n"
+          "kernelmill inspect answer.py --task kernelbench/level1/19_ReLU --section triview\n"
+          "kernelmill inspect answer.py --task kernelbench/level1/19_ReLU --section ttgir",
+          "FILE is CUDA C++ of the contract native or device, HIP (.hip, .hip.cpp), or a Python "
+          "module (.py): its CUDA sources,\n"
+          "and the Triton kernels that it launches for the inputs of TASK, with Triton's stages. "
+          "It is built anew in the sandbox,\n"
+          "with a table of lines; what is timed is built apart. No GPU is needed. SASS needs "
+          "nvdisasm, which knows lines, or\n"
+          "cuobjdump. HIP needs hipcc; --arch decides for which GPU. Without a section: build and "
+          "triview; with --json all.\n"
+          "Section `quality` counts what the instructions do, with lines: widths of loads and "
+          "stores, spills, tensor cores, double\n"
+          "precision, barriers, loops. Section `profile` tells what the build and the machine do "
+          "without a run.",
+          {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
+          {{"--section", "NAME",
+            "What to show: resources of the `build`, `ptx`, `sass`, `gcn` of an AMD GPU, "
+            "`triview`, `profile`, `quality`, or a stage of Triton's: `ttir`, `ttgir`, `llir`.",
+            "", false, inspecting::section_names(), nothing},
+           architecture_option(),
+           {"--task",
+            "TASK",
+            "Id of the task that FILE answers. Triton's kernels and the section `profile` need "
+            "one.",
+            "",
+            false,
+            {},
+            completes::task},
+           python_path(),
+           tasks_root(),
+           {"--block", "N", "Threads of a block, for the occupancy.", "256", false, {}, nothing}},
+          inspect};
+}
+
+} // namespace kernelmill::commands

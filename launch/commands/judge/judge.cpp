@@ -1,0 +1,264 @@
+// `kernelmill judge`: many candidates, each through the same compiler, referee and judge as in a
+// run. Compilers work on every core and never wait for a GPU; each GPU judges one candidate at a
+// time.
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/governance/judge.hpp"
+#include "gpu/referee/clock.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/judge/workbench.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
+#include "launch/judging/candidate_judging.hpp"
+#include "launch/judging/candidate_line.hpp"
+#include "launch/judging/verdict_text.hpp"
+#include "launch/machine/python.hpp"
+#include "messages/base/digest.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct job {
+  std::string name;
+  offered_candidate candidate;
+  Message<wire::BuildResult> built;
+  double build_seconds = 0;
+};
+
+/// Jobs between the compilers and the slots; bounded, so that no slot falls behind for ever.
+class job_queue {
+public:
+  explicit job_queue(size_t limit) : limit_(limit) {}
+
+  void push(job x) {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return waiting_.size() < limit_; });
+    waiting_.push_back(std::move(x));
+    changed_.notify_all();
+  }
+
+  /// For one of several slots. A referee keeps a few tasks ready: the next candidate of the same
+  /// task costs less, and one of a task that no other slot has at hand costs nobody more.
+  std::optional<job> pop(size_t slot) {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return !waiting_.empty() || closed_; });
+    if (waiting_.empty()) return std::nullopt;
+    auto first = [&](auto holds) {
+      return std::find_if(waiting_.begin(), waiting_.end(),
+                          [&](const job& x) { return holds(x.candidate.what->id); });
+    };
+    auto next = first([&](const std::string& task) { return latest_[slot] == task; });
+    if (next == waiting_.end())
+      next = first([&](const std::string& task) {
+        return std::none_of(latest_.begin(), latest_.end(),
+                            [&](const auto& x) { return x.second == task; });
+      });
+    if (next == waiting_.end()) next = waiting_.begin();
+    job result = std::move(*next);
+    waiting_.erase(next);
+    latest_[slot] = result.candidate.what->id;
+    changed_.notify_all();
+    return result;
+  }
+
+  void close() {
+    std::lock_guard lock{mutex_};
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<job> waiting_;
+  size_t limit_;
+  std::map<size_t, std::string> latest_; // task of each slot
+  bool closed_ = false;
+};
+
+tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::string& cause) {
+  return configuration_error(
+      "bad_batch", "failed to read " + path + ", line " + std::to_string(line) + ": " + cause,
+      "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a \"name\" and a "
+      "\"contract\" if you like");
+}
+
+expected<std::vector<job>> read_batch(const invocation& options, const task_roots& roots,
+                                      const chosen_backend& backend) {
+  auto path = options.value("BATCH");
+  std::ifstream in{path};
+  if (!in)
+    return configuration_error("missing_file",
+                               "failed to read " + path + ": it is not a readable file",
+                               "name a file with one candidate a line, as NDJSON");
+  auto folder = std::filesystem::path{path}.parent_path();
+  std::vector<job> result;
+  std::string text;
+  for (size_t line = 1; std::getline(in, text); ++line) {
+    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    auto x = read_candidate_line(text);
+    if (!x) return bad_line(path, line, x.error());
+    job one;
+    auto what = load_task(roots, x->task);
+    if (!what) return bad_line(path, line, what.error().message);
+    auto here = on_terms(**what, terms_of(backend, torch_choice_of(options)));
+    if (!here) return bad_line(path, line, here.error().message);
+    auto source = read_candidate((folder / x->file).string());
+    if (!source) return bad_line(path, line, source.error().message);
+    auto asked = on_contract(*here, x->contract, *source);
+    if (!asked) return bad_line(path, line, asked.error().message);
+    one.name = std::move(x->name);
+    one.candidate.parsed = as_source(std::move(*source), **asked);
+    one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
+    one.candidate.what = std::move(*asked);
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+class batch {
+public:
+  batch(workbench& bench, judging_options options, governance_config rules, std::vector<job> jobs)
+      : bench_(bench), options_(std::move(options)), rules_(std::move(rules)),
+        jobs_(std::move(jobs)),
+        ready_(2 * std::max<size_t>(4, std::thread::hardware_concurrency())) {}
+
+  /// Prints a line for each candidate as soon as it is judged.
+  expected<void> run(size_t compilers) {
+    auto referees = bench_.referees();
+    KM_TRY(referees);
+    auto& toolchain = bench_.toolchain();
+    std::vector<std::string> folders;
+    for (const auto& x : jobs_) folders.push_back(x.candidate.what->directory);
+    bench_.build_ahead(folders);
+    std::vector<std::jthread> slots;
+    for (size_t i = 0; i < referees->size(); ++i)
+      slots.emplace_back([this, i, referee = (*referees)[i]] {
+        while (auto x = ready_.pop(i)) judge_one(*referee, *x);
+      });
+    {
+      std::vector<std::jthread> building;
+      for (size_t i = 0; i < compilers; ++i)
+        building.emplace_back([&] {
+          for (size_t k = next_++; k < jobs_.size(); k = next_++) build_one(toolchain, jobs_[k]);
+        });
+    }
+    ready_.close();
+    return {};
+  }
+
+private:
+  void build_one(native_toolchain& toolchain, job& x) {
+    double started = now_seconds();
+    if (x.candidate.parsed.ok) x.built = build_candidate(toolchain, x.candidate);
+    x.build_seconds = now_seconds() - started;
+    ready_.push(std::move(x));
+  }
+
+  void judge_one(referee_client& referee, job& x) {
+    double started = now_seconds();
+    Message<wire::EvaluateResult> evaluated;
+    std::optional<error> fault;
+    if (auto built = x.built.open(); x.candidate.parsed.ok && built->getCompiled()) {
+      auto result = evaluate_candidate(referee, options_, x.candidate, *built);
+      if (result)
+        evaluated = *result;
+      else
+        fault = result.error();
+    }
+    auto facts = facts_of(x.candidate, x.built, evaluated, fault);
+    auto opened = facts.open();
+    auto verdict = judge(*opened, rules_);
+    auto document = verdict_json(*opened, *verdict.open());
+    ordered_json line{{"schema_version", cli::document_version}, {"name", x.name}};
+    line["cached"] = x.built.open()->getCached();
+    line["build_s"] = x.build_seconds;
+    line["slot_s"] = now_seconds() - started;
+    line["device"] = evaluated.open()->getDevice().cStr();
+    line.update(document);
+    std::lock_guard lock{printing_};
+    cli::print(line.dump() + "\n");
+  }
+
+  workbench& bench_;
+  judging_options options_;
+  governance_config rules_;
+  std::vector<job> jobs_;
+  job_queue ready_;
+  std::atomic<size_t> next_ = 0;
+  std::mutex printing_;
+};
+
+expected<int> judge_batch(const invocation& in) {
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto backend = choose_backend(in.value("--backend"));
+  KM_TRY(backend);
+  auto rules = governance_rules(in.value("--preset"));
+  KM_TRY(rules);
+  auto jobs = read_batch(in, *roots, *backend);
+  KM_TRY(jobs);
+  if (std::any_of(jobs->begin(), jobs->end(), [](const job& x) {
+        return x.candidate.what->contract == contract_kind::torch;
+      })) {
+    auto python = find_python(in.value("--python"));
+    KM_TRY(python);
+    backend->python = python->path;
+  }
+  auto bench = workbench::open(std::move(*backend));
+  KM_TRY(bench);
+  bench->keep_warm(gpu_pool);
+  batch all{*bench,
+            {!in.has("--no-timing"), {}, {}, in.value("--clock")},
+            std::move(*rules),
+            std::move(*jobs)};
+  auto done = all.run(bench->compilers());
+  KM_TRY(done);
+  return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command judge_batch_row() {
+  return {"judge",
+          "Builds, runs and judges many kernels, on all cores and GPUs.",
+          "kernelmill judge candidates.ndjson > verdicts.ndjson",
+          "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with an "
+          "optional \"name\". File names are\n"
+          "relative to BATCH. Each line of the output is a verdict, as `eval --json` prints it. "
+          "Verdicts are printed as\n"
+          "soon as they are ready.",
+          {{"BATCH", "File of candidates, one per line.", true, false, completes::file, {}}},
+          with_torch_options(
+              {{"--backend",
+                "NAME",
+                "Where they run.",
+                "auto",
+                false,
+                {"auto", "cpu", "cuda", "hip"},
+                nothing},
+               {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+               clock_option(),
+               flag("--no-timing", "Checks correctness and skips timing."),
+               tasks_root()}),
+          judge_batch};
+}
+
+} // namespace kernelmill::commands

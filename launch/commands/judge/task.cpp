@@ -1,0 +1,308 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/judge/workbench.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
+#include "messages/base/text.hpp"
+#include "messages/evaluate.capnp.h"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json head(const task& x) {
+  json result = {{"id", x.id},
+                 {"title", x.title},
+                 {"verb", x.verb},
+                 {"operator_family", x.operator_family},
+                 {"contract", to_string(x.contract)},
+                 {"difficulty", x.difficulty},
+                 {"backends", x.backends}};
+  if (x.contract == contract_kind::torch) {
+    result["suite"] = x.torch.suite;
+    result["level"] = x.torch.level;
+    result["problem_id"] = x.torch.problem_id;
+    result["precision"] = x.torch.precision;
+  } else {
+    result["cases"] = x.cases.size();
+  }
+  return result;
+}
+
+json case_json(const task& x, const task_case& c) {
+  return {{"name", c.name},
+          {"shape", shape_text(x, c.scalars)},
+          {"visibility", c.hidden ? "hidden" : "visible"},
+          {"fills", c.fills}};
+}
+
+json full(const task& x) {
+  auto result = head(x);
+  result["digest"] = x.digest;
+  result["directory"] = x.directory;
+  if (x.contract == contract_kind::torch) {
+    result["prompt"] = x.prompt;
+    result["problem"] = x.torch.code;
+    return result;
+  }
+  result["declaration"] = x.declaration();
+  result["cases"] = json::array();
+  for (const auto& c : x.cases) result["cases"].push_back(case_json(x, c));
+  result["timed"] = shape_text(x, x.timed.scalars);
+  result["tolerance"] = x.tolerance;
+  result["bytes"] = x.bytes.text();
+  result["flops"] = x.flops.text();
+  if (!x.diagnoses.empty()) result["diagnoses"] = x.diagnoses;
+  result["prompt"] = x.prompt;
+  if (!x.starter.empty()) result["starter"] = x.starter;
+  return result;
+}
+
+std::string torch_text(const task& x, bool bold) {
+  return fmt::format(
+      "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}\n--- problem.py ---\n{}{}",
+      cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb, x.operator_family, x.difficulty,
+      x.torch.precision, joined(x.backends), x.directory, x.prompt, x.torch.code,
+      x.torch.code.ends_with("\n") ? "" : "\n");
+}
+
+std::string text(const task& x, bool bold) {
+  if (x.contract == contract_kind::torch) return torch_text(x, bold);
+  auto result = fmt::format("{}\n{}\n\n", cli::paint(bold, cli::colour::bold, x.id), x.title);
+  result += fmt::format("{}, {}, {}, contract {}\n\n{}\n\n", x.verb, x.operator_family,
+                        x.difficulty, to_string(x.contract), x.declaration());
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& c : x.cases) {
+    std::string fills;
+    for (const auto& [name, fill] : c.fills)
+      fills += (fills.empty() ? "" : ", ") + name + ": " + fill;
+    rows.push_back({c.name, shape_text(x, c.scalars), c.hidden ? "hidden" : "visible", fills});
+  }
+  rows.push_back({"(timed)", shape_text(x, x.timed.scalars), "", ""});
+  result += cli::format_table({"CASE", "SHAPE", "SEEN BY THE POLICY", "FILLS"}, rows);
+  result +=
+      fmt::format("\ntolerance {} units of 2^-24 of each element's scale; bytes {}; flops {}\n\n",
+                  x.tolerance, x.bytes.text(), x.flops.text());
+  result += x.prompt;
+  if (!x.starter.empty())
+    result += (x.terms.backend == "cuda" ? "\n--- starter.cu ---\n" : "\n--- starter.cpp ---\n") +
+              x.starter;
+  return result;
+}
+
+/// One error that names every task that could not be read.
+error all_of(std::vector<error> faults) {
+  auto result = std::move(faults.front());
+  for (size_t i = 1; i < faults.size(); ++i) result.message += "\n" + faults[i].message;
+  return result;
+}
+
+/// The ids that were typed, or all.
+expected<std::vector<std::string>> ids_to_check(const invocation& in, const task_roots& roots) {
+  auto all = list_tasks(roots);
+  KM_TRY(all);
+  return in.has("TASK") ? select_tasks(*all, in.list("TASK")) : *all;
+}
+
+/// The path of a Python with torch, where one of the tasks needs it; else empty.
+expected<std::string> python_for(const invocation& in, const task_roots& roots,
+                                 const std::vector<std::string>& ids) {
+  for (const auto& id : ids) {
+    auto x = load_task(roots, id);
+    if (!x || (*x)->contract != contract_kind::torch)
+      continue; // a task that cannot be loaded is told of when it is checked
+    auto python = find_python(in.value("--python"));
+    KM_TRY(python);
+    return python->path;
+  }
+  return std::string{};
+}
+
+/// The CPU's, the GPU's, or both for "auto" where there is a GPU.
+expected<std::vector<workbench>> open_workbenches(const std::string& wanted,
+                                                  const std::string& python) {
+  auto backend = choose_backend(wanted);
+  KM_TRY(backend);
+  std::vector<chosen_backend> backends;
+  if (wanted == "auto" && backend->name != "cpu") backends.emplace_back();
+  backends.push_back(std::move(*backend));
+  std::vector<workbench> result;
+  for (auto& x : backends) {
+    x.python = python;
+    auto bench = workbench::open(std::move(x));
+    KM_TRY(bench);
+    result.push_back(std::move(*bench));
+  }
+  return result;
+}
+
+struct check_outcome {
+  json backends = json::array();
+  json problems = json::array();
+  json notes = json::array();
+  double seconds = 0;
+
+  bool ok() const { return problems.empty(); }
+  json document(const std::string& id) const {
+    return {{"id", id},       {"ok", ok()},        {"backends", backends}, {"problems", problems},
+            {"notes", notes}, {"seconds", seconds}};
+  }
+};
+
+expected<void> check_on(workbench& bench, const task& x, check_outcome& result) {
+  auto referee = bench.referee();
+  KM_TRY(referee);
+  auto request =
+      build<wire::CheckRequest>([&](wire::CheckRequest::Builder b) { b.setTaskDir(x.directory); });
+  // Some problems of contract torch are whole networks with inputs of gigabytes.
+  auto answer = (*referee)->check(request, x.contract == contract_kind::torch ? 600'000 : 120'000);
+  KM_TRY(answer);
+  auto opened = answer->open();
+  std::string where = bench.backend() == "cpu" ? "" : bench.backend() + ": ";
+  for (auto p : opened->getProblems())
+    result.problems.push_back(where + cli::clean({p.cStr(), p.size()}));
+  for (auto n : opened->getNotes())
+    result.notes.push_back(where + cli::clean({n.cStr(), n.size()}));
+  result.backends.push_back(bench.backend());
+  result.seconds += opened->getSeconds();
+  return {};
+}
+
+expected<check_outcome> check_one(std::vector<workbench>& benches, const task_roots& roots,
+                                  const std::string& id) {
+  check_outcome result;
+  auto x = load_task(roots, id);
+  if (!x) {
+    result.problems.push_back(render(x.error()));
+    return result;
+  }
+  for (auto& bench : benches) {
+    // Of several, those that the task does not name have nothing to check.
+    if (benches.size() > 1 && !(*x)->names(bench.backend())) continue;
+    KM_TRY(check_on(bench, **x, result));
+  }
+  return result;
+}
+
+void print_check(const json& x, bool ok, bool colour) {
+  auto state = ok ? cli::paint(colour, cli::colour::green, "ok  ")
+                  : cli::paint(colour, cli::colour::red, "FAIL");
+  cli::print(fmt::format("{} {}\n", state, x["id"].get<std::string>()));
+  for (const auto& p : x["problems"]) cli::print("       problem: " + p.get<std::string>() + "\n");
+  for (const auto& n : x["notes"]) cli::print("       " + n.get<std::string>() + "\n");
+}
+
+expected<int> task_check(const invocation& in) {
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto ids = ids_to_check(in, *roots);
+  KM_TRY(ids);
+  auto python = python_for(in, *roots, *ids);
+  KM_TRY(python);
+  auto benches = open_workbenches(in.value("--backend"), *python);
+  KM_TRY(benches);
+  json tasks = json::array();
+  size_t failures = 0;
+  for (const auto& id : *ids) {
+    auto checked = check_one(*benches, *roots, id);
+    KM_TRY(checked);
+    failures += checked->ok() ? 0 : 1;
+    auto document = checked->document(id);
+    if (!in.json) print_check(document, checked->ok(), in.colour_out);
+    tasks.push_back(std::move(document));
+  }
+  if (in.json)
+    cli::print_json({{"ok", failures == 0}, {"tasks", tasks}});
+  else
+    cli::print(fmt::format("{} tasks, {} refused\n", ids->size(), failures));
+  return failures == 0 ? cli::exit_ok : cli::exit_quality;
+}
+
+expected<int> task_list(const invocation& in) {
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto ids = list_tasks(*roots);
+  KM_TRY(ids);
+  json tasks = json::array(), broken = json::array();
+  std::vector<std::vector<std::string>> rows;
+  std::vector<error> faults;
+  for (const auto& id : *ids) {
+    auto x = load_task(*roots, id);
+    if (!x) {
+      faults.push_back(x.error());
+      broken.push_back({{"id", id}, {"problem", x.error().message}, {"next", x.error().hint}});
+      continue;
+    }
+    const auto& what = **x;
+    tasks.push_back(head(what));
+    rows.push_back({what.id, what.verb, what.operator_family, what.difficulty, what.title});
+  }
+  if (in.json)
+    cli::print_json(
+        {{"root", roots->front()}, {"roots", *roots}, {"tasks", tasks}, {"broken", broken}});
+  else
+    cli::print(cli::format_table({"TASK", "VERB", "FAMILY", "DIFFICULTY", "TITLE"}, rows));
+  if (faults.empty()) return 0;
+  return tl::unexpected<error>{all_of(std::move(faults))};
+}
+
+expected<int> task_show(const invocation& in) {
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto x = choose_task(*roots, in.value("TASK"));
+  KM_TRY(x);
+  if (in.json)
+    cli::print_json(full(**x));
+  else
+    cli::print(text(**x, in.colour_out));
+  return 0;
+}
+
+} // namespace
+
+cli::command task_list_row() {
+  return {"task list",    "Lists the tasks.", "kernelmill task list", "", {},
+          {tasks_root()}, task_list};
+}
+
+cli::command task_show_row() {
+  return {"task show",
+          "Shows a task: signature, cases, prompt.",
+          "kernelmill task show native/row_sum",
+          "",
+          {{"TASK", "Id of a task.", true, false, completes::task, {}}},
+          {tasks_root()},
+          task_show};
+}
+
+cli::command task_check_row() {
+  return {"task check",
+          "Checks that no output can pass the task without doing the work.",
+          "kernelmill task check native/row_sum\n"
+          "kernelmill task check --backend cuda native/row_sum",
+          "On cuda, baseline.cu must pass every case, and reference.cu must agree with "
+          "reference.cpp on each case.\n"
+          "Exit code 5 when a task is refused.",
+          {{"TASK", "Ids or globs. Default: all tasks.", false, true, completes::task, {}}},
+          {{"--backend",
+            "NAME",
+            "Backend to check. `auto`: every backend that the task names and this machine has.",
+            "auto",
+            false,
+            {"auto", "cpu", "cuda"},
+            nothing},
+           python_path(),
+           tasks_root()},
+          task_check};
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,168 @@
+// `kernelmill fork`: new episodes that share the first turns of one that is stored.
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/monitoring.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/place.hpp"
+#include "launch/commands/run/run_driver.hpp"
+#include "launch/commands/stored_runs.hpp"
+#include "launch/config/keys.hpp"
+#include "launch/config/load.hpp"
+#include "messages/base/utf8.hpp"
+#include "storage/files.hpp"
+#include "storage/lineage/fork.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+tl::unexpected<error> fork_usage(std::string message, std::string hint) {
+  return configuration_error("usage", "failed to run 'fork': " + std::move(message),
+                             std::move(hint));
+}
+
+expected<fork_origin> origin_of(const invocation& in) {
+  auto at = locate(in.value("TURN"), in.value("--root"));
+  KM_TRY(at);
+  if (at->whole_run || !at->name.turn)
+    return fork_usage("'" + cli::clean(in.value("TURN")) + "' is no turn",
+                      "name the first turn that is to be another: RUN/g3.e1.t2 shares t0 and t1");
+  auto origin = fork_from(at->run, at->name.group, *at->name.member, *at->name.turn);
+  KM_TRY(origin);
+  const auto& prompt = in.value("--prompt");
+  origin->prompt = prompt;
+  if (prompt.starts_with('@')) {
+    auto text = read_file(prompt.substr(1));
+    KM_TRY(text);
+    origin->prompt = std::move(*text);
+  }
+  if (!is_utf8(origin->prompt))
+    return fork_usage("the text of --prompt is not UTF-8", "save it as UTF-8");
+  return std::move(*origin);
+}
+
+/// A URL, or the file of a scripted server's answers.
+std::vector<std::string> policy_overrides(const invocation& in, const std::string& kind_before) {
+  if (!in.has("--policy")) return {};
+  const auto& policy = in.value("--policy");
+  if (!policy.starts_with("http://") && !policy.starts_with("https://"))
+    return {"policy.kind=scripted", "policy.script=" + json(policy).dump()};
+  std::vector<std::string> result{"policy.base_url=" + json(policy).dump()};
+  if (kind_before == "scripted" || kind_before == "attached")
+    result.emplace_back("policy.kind=openai");
+  return result;
+}
+
+/// The other run's configuration, narrowed to one task and one group, with what is given here.
+expected<run_config> fork_config(const invocation& in, const fork_origin& origin) {
+  config_sources sources;
+  sources.files = {origin.directory + "/config.json"};
+  auto before = load_config(sources);
+  KM_TRY(before);
+  std::error_code code;
+  sources.directory = fs::current_path(code).string();
+  sources.overrides = {"tasks.ids=" + json::array({origin.task}).dump(),
+                       "tasks.groups=1",
+                       "tasks.group_size=1",
+                       "tasks.quorum=0",
+                       "run.name=\"\"",
+                       "run.dir=\"\""};
+  for (auto& x : policy_overrides(in, before->config.policy.kind))
+    sources.overrides.push_back(std::move(x));
+  for (const auto& x : in.list("OVERRIDE")) {
+    auto key = x.substr(0, x.find('='));
+    if (key == "tasks.ids" || key == "tasks.groups" || key == "tasks.quorum")
+      return fork_usage("a fork is one group of its episode's task, and " + key + " is given",
+                        "tasks.group_size says how many episodes it has");
+    sources.overrides.push_back(x);
+  }
+  auto after = load_config(sources);
+  KM_TRY(after);
+  auto& config = after->config;
+  if (config.tasks.max_turns <= origin.turns)
+    return fork_usage(fmt::format("an episode has up to {} turns, and {} are shared",
+                                  config.tasks.max_turns, origin.turns),
+                      fmt::format("add tasks.max_turns={}", origin.turns + 2));
+  if (config.run.name.empty() && !config.run.dir.empty())
+    config.run.name = fs::path{config.run.dir + "/"}.parent_path().filename().string();
+  return std::move(config);
+}
+
+/// Beside the other run, under its name, the turn's and the first number that is free.
+void name_fork(run_config& config, const fork_origin& origin) {
+  auto beside = fs::path{origin.directory}.parent_path();
+  std::error_code code;
+  if (config.run.name.empty()) {
+    auto stem = fmt::format("{}-g{}e{}t{}", origin.run, origin.group, origin.member, origin.turns);
+    config.run.name = stem;
+    for (int n = 2; fs::exists(beside / config.run.name, code); ++n)
+      config.run.name = stem + "-" + std::to_string(n);
+  }
+  if (config.run.dir.empty()) config.run.dir = (beside / config.run.name).string();
+}
+
+expected<int> fork_turn(const invocation& in) {
+  auto origin = origin_of(in);
+  KM_TRY(origin);
+  auto config = fork_config(in, *origin);
+  KM_TRY(config);
+  name_fork(*config, *origin);
+  run_options options;
+  options.config = std::move(*config);
+  options.directory = options.config.run.dir;
+  options.config_json = kernelmill::to_json(options.config).dump(2);
+  options.fork_json = kernelmill::to_json(*origin).dump();
+  return drive_run(in, std::move(options));
+}
+
+} // namespace
+
+cli::command fork_row() {
+  return {
+      "fork",
+      "Starts new episodes from the first turns of a stored one, with another policy, prompt or "
+      "sampling.",
+      "kernelmill fork runs/first/g3.e1.t2 --policy http://127.0.0.1:8000/v1 policy.model=big\n"
+      "kernelmill fork runs/first/g3.e1.t2 policy.sampling.temperature=1.2 tasks.group_size=8\n"
+      "kernelmill fork runs/first/g3.e1.t2 --prompt 'Use shared memory.' run.name=hinted",
+      "RUN/g3.e1.t2 shares the turns t0 and t1 and takes t2 anew. The fork is a run of its own: "
+      "one group of the episode's\n"
+      "task, with the other run's configuration but for what is given here. `lineage` shows it as "
+      "a branch. Its shared turns\n"
+      "are context: exports count their credit where they come from. `resume` continues a fork "
+      "that was cut off.",
+      {{"TURN",
+        "The first turn that is to be another, as RUN/g3.e1.t2.",
+        true,
+        false,
+        completes::run,
+        {}},
+       {"OVERRIDE", "a.b=value of the configuration.", false, true, nothing, {}}},
+      with_monitor_options(
+          {{"--policy",
+            "URL|FILE",
+            "Address of another policy server, or a script of answers.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--prompt",
+            "TEXT|@FILE",
+            "What the policy reads besides, behind the feedback of the last shared turn.",
+            "",
+            false,
+            {},
+            nothing},
+           runs_root()}),
+      fork_turn};
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,140 @@
+// `kernelmill ps` and `runs`: what is in progress, and what there is.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/view/looking.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string totals_text(const json& run) {
+  std::string states, queues;
+  for (const auto& [state, count] : run["states"].items())
+    states += fmt::format("{}{} {}", states.empty() ? "" : ", ", count.get<uint64_t>(), state);
+  for (const auto& q : run["queues"]) {
+    if (q["waiting"].get<uint64_t>() == 0 && q["leased"].get<uint64_t>() == 0) continue;
+    queues += fmt::format("; {}: {} waiting, {} at work", q["queue"].get<std::string>(),
+                          q["waiting"].get<uint64_t>(), q["leased"].get<uint64_t>());
+    if (q["state"] == "starved") queues += " (no worker takes them)";
+  }
+  return fmt::format("{}: {}, {} of {} episodes ended, {} turns, {} live ({}){}\n",
+                     one_line(run["run"].get<std::string>()), cell(run, "state"),
+                     run["ended"].get<uint64_t>(), run["episodes"].get<uint64_t>(),
+                     run["turns"].get<uint64_t>(), run["live"].get<uint64_t>(),
+                     states.empty() ? "none" : states, queues);
+}
+
+std::string place_text(const json& row) {
+  if (!row.contains("position")) return "-";
+  auto result = position_cell(row);
+  if (row.contains("wait_seconds")) result += ", ~" + seconds_cell(row, "wait_seconds");
+  return result;
+}
+
+expected<int> ps(const invocation& in) {
+  auto query = list_query(in);
+  if (in.has("RUN")) query["run"] = in.value("RUN");
+  if (in.has("--limit")) {
+    auto limit = in.integer("--limit", 1, 1'000'000);
+    KM_TRY(limit);
+    query["limit"] = static_cast<uint64_t>(*limit);
+  }
+  auto document = look(in, "ps", query);
+  KM_TRY(document);
+  if (in.json) {
+    cli::print_json(*document);
+    return 0;
+  }
+  if ((*document)["runs"].empty()) {
+    cli::talk(in.has("--head") ? "no run of the head is in progress"
+                               : "no run is in progress below " + in.value("--root"));
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& x : (*document)["episodes"])
+    rows.push_back({cell(x, "run"), cell(x, "id"), cell(x, "state"), seconds_cell(x, "age_seconds"),
+                    place_text(x), number_cell(x, "best_reward"), cell(x, "detail")});
+  for (const auto& run : (*document)["runs"]) cli::print(totals_text(run));
+  if (rows.empty())
+    cli::talk((*document)["live"] == 0 ? "no episode is live" // a run is about to begin or to end
+                                       : "no live episode matches");
+  else
+    cli::print("\n" +
+               cli::format_table({"RUN", "EPISODE", "STATE", "FOR>", "QUEUE>", "REWARD>", "DETAIL"},
+                                 rows));
+  return 0;
+}
+
+// -- runs -----------------------------------------------------------------------------------------
+
+std::string progress_text(const json& x) {
+  if (!x.contains("episodes")) return "-";
+  return fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
+                     100 * x.value("progress", 0.0));
+}
+
+expected<int> runs(const invocation& in) {
+  auto document = look(in, "runs", list_query(in));
+  KM_TRY(document);
+  if (in.json) {
+    cli::print_json(*document);
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& x : (*document)["runs"])
+    rows.push_back({cell(x, "run"), cell(x, "state"), progress_text(x), count_cell(x, "turns"),
+                    count_cell(x, "accepted"), count_cell(x, "rejected"),
+                    count_cell(x, "infrastructure"), number_cell(x, "reward", 3),
+                    number_cell(x, "best_speedup"), number_cell(x, "evidence"),
+                    seconds_cell(x, "seconds"), cell(x, "failure")});
+  if (rows.empty())
+    cli::talk(in.has("--where")  ? "no run matches"
+              : in.has("--head") ? "the head has no run"
+                                 : "no runs in " + in.value("--root"));
+  else
+    cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
+                                  "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},
+                                 rows));
+  return 0;
+}
+
+} // namespace
+
+cli::command ps_row() {
+  return {
+      "ps",
+      "Lists the live episodes of runs in progress: states, places in queues, totals.",
+      "kernelmill ps\nkernelmill ps first --where 'state=queued and age>60' --sort position\n"
+      "kernelmill ps --head 10.0.0.1:7612 --json",
+      "An episode that waits for its turn is `queued`, with its place and the estimated wait.\n"
+      "Exit code 69 when RUN is not in progress.",
+      {{"RUN",
+        "Name of a run, or its directory. Default: all runs below --root.",
+        false,
+        false,
+        completes::run,
+        {}}},
+      with_list_options({{"--limit", "N", "Shows the first N rows only.", "", false, {}, nothing}}),
+      ps};
+}
+
+cli::command runs_row() {
+  return {"runs",
+          "Lists all runs: state, progress, reward, best speedup, and why a run failed.",
+          "kernelmill runs\nkernelmill runs --where 'state=failed' --sort=-began_at\n"
+          "kernelmill runs --head 10.0.0.1:7612 --json",
+          "REWARD is the mean of the best rewards of ended episodes; SPEEDUP the highest lower "
+          "bound.",
+          {},
+          with_list_options({}),
+          runs};
+}
+
+} // namespace kernelmill::commands

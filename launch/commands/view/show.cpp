@@ -1,0 +1,316 @@
+// `kernelmill show`: a run, a group, an episode, a turn or a candidate, from the store.
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/place.hpp"
+#include "launch/commands/run_view.hpp"
+#include "launch/commands/view/far_run.hpp"
+#include "launch/commands/view/looking.hpp"
+#include "launch/judging/verdict_text.hpp"
+#include "messages/base/json_fields.hpp"
+#include "messages/base/text.hpp"
+#include "messages/json.hpp"
+#include "storage/artifacts.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// A text of the store, cleaned for a terminal; says so when it is gone.
+std::string content(const expected<std::string>& text) {
+  return text ? cli::clean(*text) : "(" + text.error().message + ")";
+}
+
+// A sum with the unknown reward of a turn in it is not known either.
+std::string return_text(double x) {
+  return std::isnan(x) ? "-" : fmt::format("{:.3f}", x);
+}
+
+// -- a run or a group ---------------------------------------------------------------------------
+
+std::string episodes_table(const run_view& view) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& e : view.episodes) {
+    rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
+                    return_text(e.first_return), speedup_text(e.best),
+                    joined(e.categories, " > ")});
+  }
+  return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
+                           rows);
+}
+
+/// Says of a run whose figures were not all measured in it whose they are.
+std::string origin_text(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  if (!manifest || !manifest->is_object()) return {};
+  std::string result;
+  if (auto found = manifest->find("imported"); found != manifest->end() && found->is_object()) {
+    auto system = text_in(*found, "system");
+    result += fmt::format("imported from {}: its rewards were not measured here\n",
+                          system.empty() ? "elsewhere" : cli::clean(system));
+  }
+  if (auto found = manifest->find("restored"); found != manifest->end() && found->is_array())
+    for (const auto& x : *found)
+      result += fmt::format("restored from {}: {} episodes with {} turns, as its rows say\n",
+                            cli::clean(text_in(x, "from")), count_in(x, "episodes", 0),
+                            count_in(x, "turns", 0));
+  return result;
+}
+
+expected<int> show_run(const invocation& in, const place& at, const std::string& directory) {
+  auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
+  KM_TRY(view);
+  view->directory = directory;
+  if (!at.whole_run && view->episodes.empty())
+    return configuration_error(
+        "not_found",
+        fmt::format("failed to find g{} in the run '{}': it has no such group", at.name.group,
+                    at.run.name),
+        "`kernelmill show " + directory + "` lists what is there");
+  if (in.json) {
+    cli::print_json(to_json(*view));
+    return 0;
+  }
+  cli::print(fmt::format("run {} in {}\n{}\n{}\n", view->run, view->directory, state_text(*view),
+                         origin_text(at.run)));
+  if (view->episodes.empty()) {
+    cli::print("no turn is committed\n");
+    return 0;
+  }
+  if (at.whole_run) {
+    std::string alarms;
+    for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n" + evidence_text(*view) +
+               "\n");
+  }
+  cli::print(episodes_table(*view));
+  return 0;
+}
+
+// -- an episode or a turn -----------------------------------------------------------------------
+
+json turn_json(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
+  auto result = kernelmill::to_json(capnp::DynamicStruct::Reader{turn});
+  result["prompt"] = json::array();
+  for (auto part : turn.getPrompt())
+    result["prompt"].push_back({{"role", std::string{part.getRole()}},
+                                {"content", content(artifacts.text(part.getContent()))}});
+  result["completion"]["text"] = content(artifacts.text(turn.getCompletion().getText()));
+  result["candidate"] = content(artifacts.candidate(turn));
+  result["feedback"] = content(artifacts.text(turn.getFeedback()));
+  return result;
+}
+
+std::string section(const std::string& title, const std::string& text, bool colour) {
+  if (text.empty()) return {};
+  return cli::paint(colour, cli::colour::bold, "--- " + title + " ---") + "\n" + text +
+         (text.ends_with("\n") ? "" : "\n") + "\n";
+}
+
+/// Nothing where the server told no ids.
+std::string tokens_text(wire::Completion::Reader x) {
+  if (x.getTokenIds().size() == 0) return {};
+  auto audit = x.getAudit();
+  auto state = audit.getState();
+  auto result =
+      fmt::format("{} of prompt, {} sampled, {}", x.getPromptTokenIds().size(),
+                  x.getTokenIds().size(), enum_name(capnp::DynamicEnum{std::move(state)}));
+  if (audit.getState() == wire::TokenState::BRANCH)
+    result += fmt::format(" at {} of the {} that were kept", audit.getPosition(), audit.getKept());
+  result += std::string{"; by "} + cli::clean(x.getRoute().cStr());
+  for (auto span : x.getWeightVersions())
+    result += fmt::format("\nweights {} [{}, {})", cli::clean(span.getVersion().cStr()),
+                          span.getStart(), span.getEnd());
+  return result;
+}
+
+std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
+  auto e = turn.getEpisode();
+  auto result =
+      cli::paint(colour, cli::colour::bold,
+                 fmt::format("turn g{}.e{}.t{}", e.getGroup(), e.getMember(), turn.getTurn())) +
+      fmt::format("  {}  {}\n\n", e.getTask().cStr(), turn.getTransition().cStr());
+  for (auto part : turn.getPrompt())
+    result += section(std::string{"prompt: "} + part.getRole().cStr(),
+                      content(artifacts.text(part.getContent())), colour);
+  result += section("completion", content(artifacts.text(turn.getCompletion().getText())), colour);
+  result += section("tokens", tokens_text(turn.getCompletion()), colour);
+  result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
+  result += section("profile", profile_text(turn.getFacts().getProfile()), colour);
+  result += section("feedback", content(artifacts.text(turn.getFeedback())), colour);
+  return result;
+}
+
+json episode_json(const stored_episode& x, const artifact_store& artifacts) {
+  json result;
+  result["turns"] = json::array();
+  for (const auto& record : x.turns) {
+    auto opened = record.open();
+    result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
+  }
+  result["evidence"] = evidence_json(evidence_of_episode(x));
+  result["end"] = nullptr;
+  if (x.end) {
+    auto opened = x.end->open();
+    result["end"] = kernelmill::to_json(capnp::DynamicStruct::Reader{opened->getEpisode()});
+  }
+  return result;
+}
+
+std::string end_text(wire::EpisodeRecord::Reader end) {
+  std::string returns, reasons;
+  for (auto r : end.getReturns()) returns += " " + return_text(r);
+  for (auto r : end.getReadiness().getReasons()) reasons += "\n  " + cli::clean(r.cStr());
+  return fmt::format("{} ({}), returns{}\n{}{}\n", enum_name(capnp::DynamicEnum{end.getOutcome()}),
+                     end.getStopReason().cStr(), returns,
+                     enum_name(capnp::DynamicEnum{end.getReadiness().getKind()}), reasons);
+}
+
+expected<int> show_episode(const invocation& in, const place& at, const std::string& directory) {
+  auto from = open_for_reading(at.run);
+  KM_TRY(from);
+  auto x = read_episode(*from, at.run.name, at.name.group, *at.name.member);
+  KM_TRY(x);
+  if (at.name.turn)
+    std::erase_if(x->turns, [&](const auto& record) {
+      return record.open()->getTurn().getTurn() != *at.name.turn;
+    });
+  if (x->turns.empty() && (at.name.turn || !x->end))
+    return configuration_error(
+        "not_found", "failed to find '" + in.value("WHAT") + "': nothing of that name is stored",
+        "`kernelmill show " + directory + "` lists what is there");
+  artifact_store artifacts{at.run.artifacts};
+  if (in.json) {
+    auto document = episode_json(*x, artifacts);
+    cli::print_json(at.name.turn ? document["turns"][0] : document);
+    return 0;
+  }
+  for (const auto& record : x->turns) {
+    auto opened = record.open();
+    cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
+  }
+  if (x->end && !at.name.turn)
+    cli::print(section(
+        "episode", end_text(x->end->open()->getEpisode()) + evidence_text(evidence_of_episode(*x)),
+        in.colour_out));
+  return 0;
+}
+
+// -- a candidate --------------------------------------------------------------------------------
+
+struct candidate_hit {
+  std::string name; ///< "RUN/g3.e1.t2"
+  std::string sha256;
+  std::string source;
+};
+
+expected<std::vector<candidate_hit>> find_candidate(const run_directory& run,
+                                                    const std::string& prefix) {
+  auto from = open_for_reading(run);
+  KM_TRY(from);
+  artifact_store artifacts{run.artifacts};
+  std::vector<candidate_hit> hits;
+  auto done = for_each_group(*from, run.name, [&](const stored_group& group) -> expected<void> {
+    for (const auto& episode : group.episodes)
+      for (const auto& record : episode.turns) {
+        auto opened = record.open();
+        auto turn = opened->getTurn();
+        std::string sha256 = turn.getCandidateSha256();
+        if (!sha256.starts_with(prefix)) continue;
+        hits.push_back(
+            {fmt::format("{}/g{}.e{}.t{}", run.name, group.group, episode.member, turn.getTurn()),
+             sha256, content(artifacts.candidate(turn))});
+      }
+    return {};
+  });
+  KM_TRY(done);
+  return hits;
+}
+
+expected<int> show_candidate(const invocation& in, const std::string& prefix) {
+  std::vector<candidate_hit> hits;
+  for (const auto& name : list_runs(in.value("--root"))) {
+    auto run = find_run(name, in.value("--root"));
+    if (!run) continue;
+    auto found = find_candidate(*run, prefix);
+    KM_TRY(found);
+    hits.insert(hits.end(), found->begin(), found->end());
+  }
+  if (hits.empty())
+    return configuration_error("not_found",
+                               "failed to find a candidate whose SHA-256 begins with " + prefix,
+                               "`kernelmill show RUN` lists what is stored");
+  for (const auto& hit : hits)
+    if (hit.sha256 != hits.front().sha256)
+      return configuration_error("ambiguous",
+                                 "failed to choose a candidate: " + prefix + " begins " +
+                                     hits.front().sha256 + " and " + hit.sha256,
+                                 "give more digits");
+  if (in.json) {
+    json document = {{"candidate_sha256", hits.front().sha256},
+                     {"turns", json::array()},
+                     {"source", hits.front().source}};
+    for (const auto& hit : hits) document["turns"].push_back(hit.name);
+    cli::print_json(document);
+    return 0;
+  }
+  for (const auto& hit : hits) cli::print("// " + hit.name + "\n");
+  cli::print(hits.front().source + (hits.front().source.ends_with("\n") ? "" : "\n"));
+  return 0;
+}
+
+bool is_hash_prefix(const std::string& x) {
+  return x.size() >= 6 && x.size() <= 64 &&
+         x.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+expected<int> show_place(const invocation& in, const place& at, const std::string& directory) {
+  return at.whole_run || !at.name.member ? show_run(in, at, directory)
+                                         : show_episode(in, at, directory);
+}
+
+expected<int> show(const invocation& in) {
+  const auto& what = in.value("WHAT");
+  if (in.has("--head")) {
+    // A table of episodes needs no texts.
+    auto slash = what.find_last_of('/');
+    auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
+    auto far = far_run::fetch(in, what, name && name->member);
+    KM_TRY(far);
+    return show_place(in, (*far)->where(), (*far)->directory());
+  }
+  auto at = locate(what, in.value("--root"));
+  if (!at && is_hash_prefix(what)) return show_candidate(in, what);
+  KM_TRY(at);
+  return show_place(in, *at, at->run.path);
+}
+
+} // namespace
+
+cli::command show_row() {
+  return {
+      "show",
+      "Shows a run, a group, an episode, a turn or a candidate.",
+      "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2\n"
+      "kernelmill show first --head 10.0.0.5",
+      "A candidate's SHA-256 is looked for below --root alone, not at a head.",
+      {{"WHAT",
+        "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
+        true,
+        false,
+        completes::run,
+        {}}},
+      with_look_options({}),
+      show};
+}
+
+} // namespace kernelmill::commands

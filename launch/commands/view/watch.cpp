@@ -1,0 +1,218 @@
+// `kernelmill watch` and `logs`: what happens, as it happens.
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/view/looking.hpp"
+#include "messages/log/line.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
+// A commit shows within 200 ms; a head is asked over a network.
+constexpr auto look_here_every = 40ms;
+constexpr auto look_there_every = 100ms;
+
+void print_ndjson(const json& x) {
+  cli::print(x.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+std::string turn_line(const std::string& episode, const json& x, bool colour) {
+  auto outcome = x["outcome"].get<std::string>();
+  auto paint = outcome == "accepted"   ? cli::colour::green
+               : outcome == "rejected" ? cli::colour::red
+                                       : cli::colour::yellow;
+  auto result = fmt::format("{}.t{}  {}", episode, x["turn"].get<uint64_t>(),
+                            cli::paint(colour, paint, cell(x, "category")));
+  if (!x["reward"].is_null()) result += "  reward " + number_cell(x, "reward", 3);
+  if (x["speedup"].is_object())
+    result += fmt::format("  speedup {} [{}, {}]", number_cell(x["speedup"], "estimate"),
+                          number_cell(x["speedup"], "low"), number_cell(x["speedup"], "high"));
+  const auto& s = x["seconds"];
+  result += fmt::format("  (policy {}, build {}, evaluation {})", seconds_cell(s, "policy"),
+                        seconds_cell(s, "build"), seconds_cell(s, "evaluate"));
+  for (const auto& f : x["findings"]) result += "  finding " + one_line(f.get<std::string>());
+  if (auto message = x["message"].get<std::string>(); !message.empty())
+    result += "\n    " + one_line(message, 400);
+  return result + "\n";
+}
+
+void show_turns(const json& document, bool as_json, bool colour) {
+  for (const auto& x : document["turns"]) {
+    if (!as_json) {
+      cli::print(turn_line(one_line(document["episode"].get<std::string>()), x, colour));
+      continue;
+    }
+    json line = {{"kind", "turn"}, {"run", document["run"]}, {"episode", document["episode"]}};
+    line.update(x);
+    print_ndjson(line);
+  }
+}
+
+void show_end(const json& document, bool as_json) {
+  const auto& end = document["end"];
+  if (as_json) {
+    json line = {{"kind", "end"}, {"run", document["run"]}, {"episode", document["episode"]}};
+    line.update(end);
+    print_ndjson(line);
+  } else {
+    cli::print(fmt::format("{} has ended: {} after {} turns, {}\n", cell(document, "episode"),
+                           cell(end, "outcome"), count_cell(end, "turns"),
+                           cell(end, "stop_reason")));
+  }
+}
+
+/// Waits a moment; false when a signal came.
+bool wait_a_moment(const std::stop_token& stop, std::chrono::milliseconds time) {
+  for (auto until = std::chrono::steady_clock::now() + time;
+       !stop.stop_requested() && std::chrono::steady_clock::now() < until;)
+    std::this_thread::sleep_for(std::min(time, std::chrono::milliseconds{20}));
+  return !stop.stop_requested();
+}
+
+expected<int> watch(const invocation& in) {
+  auto eyes = onlooker::open(in);
+  KM_TRY(eyes);
+  interrupt signals;
+  auto stop = signals.token();
+  uint64_t next = 0;
+  for (;;) {
+    auto document = eyes->ask("turns", {{"what", in.value("EPISODE")}, {"from", next}});
+    KM_TRY(document);
+    show_turns(*document, in.json, in.colour_out);
+    if (!(*document)["turns"].empty())
+      next = (*document)["turns"].back()["turn"].get<uint64_t>() + 1;
+    if (std::fflush(stdout) != 0) return cli::exit_ok; // dispatch says what became of stdout
+    if (!(*document)["end"].is_null()) {
+      show_end(*document, in.json);
+      return cli::exit_ok;
+    }
+    if (!(*document)["live"].get<bool>()) {
+      cli::talk("the run is not in progress: nothing more will come");
+      return cli::exit_ok;
+    }
+    if (!wait_a_moment(stop, eyes->is_remote() ? look_there_every : look_here_every))
+      return 128 + interrupt::signal();
+  }
+}
+
+// -- logs -----------------------------------------------------------------------------------------
+
+struct log_filter {
+  std::string episode; ///< "g3.e1"; empty: all
+  log_level least = log_level::trace;
+
+  bool takes(const std::string& line) const {
+    std::string level, of;
+    if (line.starts_with("{")) {
+      auto x = json::parse(line, nullptr, false);
+      if (!x.is_object()) return false;
+      level = x.value("level", "");
+      of = x.value("episode", "");
+    } else {
+      auto blank = line.find(' ');
+      if (blank == std::string::npos) return false;
+      level = line.substr(blank + 1, line.find(' ', blank + 1) - blank - 1);
+      auto head = line.substr(0, line.find(" | "));
+      if (auto at = head.find(" episode="); at != std::string::npos)
+        of = head.substr(at + 9, head.find(' ', at + 9) - at - 9);
+    }
+    if (!episode.empty() && of != episode) return false;
+    auto known = parse_log_level(level);
+    return !known || *known >= least;
+  }
+};
+
+void print_lines(const std::string& text, const log_filter& wanted, const json& document,
+                 bool as_json) {
+  for (size_t at = 0; at < text.size();) {
+    auto end = std::min(text.find('\n', at), text.size());
+    auto line = text.substr(at, end - at);
+    at = end + 1;
+    if (!wanted.takes(line)) continue;
+    if (!as_json) {
+      cli::print(cli::clean(line) + "\n");
+      continue;
+    }
+    auto x = json::parse(line, nullptr, false);
+    print_ndjson(x.is_object() ? x : json{{"run", document["run"]}, {"line", line}});
+  }
+}
+
+expected<int> logs(const invocation& in) {
+  auto lines = in.integer("--lines", 0, 1'000'000);
+  KM_TRY(lines);
+  log_filter wanted{in.value("--episode"),
+                    parse_log_level(in.value("--level")).value_or(log_level::trace)};
+  auto eyes = onlooker::open(in);
+  KM_TRY(eyes);
+  interrupt signals;
+  auto stop = signals.token();
+  json query = {{"run", in.value("RUN")}, {"tail", static_cast<uint64_t>(*lines)}};
+  for (;;) {
+    auto document = eyes->ask("logs", query);
+    KM_TRY(document);
+    print_lines((*document)["text"].get<std::string>(), wanted, *document, in.json);
+    if (std::fflush(stdout) != 0) return cli::exit_ok;
+    query = {
+        {"run", in.value("RUN")}, {"offset", (*document)["next"]}, {"file", (*document)["file"]}};
+    if ((*document)["more"].get<bool>() && !stop.stop_requested()) continue;
+    if (!in.has("--follow")) return cli::exit_ok;
+    if (!wait_a_moment(stop, look_there_every)) return 128 + interrupt::signal();
+  }
+}
+
+} // namespace
+
+cli::command watch_row() {
+  return {"watch",
+          "Shows an episode's turns as they are committed.",
+          "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
+          "Ends when the episode has ended. With --json it prints one object a line.",
+          {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
+          with_look_options({}),
+          watch};
+}
+
+cli::command logs_row() {
+  return {
+      "logs",
+      "Shows a run's log.",
+      "kernelmill logs first\nkernelmill logs first -f --level warn\n"
+      "kernelmill logs first --episode g3.e1 --lines 1000",
+      "",
+      {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
+      with_look_options(
+          {{"--follow", "", "Waits for more lines. Ctrl-C ends it.", "", false, {}, nothing, "-f"},
+           {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
+           {"--episode",
+            "NAME",
+            "Only lines of this episode, such as g3.e1.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--level",
+            "LEVEL",
+            "Lowest level that is shown.",
+            "trace",
+            false,
+            {"trace", "debug", "info", "warn", "error"},
+            nothing}}),
+      logs};
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,12 @@
+#pragma once
+
+// An evaluation as the API shows it.
+
+#include "launch/server/api/evaluation_book.hpp"
+
+namespace kernelmill::services {
+
+nlohmann::ordered_json evaluation_document(const evaluation_book& book, const evaluation& x,
+                                           steady_time now);
+
+} // namespace kernelmill::services

@@ -1,0 +1,312 @@
+#include "launch/server/page/documents.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/analysis/watch/live.hpp"
+#include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/stored.hpp"
+#include "messages/base/clock.hpp"
+#include "messages/identity.hpp"
+#include "messages/json.hpp"
+#include "messages/judged.hpp"
+
+namespace kernelmill::page {
+
+namespace {
+
+constexpr uint64_t rows_otherwise = 100;
+constexpr uint64_t most_rows = 10'000;
+
+const std::vector<std::string>& keys_of_all_episodes() {
+  static const std::vector<std::string> all{
+      "id",       "task",         "state",        "phase",    "age_seconds",  "turn",
+      "turns",    "max_turns",    "queue",        "position", "wait_seconds", "worker",
+      "outcome",  "best_reward",  "best_speedup", "return",   "stop_reason",  "categories",
+      "findings", "committed_at", "last_error",   "detail"};
+  return all;
+}
+
+std::string name_of(wire::EpisodeRef::Reader x) {
+  return fmt::format("g{}.e{}", x.getGroup(), x.getMember());
+}
+
+void note_turn(json& row, wire::TurnRecord::Reader x) {
+  auto verdict = x.getVerdict();
+  if (row.is_null())
+    row = {{"id", name_of(x.getEpisode())},
+           {"task", std::string{x.getEpisode().getTask()}},
+           {"state", "open"},
+           {"turns", 0},
+           {"outcome", "open"},
+           {"best_reward", nullptr},
+           {"best_speedup", nullptr},
+           {"categories", ""},
+           {"findings", 0}};
+  row["turns"] = row["turns"].get<uint64_t>() + 1;
+  auto categories = row["categories"].get<std::string>();
+  row["categories"] = categories + (categories.empty() ? "" : " ") + verdict.getCategory().cStr();
+  row["findings"] = row["findings"].get<uint64_t>() + verdict.getFindings().size();
+  row["committed_at"] = x.getCommittedAt();
+  if (is_paid(verdict) && !std::isnan(verdict.getReward()) &&
+      (row["best_reward"].is_null() || verdict.getReward() > row["best_reward"].get<double>()))
+    row["best_reward"] = verdict.getReward();
+  auto timing = x.getFacts().getEvaluation().getTiming();
+  auto low = timing.getSpeedup().getLow();
+  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
+      (row["best_speedup"].is_null() || low > row["best_speedup"].get<double>()))
+    row["best_speedup"] = low;
+}
+
+void note_end(json& row, wire::EpisodeRecord::Reader x) {
+  if (row.is_null())
+    row = {{"id", name_of(x.getEpisode())},
+           {"task", std::string{x.getEpisode().getTask()}},
+           {"turns", x.getTurns()},
+           {"best_reward", nullptr},
+           {"best_speedup", nullptr},
+           {"categories", ""},
+           {"findings", 0}};
+  row["outcome"] = enum_name(capnp::DynamicEnum{x.getOutcome()});
+  row["state"] = row["outcome"];
+  row["stop_reason"] = std::string{x.getStopReason()};
+  row["committed_at"] = x.getCommittedAt();
+  auto returns = x.getReturns();
+  row["return"] = returns.size() > 0 && !std::isnan(returns[0]) ? json(returns[0]) : json(nullptr);
+}
+
+using episode_rows = std::map<std::pair<uint32_t, uint32_t>, json>;
+
+expected<episode_rows> stored_rows(const watch::world& in, const run_directory& run) {
+  auto from = watch::open_store_of(in, run);
+  KM_TRY(from);
+  episode_rows result;
+  auto row = [&](wire::EpisodeRef::Reader x) -> json& {
+    return result[{x.getGroup(), x.getMember()}];
+  };
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    if (x.isTurn()) note_turn(row(x.getTurn().getEpisode()), x.getTurn());
+    if (x.isEpisode()) note_end(row(x.getEpisode().getEpisode()), x.getEpisode());
+    return true;
+  });
+  KM_TRY(ok);
+  return result;
+}
+
+/// What is live now stands over what is stored.
+void add_live(episode_rows& rows, const watch::live_view& live) {
+  for (const auto& x : live.episodes) {
+    auto parts = parse_name(x.id);
+    if (!parts || !parts->member) continue;
+    auto& row = rows[{parts->group, *parts->member}];
+    if (row.is_object() && row.contains("stop_reason")) continue; // ended since it was asked
+    auto now = to_json(live, x);
+    auto stored = row;
+    row = now;
+    row.erase("run");
+    row["outcome"] = "open";
+    row["turns"] = stored.is_object() ? stored["turns"] : json(0);
+    row["categories"] = stored.is_object() ? stored["categories"] : json("");
+    row["findings"] = stored.is_object() ? stored["findings"] : json(0);
+    if (stored.is_object()) {
+      row["best_reward"] = stored["best_reward"];
+      row["best_speedup"] = stored["best_speedup"];
+    } else if (row["best_speedup"] == 0.0) {
+      row["best_speedup"] = nullptr;
+    }
+  }
+}
+
+/// Mean and band of the values of one step.
+json step_of(std::vector<double> x, double at, uint64_t turns) {
+  std::sort(x.begin(), x.end());
+  double sum = 0;
+  for (auto v : x) sum += v;
+  auto rank = [&](double share) {
+    return x[static_cast<size_t>(share * static_cast<double>(x.size() - 1) + 0.5)];
+  };
+  return {{"at", at},          {"turns", turns},
+          {"count", x.size()}, {"mean", sum / static_cast<double>(x.size())},
+          {"low", rank(0.1)},  {"high", rank(0.9)},
+          {"most", x.back()}};
+}
+
+struct point {
+  double at = 0;
+  double value = 0;
+};
+
+json curve_of(std::vector<point> points, uint64_t steps) {
+  std::sort(points.begin(), points.end(), [](auto& a, auto& b) { return a.at < b.at; });
+  auto result = json::array();
+  auto size = std::max<size_t>(1, (points.size() + steps - 1) / steps);
+  for (size_t from = 0; from < points.size(); from += size) {
+    auto to = std::min(points.size(), from + size);
+    std::vector<double> values;
+    for (size_t i = from; i < to; ++i) values.push_back(points[i].value);
+    result.push_back(step_of(std::move(values), points[to - 1].at, to));
+  }
+  return result;
+}
+
+} // namespace
+
+expected<run_directory> run_below(const watch::world& in, const std::string& name) {
+  bool plain = !name.empty() && name[0] != '.' &&
+               name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789._-") == std::string::npos;
+  if (!plain)
+    return configuration_error("not_found", "failed to find a run: this is no name of one",
+                               "GET /api/v1/runs lists them");
+  return find_run(in.root + "/" + name, in.root);
+}
+
+json paged(std::vector<json> rows, const json& query, const char* name) {
+  auto offset = std::min<uint64_t>(count_in(query, "offset", 0), rows.size());
+  auto limit = count_in(query, "limit", 0);
+  limit = std::min(limit == 0 ? rows_otherwise : limit, most_rows);
+  json result = {{"matching", rows.size()}, {"offset", offset}};
+  auto end = std::min<uint64_t>(rows.size(), offset + limit);
+  auto shown = json::array();
+  for (auto i = offset; i < end; ++i) shown.push_back(std::move(rows[i]));
+  result[name] = std::move(shown);
+  return result;
+}
+
+expected<json> episodes_document(const watch::world& in, const run_directory& run,
+                                 const json& query) {
+  auto rows = stored_rows(in, run);
+  KM_TRY(rows);
+  bool live = false;
+  if (auto says = in.ask_run(run)) {
+    live = true;
+    add_live(*rows, watch::read_live({run, std::move(*says)}, watch::workers_of_nodes(in)));
+  }
+  std::vector<json> all;
+  for (auto& [key, row] : *rows) all.push_back(std::move(row));
+  auto total = all.size();
+  auto chosen = watch::chosen_rows(std::move(all), query, keys_of_all_episodes());
+  KM_TRY(chosen);
+  auto result = paged(std::move(*chosen), query, "episodes");
+  result["run"] = run.name;
+  result["live"] = live;
+  result["total"] = total;
+  return result;
+}
+
+expected<json> curves_document(const watch::world& in, const run_directory& run,
+                               const json& query) {
+  auto from = watch::open_store_of(in, run);
+  KM_TRY(from);
+  std::vector<point> rewards, speedups;
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    if (!x.isTurn()) return true;
+    auto turn = x.getTurn();
+    auto verdict = turn.getVerdict();
+    if (is_paid(verdict) && std::isfinite(verdict.getReward()))
+      rewards.push_back({turn.getCommittedAt(), verdict.getReward()});
+    auto timing = turn.getFacts().getEvaluation().getTiming();
+    if (timing.getMeasured() && std::isfinite(timing.getSpeedup().getEstimate()))
+      speedups.push_back({turn.getCommittedAt(), timing.getSpeedup().getEstimate()});
+    return true;
+  });
+  KM_TRY(ok);
+  auto points = std::clamp<uint64_t>(count_in(query, "points", 60), 2, 1000);
+  return json{{"run", run.name},
+              {"reward", curve_of(std::move(rewards), points)},
+              {"speedup", curve_of(std::move(speedups), points)}};
+}
+
+expected<json> findings_document(const watch::world& in, const run_directory& run,
+                                 const json& query) {
+  static const std::vector<std::string> keys{"turn",     "task",     "rule",    "severity",
+                                             "evidence", "category", "outcome", "committed_at"};
+  auto from = watch::open_store_of(in, run);
+  KM_TRY(from);
+  std::vector<json> rows;
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    if (!x.isTurn()) return true;
+    auto turn = x.getTurn();
+    for (auto f : turn.getVerdict().getFindings())
+      rows.push_back({{"turn", fmt::format("{}.t{}", name_of(turn.getEpisode()), turn.getTurn())},
+                      {"task", std::string{turn.getEpisode().getTask()}},
+                      {"rule", std::string{f.getRule()}},
+                      {"severity", enum_name(capnp::DynamicEnum{f.getSeverity()})},
+                      {"evidence", std::string{f.getEvidence()}},
+                      {"category", std::string{turn.getVerdict().getCategory()}},
+                      {"outcome", enum_name(capnp::DynamicEnum{turn.getVerdict().getOutcome()})},
+                      {"committed_at", turn.getCommittedAt()}});
+    return true;
+  });
+  KM_TRY(ok);
+  auto chosen = watch::chosen_rows(std::move(rows), query, keys, "-committed_at");
+  KM_TRY(chosen);
+  return paged(std::move(*chosen), query, "findings");
+}
+
+expected<json> lanes_document(const watch::world& in, const run_directory& run, const json& query) {
+  auto from = watch::open_store_of(in, run);
+  KM_TRY(from);
+  std::vector<json> rows;
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    if (!x.isTurn()) return true;
+    auto turn = x.getTurn();
+    auto facts = turn.getFacts().getEvaluation();
+    if (facts.getSeconds() <= 0) return true;
+    // The slot's part ends before what comes after it: profile and judgement.
+    auto end =
+        turn.getCommittedAt() - turn.getSeconds().getProfile() - turn.getSeconds().getJudge();
+    std::string lane = facts.getDeviceUuid().size() > 0 ? facts.getDeviceUuid() : facts.getDevice();
+    rows.push_back(
+        {{"lane", lane},
+         {"turn", fmt::format("{}.t{}", name_of(turn.getEpisode()), turn.getTurn())},
+         {"begin", end - facts.getSeconds()},
+         {"end", end},
+         {"waited_seconds", std::max(0.0, turn.getSeconds().getEvaluate() - facts.getSeconds())},
+         {"category", std::string{turn.getVerdict().getCategory()}}});
+    return true;
+  });
+  KM_TRY(ok);
+  std::sort(rows.begin(), rows.end(), [](const json& a, const json& b) {
+    return a["begin"].get<double>() > b["begin"].get<double>();
+  });
+  return paged(std::move(rows), query, "evaluations");
+}
+
+expected<json> policies_document(const watch::world& in) {
+  auto found = watch::live_runs(in, {});
+  KM_TRY(found);
+  auto rows = json::array();
+  for (const auto& one : *found) {
+    auto view = watch::read_live(one);
+    for (const auto& x : view.actors) {
+      if (!x.role.starts_with("policy_")) continue;
+      rows.push_back({{"run", view.run},
+                      {"actor", x.role},
+                      {"id", x.id},
+                      {"state", x.state},
+                      {"detail", x.detail},
+                      {"numbers", x.numbers}});
+    }
+    for (const auto& [episode, x] : view.tried)
+      rows.push_back({{"run", view.run},
+                      {"actor", "policy_request"},
+                      {"id", episode},
+                      {"state", x.state},
+                      {"detail", x.last_error},
+                      {"numbers", {{"attempts", x.attempts}, {"due_seconds", x.due_seconds}}}});
+  }
+  json result{{"policies", std::move(rows)}};
+  if (in.servers) {
+    auto servers = in.servers();
+    KM_TRY(servers);
+    result["servers"] = servers->value("servers", json::array());
+  }
+  return result;
+}
+
+} // namespace kernelmill::page

@@ -1,0 +1,65 @@
+#pragma once
+
+// The routes of the page as a table: the server serves it, and docs/reference/page-openapi.json is
+// written from it.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/server/http/router.hpp"
+#include "launch/server/page/answers.hpp"
+#include "launch/server/page/metrics_text.hpp"
+#include "launch/server/page/page.hpp"
+#include "launch/server/page/stream.hpp"
+
+namespace kernelmill::page {
+
+struct parameter {
+  const char* name;
+  const char* type; ///< "string" or "integer"
+  const char* doc;
+};
+
+/// One way to ask. `path` is that of the route.
+struct operation {
+  const char* id;
+  const char* method;
+  const char* path;
+  const char* summary;
+  std::vector<parameter> query = {};
+  const char* type = "application/json"; ///< of the answer
+  bool open = false;                     ///< needs no token
+};
+
+const std::vector<operation>& operations();
+
+/// What handlers share. The order of the members is that in which they may end: the answers'
+/// threads use all of the others.
+struct desk {
+  options settings;
+  std::atomic<uint64_t> requests = 0;
+  std::atomic<uint64_t> changes = 0; ///< that readers made here
+  metrics_book metrics;
+  std::mutex metrics_mutex;
+  std::unique_ptr<event_stream> events;
+  std::unique_ptr<answers> documents;
+
+  /// Grows with all that readers can know of: a document that began after it grew shows that.
+  uint64_t version() const { return changes + events->told(); }
+};
+
+/// The routes of operations(), and those of the page's own files.
+std::vector<http::route> routes_of(const std::shared_ptr<desk>& x);
+
+/// A file of the page, from the program itself.
+struct asset {
+  const char* path; ///< "/page/app.js"
+  const char* type;
+  const unsigned char* bytes;
+  size_t size;
+};
+const std::vector<asset>& assets();
+
+} // namespace kernelmill::page

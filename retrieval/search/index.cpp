@@ -1,0 +1,223 @@
+#include "retrieval/search/index.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "retrieval/corpora/knowledge.hpp"
+#include "retrieval/search/index_files.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+/// What an entry is about, in few words: its title and its header.
+std::string subject_of(const index_entry& x, const std::string& tags) {
+  return fmt::format("{}\n{}\n{}", x.title, fmt::join(x.families, " "), tags);
+}
+
+/// One row for each entry, half subject and half text: in a page of advice the few words that
+/// name its subject would otherwise weigh no more than any others.
+expected<std::vector<float>> embed_entries(embedder& embedding,
+                                           const std::vector<index_entry>& entries,
+                                           const std::vector<std::string>& tags) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < entries.size(); ++i) texts.push_back(subject_of(entries[i], tags[i]));
+  for (const auto& x : entries) texts.push_back(x.text);
+  auto rows = embedding.embed(texts);
+  if (!rows) return rows;
+  auto dimension = embedding.dimension();
+  auto half = entries.size() * dimension;
+  for (size_t i = 0; i < half; ++i) (*rows)[i] += (*rows)[half + i];
+  rows->resize(half);
+  for (size_t i = 0; i < entries.size(); ++i) normalize(rows->data() + i * dimension, dimension);
+  return rows;
+}
+
+index_entry entry_of(const knowledge_card& x) {
+  return {"card:" + x.id, "card",     x.title, x.body, x.source, {},
+          x.families,     x.backends, 0,       {},     {},       {}};
+}
+
+index_entry entry_of(const verified_kernel& x) {
+  auto title = x.speedup > 0
+                   ? fmt::format("Verified kernel for {}, {:.2f} times the baseline's speed",
+                                 x.task, x.speedup)
+                   : fmt::format("Verified kernel for {}", x.task);
+  std::vector<std::string> families;
+  if (!x.operator_family.empty()) families.push_back(x.operator_family);
+  std::vector<std::string> backends;
+  if (!x.backend.empty()) backends.push_back(x.backend);
+  return {"kernel:" + x.turn_id,
+          "kernel",
+          std::move(title),
+          x.source,
+          x.turn_id,
+          x.task,
+          std::move(families),
+          std::move(backends),
+          x.speedup,
+          x.language,
+          x.split,
+          x.rights_source};
+}
+
+bool holds(const std::vector<std::string>& xs, const std::string& x) {
+  return std::find(xs.begin(), xs.end(), x) != xs.end();
+}
+
+// What is held out is for measuring alone: a prompt that showed it would train on it.
+bool is_held_out(const std::string& split) {
+  return split == "dev";
+}
+
+} // namespace
+
+void loaded_index::name_splits(
+    const std::function<std::string(const std::string& task)>& split_of) {
+  for (auto& x : entries_)
+    if (x.kind == "kernel" && x.split.empty()) x.split = split_of(x.task);
+}
+
+void loaded_index::take(index_entry x) {
+  shingles_.push_back(shingles_of(x.text));
+  if (x.kind == "kernel") {
+    guard_.add_solution(x.task, x.text);
+    ++kernels_;
+  }
+  ids_.insert(x.id);
+  entries_.push_back(std::move(x));
+}
+
+bool loaded_index::knows_turn(const std::string& id) const {
+  return ids_.contains("kernel:" + id);
+}
+
+expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
+                                               const std::vector<verified_kernel>& kernels,
+                                               std::shared_ptr<embedder> embedding) {
+  auto cards = load_cards(knowledge);
+  KM_TRY(cards);
+  std::vector<index_entry> entries;
+  std::vector<std::string> tags;
+  for (const auto& card : *cards) {
+    entries.push_back(entry_of(card));
+    tags.push_back(fmt::format("{}", fmt::join(card.tags, " ")));
+  }
+  std::unordered_set<std::string> turns;
+  for (const auto& kernel : kernels) {
+    if (!kernel.is_shown() || !turns.insert(kernel.turn_id).second) continue;
+    entries.push_back(entry_of(kernel));
+    tags.push_back(kernel.task);
+  }
+  auto rows = embed_entries(*embedding, entries, tags);
+  KM_TRY(rows);
+  vector_index vectors{embedding->dimension()};
+  KM_TRY(vectors.add(*rows));
+  loaded_index result{std::move(embedding), std::move(vectors)};
+  for (auto& entry : entries) result.take(std::move(entry));
+  for (const auto& kernel : kernels)
+    if (!kernel.is_shown()) result.guard_.add_solution(kernel.task, kernel.source);
+  result.manifest_.embedder = result.embedding_->identity();
+  result.manifest_.dimension = result.embedding_->dimension();
+  result.manifest_.corpus_digest = corpus_digest(*cards);
+  result.manifest_.cards = cards->size();
+  result.manifest_.kernels = result.kernels_;
+  return result;
+}
+
+expected<bool> loaded_index::add_kernel(const verified_kernel& x) {
+  if (knows_turn(x.turn_id)) return false;
+  if (!x.is_shown()) {
+    guard_.add_solution(x.task, x.source);
+    return false;
+  }
+  auto entry = entry_of(x);
+  auto row = embed_entries(*embedding_, {entry}, {x.task});
+  if (!row) {
+    // Cards and kernels of other tasks may resemble it even when it cannot be an entry itself.
+    guard_.add_solution(x.task, x.source);
+    return tl::unexpected{row.error()};
+  }
+  KM_TRY(vectors_.add(*row));
+  take(std::move(entry));
+  return true;
+}
+
+double loaded_index::boost_of(const index_entry& x, const std::string& family,
+                              const std::string& backend) const {
+  double result = 0;
+  if (!family.empty() && holds(x.families, family)) result += family_boost;
+  if (!backend.empty() && holds(x.backends, backend)) result += backend_boost;
+  return result;
+}
+
+retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size_t k,
+                                      const std::string& exclude_task) const {
+  retrieval_answer answer;
+  std::vector<size_t> rows;
+  for (const auto& hit : ranked) {
+    if (answer.results.size() >= k) break;
+    const auto& entry = entries_[hit.row];
+    if (is_held_out(entry.split)) continue;
+    if (guard_.withholds(exclude_task, entry.task, shingles_[hit.row])) {
+      ++answer.withheld;
+      continue;
+    }
+    bool repeats = entry.kind == "kernel" && std::any_of(rows.begin(), rows.end(), [&](size_t row) {
+                     return near_duplicate(shingles_[row], shingles_[hit.row]);
+                   });
+    if (repeats) continue;
+    rows.push_back(hit.row);
+    answer.results.push_back({entry, hit.score});
+  }
+  return answer;
+}
+
+expected<retrieval_answer> loaded_index::query(std::string_view text, size_t k,
+                                               const std::string& exclude_task,
+                                               const std::string& family,
+                                               const std::string& backend) const {
+  k = std::min(k, max_results);
+  if (k == 0 || entries_.empty()) return retrieval_answer{};
+  auto row = embedding_->embed({std::string{text}});
+  KM_TRY(row);
+  // The boosts can lift an entry by their sum and no further: once the last one fetched lies that
+  // far below the k-th result, no entry beyond it can matter.
+  for (size_t fetch = 64 + 8 * k;; fetch *= 4) {
+    auto ranked = vectors_.search(*row, fetch);
+    KM_TRY(ranked);
+    auto floor = ranked->empty() ? 0.0 : double{ranked->back().score};
+    for (auto& hit : *ranked)
+      hit.score += static_cast<float>(boost_of(entries_[hit.row], family, backend));
+    std::stable_sort(ranked->begin(), ranked->end(),
+                     [](const neighbour& a, const neighbour& b) { return a.score > b.score; });
+    auto answer = choose(*ranked, k, exclude_task);
+    bool complete = answer.results.size() == k &&
+                    answer.results.back().score >= floor + family_boost + backend_boost;
+    if (complete || fetch >= entries_.size()) return answer;
+  }
+}
+
+// -- on disk ----------------------------------------------------------------------------------
+
+expected<index_manifest> build_index(const index_options& options) {
+  auto embedding = options.embedding ? options.embedding : lexical_embedder();
+  auto index = loaded_index::in_memory(options.knowledge, options.kernels, std::move(embedding));
+  KM_TRY(index);
+  return write_index_files(options.directory, index->manifest_, index->entries_, index->vectors_);
+}
+
+expected<loaded_index> open_index(const std::string& directory, std::shared_ptr<embedder> embedding,
+                                  const std::string& knowledge) {
+  auto files = read_index_files(directory);
+  KM_TRY(files);
+  KM_TRY(match_embedder(directory, files->manifest, embedding));
+  if (!knowledge.empty()) KM_TRY(match_corpus(directory, files->manifest, knowledge));
+  loaded_index result{std::move(embedding), std::move(files->vectors)};
+  for (auto& entry : files->entries) result.take(std::move(entry));
+  result.manifest_ = std::move(files->manifest);
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,165 @@
+#pragma once
+
+// The retrieval index: what a prompt may quote. It holds knowledge cards and verified kernels,
+// each with a vector, and it is a folder of three files:
+//
+//   entries.json    what the results show
+//   vectors.faiss   one row an entry
+//   manifest.json   written last: the embedder's identity, the dimension, the digest of the cards
+//                   and the digests of the two other files; opening checks all of them
+//
+// Kernels that are verified while a run goes on are added in memory (add_kernel).
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "messages/error.hpp"
+#include "retrieval/guard/leak_guard.hpp"
+#include "retrieval/search/embedder.hpp"
+#include "retrieval/search/vector_index.hpp"
+
+namespace kernelmill {
+
+/// A kernel that this harness has verified: the candidate of an accepted turn.
+struct verified_kernel {
+  std::string task;
+  std::string operator_family;
+  std::string backend = "cpu";
+  std::string source;
+  std::string turn_id;
+  double speedup = 0;           ///< lower bound; 0 when it was not timed
+  std::string language = "cpp"; ///< of `source`, as a fence names it
+  std::string split;            ///< of its task: "dev" is held out, and never an example
+  std::string rights_source;    ///< whose licence counts; empty: by the task's id
+  bool hidden = false;          ///< known to the leak guard alone: its licence forbids to show it
+
+  bool is_shown() const { return !hidden && split != "dev"; }
+};
+
+struct index_manifest {
+  uint32_t schema_version = 1;
+  std::string embedder; ///< its identity
+  size_t dimension = 0;
+  std::string corpus_digest; ///< of the cards
+  size_t cards = 0;
+  size_t kernels = 0;
+  std::string entries_sha256;
+  std::string vectors_sha256;
+};
+
+struct index_options {
+  std::string knowledge;                ///< folder of cards, e.g. configs/knowledge
+  std::string directory;                ///< where the index goes; made when missing
+  std::vector<verified_kernel> kernels; ///< of a store
+  std::shared_ptr<embedder> embedding;  ///< null: the built-in lexical embedder
+};
+
+struct index_entry {
+  std::string id;   ///< "card:ID" or "kernel:TURN"
+  std::string kind; ///< "card" or "kernel"
+  std::string title;
+  std::string text;
+  std::string source;                ///< a card's file, or the turn that verified the kernel
+  std::string task;                  ///< empty for cards
+  std::vector<std::string> families; ///< empty: about all
+  std::vector<std::string> backends;
+  double speedup = 0;
+  std::string language;      ///< of a kernel's text, as a fence names it
+  std::string split;         ///< of a kernel's task; empty: an older index does not say
+  std::string rights_source; ///< whose licence counts; empty: by the task's id
+};
+
+struct retrieved {
+  index_entry entry;
+  double score = 0; ///< cosine plus the boosts
+};
+
+struct retrieval_answer {
+  std::vector<retrieved> results; ///< best first
+  uint32_t withheld = 0;          ///< entries that would stand among them but for the leak guard
+};
+
+/// Added to the cosine of an entry of the asking task's operator family, or for its backend. Small
+/// against the spread of cosines, so that a good match of another family still wins.
+inline constexpr double family_boost = 0.10;
+inline constexpr double backend_boost = 0.05;
+
+/// The most results that a query gives: examples share the prompt with the task.
+inline constexpr size_t max_results = 32;
+
+class loaded_index {
+public:
+  /// Holds entries in memory only; `embedding` must not be null.
+  static expected<loaded_index> in_memory(const std::string& knowledge,
+                                          const std::vector<verified_kernel>& kernels,
+                                          std::shared_ptr<embedder> embedding);
+
+  /// The `k` best entries for `text` that give no solution of `exclude_task` away. Kernels that
+  /// repeat a better one are left out. `family` and `backend` may be empty.
+  expected<retrieval_answer> query(std::string_view text, size_t k,
+                                   const std::string& exclude_task = {},
+                                   const std::string& family = {},
+                                   const std::string& backend = {}) const;
+
+  /// Says which split the tasks of those kernels are in that do not name one.
+  void name_splits(const std::function<std::string(const std::string& task)>& split_of);
+
+  /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
+  /// its turn is there already, or when it is not to be shown: then the leak guard alone knows it.
+  /// When embedding fails, the leak guard knows it all the same.
+  expected<bool> add_kernel(const verified_kernel& x);
+
+  /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
+  /// share one.
+  leak_guard& guard() { return guard_; }
+
+  const index_manifest& manifest() const { return manifest_; }
+  size_t size() const { return entries_.size(); }
+  size_t kernels() const { return kernels_; }
+  const index_entry& entry(size_t i) const { return entries_[i]; }
+
+  /// Says whether a query waits for another process.
+  bool blocking() const { return embedding_->blocking(); }
+
+private:
+  friend expected<index_manifest> build_index(const index_options&);
+  friend expected<loaded_index> open_index(const std::string&, std::shared_ptr<embedder>,
+                                           const std::string&);
+
+  loaded_index(std::shared_ptr<embedder> embedding, vector_index vectors)
+      : embedding_(std::move(embedding)), vectors_(std::move(vectors)) {}
+
+  void take(index_entry x);
+  bool knows_turn(const std::string& id) const;
+  retrieval_answer choose(const std::vector<neighbour>& ranked, size_t k,
+                          const std::string& exclude_task) const;
+  double boost_of(const index_entry& x, const std::string& family,
+                  const std::string& backend) const;
+
+  std::shared_ptr<embedder> embedding_;
+  vector_index vectors_;
+  leak_guard guard_;
+  std::vector<index_entry> entries_;
+  std::vector<shingle_set> shingles_; ///< of each entry's text
+  std::unordered_set<std::string> ids_;
+  index_manifest manifest_;
+  size_t kernels_ = 0;
+};
+
+/// Builds the index and writes it; an old one in the same folder is replaced.
+expected<index_manifest> build_index(const index_options& options);
+
+/// Opens what build_index wrote. Without `embedding`, the manifest's built-in embedder is used;
+/// with `knowledge`, the cards there must be the ones that the index was built from. Fails with
+/// category "index_missing", "index_mismatch" (another embedder or other cards), "index_damaged"
+/// or "newer_schema".
+expected<loaded_index> open_index(const std::string& directory,
+                                  std::shared_ptr<embedder> embedding = nullptr,
+                                  const std::string& knowledge = {});
+
+} // namespace kernelmill

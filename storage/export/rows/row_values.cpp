@@ -1,0 +1,62 @@
+#include "storage/export/rows/row_values.hpp"
+
+#include <charconv>
+
+namespace kernelmill::exports {
+
+using nlohmann::ordered_json;
+
+ordered_json speedup_json(const std::optional<speedup>& x) {
+  if (!x) return nullptr;
+  return {{"estimate", number(x->estimate)}, {"low", number(x->low)}, {"high", number(x->high)}};
+}
+
+ordered_json messages_json(const std::vector<message>& xs) {
+  auto result = ordered_json::array();
+  for (const auto& x : xs) result.push_back({{"role", x.role}, {"content", x.content}});
+  return result;
+}
+
+const char* outcome_word(wire::Outcome x) noexcept {
+  switch (x) {
+    case wire::Outcome::ACCEPTED: return "accepted";
+    case wire::Outcome::REJECTED: return "rejected";
+    case wire::Outcome::INFRASTRUCTURE: break;
+  }
+  return "infrastructure";
+}
+
+double short_number(float x) {
+  char text[32];
+  auto [end, code] = std::to_chars(text, text + sizeof text, x);
+  double result = x;
+  std::from_chars(text, end, result);
+  return static_cast<float>(result) == x ? result : static_cast<double>(x);
+}
+
+ordered_json floats(const std::vector<float>& xs) {
+  auto result = ordered_json::array();
+  auto& to = result.get_ref<ordered_json::array_t&>();
+  to.reserve(xs.size());
+  for (auto x : xs) to.emplace_back(short_number(x));
+  return result;
+}
+
+ordered_json spans_json(const std::vector<weight_span>& xs) {
+  auto result = ordered_json::array();
+  for (const auto& x : xs)
+    result.push_back({{"version", x.version}, {"start", x.start}, {"end", x.end}});
+  return result;
+}
+
+void add_task(ordered_json& to, const group& from) {
+  to["run"] = from.run;
+  to["task"] = from.task;
+  to["split"] = from.split;
+  to["verb"] = from.verb;
+  to["operator_family"] = from.operator_family;
+  to["backend"] = from.backend;
+  to["contract"] = from.contract;
+}
+
+} // namespace kernelmill::exports

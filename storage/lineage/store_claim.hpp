@@ -1,0 +1,34 @@
+#pragma once
+
+// Whose a store's folder is: of one environment a process, and of one process that writes. Private
+// to storage/.
+
+#include <cstdint>
+#include <utility>
+
+#include "messages/error.hpp"
+#include "storage/lineage/store.hpp"
+
+namespace kernelmill {
+
+/// Holds the folder while it lives.
+class store_claim {
+public:
+  store_claim() = default;
+  ~store_claim();
+  store_claim(const store_claim&) = delete;
+  store_claim& operator=(const store_claim&) = delete;
+
+  /// Errors: "store_remote_filesystem", "store_locked", those of store_failure(). REQUIRES: once.
+  expected<void> take(const store_options& options);
+
+private:
+  expected<void> claim(const store_options& options);
+  expected<void> lock(const store_options& options);
+
+  int lock_fd_ = -1;
+  std::pair<uint64_t, uint64_t> identity_;
+  bool claimed_ = false;
+};
+
+} // namespace kernelmill
