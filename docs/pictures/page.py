@@ -31,17 +31,26 @@ PLACES = [  # name, place, what must be there, dark, width, height
 def take(url, folder, name, place, wanted, dark, width, height):
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                 f"--window-size={width},{height}"):
+    for word in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--window-size={width},{height}",
+    ):
         options.add_argument(word)
     chrome = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
-        chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        chrome.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+        )
         chrome.get(f"{url}/#/{place}")
         WebDriverWait(chrome, PATIENCE).until(
-            lambda x: x.find_elements(By.CSS_SELECTOR, wanted)
-            and x.find_element(By.ID, "connection").text in ("live", ""))
+            lambda x: (
+                x.find_elements(By.CSS_SELECTOR, wanted) and x.find_element(By.ID, "connection").text in ("live", "")
+            )
+        )
         chrome.save_screenshot(str(folder / f"{name}.png"))
     finally:
         chrome.quit()
@@ -52,8 +61,11 @@ def main():
     with tempfile.TemporaryDirectory() as home:
         os.environ["XDG_CACHE_HOME"] = home + "/cache"
         for name, turns in (("first", 4), ("two-turns", 2)):
-            subprocess.run([program, "run", "quickstart", f"run.dir={home}/runs/{name}", f"tasks.max_turns={turns}"],
-                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [program, "run", "quickstart", f"run.dir={home}/runs/{name}", f"tasks.max_turns={turns}"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
         with subprocess.Popen([program, "page", home + "/runs"], stdout=subprocess.PIPE, text=True) as page:
             url = page.stdout.readline().strip()
             try:

@@ -61,7 +61,7 @@ class Screen:
             elif part == "\r":
                 self.column = 0
             elif part == "\x1b[K":
-                del self._cells()[self.column:]
+                del self._cells()[self.column :]
             elif part.startswith("\x1b["):
                 codes = part[2:-1].split(";") if part.endswith("m") else []
                 for code in codes:
@@ -73,8 +73,12 @@ class Screen:
 def record(commands, bin_dir):
     """What the commands print, on a screen; raises SystemExit when one fails."""
     screen, clock = Screen(), 0.0
-    environment = {**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}", "TERM": "xterm-256color",
-                   "COLUMNS": str(COLUMNS)}
+    environment = {
+        **os.environ,
+        "PATH": f"{bin_dir}:{os.environ['PATH']}",
+        "TERM": "xterm-256color",
+        "COLUMNS": str(COLUMNS),
+    }
     environment.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory() as folder:
         for command in commands:
@@ -98,7 +102,7 @@ def record(commands, bin_dir):
                 text = pending.decode(errors="ignore")
                 cut = text.rfind("\x1b")
                 whole = text if cut < 0 or re.match(r"\x1b\[[0-9;]*[A-Za-z]", text[cut:]) else text[:cut]
-                pending = text[len(whole):].encode()
+                pending = text[len(whole) :].encode()
                 screen.feed(whole.replace("\r\n", "\n"), clock)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             os.close(terminal)
@@ -136,8 +140,11 @@ def draw(screen, seconds):
         "<style>text{white-space:pre}.o{opacity:0}@keyframes on{from{opacity:0}to{opacity:1}}"
         "@keyframes flash{0%,100%{opacity:1}}"
         "@media(prefers-reduced-motion:reduce){*{animation:none!important}}</style>",
-        f'<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',
-        *(f'<circle cx="{20 + 18 * i}" cy="17" r="5" fill="{c}"/>' for i, c in enumerate(("#ff5f57", "#febc2e", "#28c840"))),
+        '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',
+        *(
+            f'<circle cx="{20 + 18 * i}" cy="17" r="5" fill="{c}"/>'
+            for i, c in enumerate(("#ff5f57", "#febc2e", "#28c840"))
+        ),
     ]
     for number, states in enumerate(screen.lines):
         y = BAR + (number + 1) * LINE
@@ -148,8 +155,11 @@ def draw(screen, seconds):
         for index, (second, cells) in enumerate(shown):
             last = index + 1 == len(shown)
             until = seconds if last else shown[index + 1][0]
-            kind = (f'style="animation:on 1ms {second:.2f}s backwards"' if last else
-                    f'class="o" style="animation:flash {max(until - second, 0.01):.2f}s {second:.2f}s"')
+            kind = (
+                f'style="animation:on 1ms {second:.2f}s backwards"'
+                if last
+                else f'class="o" style="animation:flash {max(until - second, 0.01):.2f}s {second:.2f}s"'
+            )
             out.append(f'<text y="{y}" xml:space="preserve" {kind}>{spans(cells)}</text>')
     return "\n".join(out) + "\n</svg>\n"
 

@@ -181,8 +181,12 @@ def compile_cuda(path: pathlib.Path, full: bool) -> str:
             (base / header).write_text(STUB)
         (base / "x.cu").write_text(text)
         nvcc = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin/nvcc"
-        done = subprocess.run([nvcc, "-arch=sm_90", "-std=c++17", f"-I{base}", "-c", "x.cu", "-o", "x.o"],
-                              cwd=base, capture_output=True, text=True)
+        done = subprocess.run(
+            [nvcc, "-arch=sm_90", "-std=c++17", f"-I{base}", "-c", "x.cu", "-o", "x.o"],
+            cwd=base,
+            capture_output=True,
+            text=True,
+        )
         return "compiles" if done.returncode == 0 else "fails: " + done.stderr[:300].replace("\n", " ")
 
 

@@ -33,18 +33,26 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 def describe_machine(options: argparse.Namespace, state: State) -> None:
     """Notes once what the figures depend on."""
-    probe = ("import json, torch\n"
-             "try:\n import triton; t = triton.__version__\nexcept ImportError: t = None\n"
-             "print(json.dumps({'torch': torch.__version__, 'triton': t, 'gpu': torch.cuda.get_device_name(0)"
-             " if torch.cuda.is_available() else None}))")
+    probe = (
+        "import json, torch\n"
+        "try:\n import triton; t = triton.__version__\nexcept ImportError: t = None\n"
+        "print(json.dumps({'torch': torch.__version__, 'triton': t, 'gpu': torch.cuda.get_device_name(0)"
+        " if torch.cuda.is_available() else None}))"
+    )
     done = subprocess.run([options.python, "-c", probe], capture_output=True, text=True, check=True)
     facts: dict = json.loads(done.stdout) | {"cores": os.cpu_count()}
     if options.kernelbench:
         # A copy without .git may carry its commit in a file; git would answer for a repository around it.
         note = options.kernelbench / "COMMIT"
-        told = note.read_text() if note.exists() else subprocess.run(
-            ["git", "--git-dir", options.kernelbench / ".git", "rev-parse", "--short", "HEAD"],
-            capture_output=True, text=True).stdout
+        told = (
+            note.read_text()
+            if note.exists()
+            else subprocess.run(
+                ["git", "--git-dir", options.kernelbench / ".git", "rev-parse", "--short", "HEAD"],
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
         facts["kernelbench"] = told.strip() or "an unknown commit"
     if options.kernelmill:
         told = subprocess.run([options.kernelmill, "version"], capture_output=True, text=True)
@@ -58,13 +66,16 @@ def print_plan(rows: list[Row], state: State) -> None:
     for row in rows:
         total += estimate_seconds(row)
         known = "done" if row["key"] in state.data["theirs"] else ""
-        print(f"{total:7.0f} {estimate_seconds(row):5.0f} s  {row['input_mb']:6} MB  {row['kind']:10} "
-              f"{row['language']:7} {row['file']:52} {known}")
+        print(
+            f"{total:7.0f} {estimate_seconds(row):5.0f} s  {row['input_mb']:6} MB  {row['kind']:10} "
+            f"{row['language']:7} {row['file']:52} {known}"
+        )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0],
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     path: Callable = pathlib.Path
     parser.add_argument("--kernelbench", type=path, help="a checkout of KernelBench")
     parser.add_argument("--problems", type=path, help="problems.jsonl; without it the checkout's problems")
@@ -78,22 +89,44 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--plan", action="store_true", help="print order and guessed seconds, run nothing")
     parser.add_argument("--limit-seconds", type=float, help="start nothing that would end later")
     parser.add_argument("--levels", default="1,2,3", help="levels to take. Default: 1,2,3")
-    parser.add_argument("--match", action="append", help="takes answers whose file is like this glob, as '*19_relu*'; may be repeated")
+    parser.add_argument(
+        "--match", action="append", help="takes answers whose file is like this glob, as '*19_relu*'; may be repeated"
+    )
     parser.add_argument("--max-input-gb", type=float, default=math.inf, help="leaves out larger problems")
-    parser.add_argument("--timed", type=int, metavar="N",
-                        help="the benchmark runs the first N alone, the others at once for their verdicts")
+    parser.add_argument(
+        "--timed",
+        type=int,
+        metavar="N",
+        help="the benchmark runs the first N alone, the others at once for their verdicts",
+    )
     parser.add_argument("--workers", type=int, default=8, help="how many at once after --timed. Default: 8")
-    parser.add_argument("--gpu-gb", type=float, default=110, metavar="G",
-                        help="memory of the GPU that those at once may take, as guessed. Default: 110")
+    parser.add_argument(
+        "--gpu-gb",
+        type=float,
+        default=110,
+        metavar="G",
+        help="memory of the GPU that those at once may take, as guessed. Default: 110",
+    )
     parser.add_argument("--timeout", type=float, default=300, help="the benchmark's, in s. Default: 300")
-    parser.add_argument("--cut-hangs", type=float, default=45, metavar="S",
-                        help="ends answers that are known to hang after S s. Default: 45")
-    parser.add_argument("--at-least", type=int, default=64, metavar="N",
-                        help="answers of a pass of ours, by copies. Default: 64")
+    parser.add_argument(
+        "--cut-hangs",
+        type=float,
+        default=45,
+        metavar="S",
+        help="ends answers that are known to hang after S s. Default: 45",
+    )
+    parser.add_argument(
+        "--at-least", type=int, default=64, metavar="N", help="answers of a pass of ours, by copies. Default: 64"
+    )
     parser.add_argument("--no-passes", action="store_true", help="verdicts of ours only, no throughput")
     parser.add_argument("--backend", default="cuda", help="where kernelmill runs answers. Default: cuda")
-    parser.add_argument("--judge-arg", action="append", default=[], metavar="ARG",
-                        help="one more argument of kernelmill judge, as --judge-arg=--torch-mode")
+    parser.add_argument(
+        "--judge-arg",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="one more argument of kernelmill judge, as --judge-arg=--torch-mode",
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     options = parser.parse_args(arguments)
     run_theirs_too = not (options.only_ours or options.report or options.plan)

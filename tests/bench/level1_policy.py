@@ -46,8 +46,12 @@ class Renamed(ast.NodeTransformer):
 def without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Module)) and body and isinstance(
-                body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        if (
+            isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Module))
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
             node.body = body[1:] or [ast.Pass()]
     return tree
 
@@ -55,20 +59,24 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
 def plain(code: str, name: str = "ModelNew") -> str:
     """Returns the problem's own model under another name, without what makes its inputs."""
     tree = without_docstrings(ast.parse(code))
-    tree.body = [x for x in tree.body if not (
-        isinstance(x, ast.FunctionDef) and x.name in ("get_inputs", "get_init_inputs"))]
+    tree.body = [
+        x for x in tree.body if not (isinstance(x, ast.FunctionDef) and x.name in ("get_inputs", "get_init_inputs"))
+    ]
     return ast.unparse(ast.fix_missing_locations(Renamed(name).visit(tree))) + "\n"
 
 
 def around(code: str, forward: str) -> str:
     """Returns the problem's model with another `forward` around its own, which is `base(*inputs)`."""
-    return plain(code, "Plain") + f"""
+    return (
+        plain(code, "Plain")
+        + f"""
 
 class ModelNew(Plain):
     def forward(self, *inputs):
         base = super().forward
 {forward}
 """
+    )
 
 
 def broken(code: str, kind: str) -> str:
@@ -82,8 +90,11 @@ def broken(code: str, kind: str) -> str:
 
 def otherwise(code: str) -> str:
     """Returns a right answer that is written differently: contiguous inputs and output."""
-    return around(code, "        dense = [x.contiguous() if hasattr(x, 'stride') else x for x in inputs]\n"
-                  "        return base(*dense).contiguous()")
+    return around(
+        code,
+        "        dense = [x.contiguous() if hasattr(x, 'stride') else x for x in inputs]\n"
+        "        return base(*dense).contiguous()",
+    )
 
 
 def own_answers(folder: pathlib.Path, level: int) -> dict[int, list[tuple[str, str]]]:
@@ -113,8 +124,12 @@ def replies_of(task: str, number: int, code: str, own: list[tuple[str, str]]) ->
     result = []
     for member, turn, thought, answer, outcome, category, what in turns:
         where = {"task": task, "member": member, "turn": turn}
-        result.append((where | {"text": completion(thought, answer)},
-                       where | {"outcome": outcome, "category": category, "answer": what}))
+        result.append(
+            (
+                where | {"text": completion(thought, answer)},
+                where | {"outcome": outcome, "category": category, "answer": what},
+            )
+        )
     return result
 
 
@@ -125,8 +140,13 @@ def configuration(options: argparse.Namespace, ids: list[str]) -> dict:
     return {
         "run": {"name": "", "seed": 1},
         "tasks": {"root": "tasks", "ids": ids, "groups": 1, "group_size": 2, "max_turns": 2},
-        "policy": {"kind": "scripted", "script": "script.json", "model": "scripted-level1",
-                   "timeout_ms": 60000, "sampling": {"temperature": 1.0, "max_tokens": 65536}},
+        "policy": {
+            "kind": "scripted",
+            "script": "script.json",
+            "model": "scripted-level1",
+            "timeout_ms": 60000,
+            "sampling": {"temperature": 1.0, "max_tokens": 65536},
+        },
         "retrieval": {"enabled": False},
         "evaluation": evaluation,
         "profile": {"enabled": False},
@@ -150,8 +170,10 @@ def compare(run: pathlib.Path, expected: pathlib.Path) -> int:
         got = turn["eval_result"]
         table[wanted["outcome"], wanted["category"], got["outcome"], got["category"]] += 1
         if (wanted["outcome"], wanted["category"] or got["category"]) != (got["outcome"], got["category"]):
-            odd.append(f"{turn['task']} member {turn['member']} turn {turn['turn']} ({wanted['answer']}): "
-                       f"{got['outcome']}, {got['category']}")
+            odd.append(
+                f"{turn['task']} member {turn['member']} turn {turn['turn']} ({wanted['answer']}): "
+                f"{got['outcome']}, {got['category']}"
+            )
     for (outcome, category, *got), count in sorted(table.items()):
         print(f"{count:4}  wanted {outcome} {category:15} got {' '.join(got)}")
     print(f"{sum(table.values())} turns, {len(known)} missing, {len(odd)} unlike what was wanted", *odd, sep="\n  ")
@@ -169,7 +191,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--backend", default="cuda", help="evaluation.backend. Default: cuda")
     parser.add_argument("--python", type=path, help="evaluation.python")
     parser.add_argument("--kernelmill", type=path, help="imports the tasks and validates the configuration")
-    parser.add_argument("--compare", type=path, metavar="RUN", help="compares a run's traces with expected.json in --out")
+    parser.add_argument(
+        "--compare", type=path, metavar="RUN", help="compares a run's traces with expected.json in --out"
+    )
     options = parser.parse_args(arguments)
     if not options.problems and not options.compare:
         parser.error("the problems come from --problems")
@@ -182,19 +206,25 @@ def main(arguments: list[str]) -> int:
         return 1 if compare(options.compare, options.out / "expected.json") else 0
     root = HERE.parents[1]
     if options.out.resolve().is_relative_to(root):
-        print(f"failed to write to {options.out}: it is inside of {root}, and the benchmark's code does not "
-              "belong there", file=sys.stderr)
+        print(
+            f"failed to write to {options.out}: it is inside of {root}, and the benchmark's code does not belong there",
+            file=sys.stderr,
+        )
         return 64
     rows = [json.loads(line) for line in options.problems.read_text().splitlines() if line.strip()]
-    rows = [x for x in rows if x["level"] == options.level
-            and (options.only is None or x["problem_id"] in options.only)]
+    rows = [
+        x for x in rows if x["level"] == options.level and (options.only is None or x["problem_id"] in options.only)
+    ]
     own = own_answers(options.candidates, options.level)
     pairs = []
     for row in sorted(rows, key=lambda x: x["problem_id"]):
         task = f"kernelbench/level{row['level']}/{row['name']}"
         pairs += replies_of(task, row["problem_id"], row["code"], own.get(row["problem_id"], []))
-    ids = [f"kernelbench/level{options.level}/*"] if options.only is None else \
-        sorted({reply["task"] for reply, _ in pairs})
+    ids = (
+        [f"kernelbench/level{options.level}/*"]
+        if options.only is None
+        else sorted({reply["task"] for reply, _ in pairs})
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"level{options.level}.json"
     script = {"model": "scripted-level1", "latency_ms": 20, "replies": [x for x, _ in pairs]}
@@ -202,13 +232,16 @@ def main(arguments: list[str]) -> int:
     (options.out / name).write_text(json.dumps(configuration(options, ids), indent=2) + "\n")
     (options.out / "expected.json").write_text(json.dumps([x for _, x in pairs], indent=1) + "\n")
     kinds = Counter(x["answer"] if "/" not in x["answer"] else "candidates" for _, x in pairs)
-    print(f"{len(pairs)} replies to {len(rows)} problems: "
-          + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    print(
+        f"{len(pairs)} replies to {len(rows)} problems: "
+        + ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    )
     if options.kernelmill:
         tasks = options.out / "tasks"
         if not tasks.exists():
-            subprocess.run([options.kernelmill, "task", "import", "kernelbench", options.problems, "--to",
-                            tasks], check=True)
+            subprocess.run(
+                [options.kernelmill, "task", "import", "kernelbench", options.problems, "--to", tasks], check=True
+            )
         subprocess.run([options.kernelmill, "config", "validate", options.out / name], check=True)
     return 0
 

@@ -56,16 +56,34 @@ class Run:
 
     def __init__(self, home, name, groups, members, turns, latency_ms, *more):
         script = pathlib.Path(home) / f"{name}.json"
-        script.write_text(json.dumps({"model": "bench", "latency_ms": latency_ms,
-                                      "replies": [{"text": "No kernel for this task."}]}))
+        script.write_text(
+            json.dumps({"model": "bench", "latency_ms": latency_ms, "replies": [{"text": "No kernel for this task."}]})
+        )
         self.directory = f"{home}/runs/{name}"
         self.process = subprocess.Popen(
-            [PROGRAM, "run", str(SOURCE / "configs/quickstart.json"), f"run.dir={self.directory}",
-             'tasks.ids=["native/row_sum"]', f"tasks.groups={groups}", f"tasks.group_size={members}",
-             f"tasks.max_turns={turns}", "episode.max_live=10000", f"policy.script={script}",
-             "policy.timeout_ms=36000000", "episode.turn_deadline_ms=50000000",
-             "episode.deadline_ms=500000000", "retrieval.enabled=false", *more, "--monitor", "0"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            [
+                PROGRAM,
+                "run",
+                str(SOURCE / "configs/quickstart.json"),
+                f"run.dir={self.directory}",
+                'tasks.ids=["native/row_sum"]',
+                f"tasks.groups={groups}",
+                f"tasks.group_size={members}",
+                f"tasks.max_turns={turns}",
+                "episode.max_live=10000",
+                f"policy.script={script}",
+                "policy.timeout_ms=36000000",
+                "episode.turn_deadline_ms=50000000",
+                "episode.deadline_ms=500000000",
+                "retrieval.enabled=false",
+                *more,
+                "--monitor",
+                "0",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         said = []
         for line in self.process.stderr:
             said.append(line)
@@ -141,6 +159,7 @@ def many_episodes(home, episodes, rows):
 
     def live():
         return json.loads(subprocess.run(ps, capture_output=True, check=True).stdout)["live"]
+
     while live() < episodes:
         time.sleep(1)
     time.sleep(3)
@@ -152,8 +171,12 @@ def many_episodes(home, episodes, rows):
     look = (cpu(run.process.pid) - before - rest * 15 * 1.4) / 15
     rows.append((f"`ps --json`, {episodes:,} live episodes: wall time", spread(values)))
     rows.append(("the run's processor time for a look", f"{look * 1000:.0f} ms"))
-    rows.append(("the page's list, 100 of them: wall time",
-                 spread(timed(lambda: request(run.url, "/api/v1/episodes?limit=100"), 10, 1.2))))
+    rows.append(
+        (
+            "the page's list, 100 of them: wall time",
+            spread(timed(lambda: request(run.url, "/api/v1/episodes?limit=100"), 10, 1.2)),
+        )
+    )
     rows.append(("`top`, drawn ten times a second: share of a core", f"{top_cpu(home + '/runs', 10) * 100:.1f} %"))
     run.end()
 
@@ -211,7 +234,12 @@ def throughput(home, seconds, rows):
     run = Run(home, "fast", 4000, 100, 4, 0)
     while run.turns() < 500:
         time.sleep(0.2)
-    kinds = [("no viewer", 0, 0), ("1 viewer", 1, 0), ("10 viewers", 10, 0), ("1,000 readers of the event stream", 0, 1000)]
+    kinds = [
+        ("no viewer", 0, 0),
+        ("1 viewer", 1, 0),
+        ("10 viewers", 10, 0),
+        ("1,000 readers of the event stream", 0, 1000),
+    ]
     seen = {name: [] for name, _, _ in kinds}
     for _ in range(2):
         for name, pages, readers in kinds:
@@ -224,11 +252,19 @@ def throughput(home, seconds, rows):
             seen[name].append((turns / took, used / max(turns, 1) * 1e6, (viewers.bytes - got) / took / 1e6))
             viewers.end()
     for name, values in seen.items():
-        rows.append((f"{name}: turns a second; processor of the run a turn; read",
-                     "; ".join(f"{rate:.0f}, {each:.0f} us, {read:.1f} MB/s" for rate, each, read in values)))
+        rows.append(
+            (
+                f"{name}: turns a second; processor of the run a turn; read",
+                "; ".join(f"{rate:.0f}, {each:.0f} us, {read:.1f} MB/s" for rate, each, read in values),
+            )
+        )
     text = request(run.url, "/metrics").decode()
-    rows.append(("events dropped for slow readers",
-                 next(x.split()[1] for x in text.splitlines() if x.startswith("kernelmill_events_dropped_total "))))
+    rows.append(
+        (
+            "events dropped for slow readers",
+            next(x.split()[1] for x in text.splitlines() if x.startswith("kernelmill_events_dropped_total ")),
+        )
+    )
     run.end()
 
 

@@ -101,8 +101,10 @@ def main():
     counts = [int(x) for x in (arguments.in_flight or ("100,1000" if arguments.quick else "1000,16000")).split(",")]
     seconds = arguments.seconds or (2 if arguments.quick else 20)
     check_limits(counts)
-    print(f"{'CLIENT':<8} {'IN FLIGHT':>9} {'PHASE':<5} {'PEAK':>6} {'ANSWERED':>9} {'FAILED':>6} "
-          f"{'REQUESTS/S':>10} {'CPU us/REQ':>11} {'RSS MiB':>8}")
+    print(
+        f"{'CLIENT':<8} {'IN FLIGHT':>9} {'PHASE':<5} {'PEAK':>6} {'ANSWERED':>9} {'FAILED':>6} "
+        f"{'REQUESTS/S':>10} {'CPU us/REQ':>11} {'RSS MiB':>8}"
+    )
     with tempfile.NamedTemporaryFile() as body:
         subprocess.run([arguments.load, "body"], stdout=body, check=True)
         for count in counts:
@@ -113,8 +115,10 @@ def main():
             if "aiohttp" in cost:
                 for client in ("http", "actor"):
                     if client in cost:
-                        print(f"{count} in flight: aiohttp needs {cost['aiohttp'] / cost[client]:.1f} times "
-                              f"the processor time of {client}")
+                        print(
+                            f"{count} in flight: aiohttp needs {cost['aiohttp'] / cost[client]:.1f} times "
+                            f"the processor time of {client}"
+                        )
 
 
 if __name__ == "__main__":

@@ -28,51 +28,73 @@ import threading
 MODES = ("none", "card", "numbers")
 TURNS = 4
 # What a card says, and the strategy that is made for it; written before anything was measured.
-MEANT_FOR = {"latency": "independent_work", "launch_overhead": "fewer_threads", "tail": "more_blocks", "occupancy": "less_shared",
-             "register_spills": "fewer_values", "memory_bandwidth": "fewer_bytes", "compute": "fewer_operations"}
-STRATEGIES = {"cpu": ("independent_work", "fewer_threads", "fewer_bytes", "fewer_operations"),
-              "cuda": ("more_blocks", "less_shared", "fewer_values", "independent_work", "fewer_bytes")}
+MEANT_FOR = {
+    "latency": "independent_work",
+    "launch_overhead": "fewer_threads",
+    "tail": "more_blocks",
+    "occupancy": "less_shared",
+    "register_spills": "fewer_values",
+    "memory_bandwidth": "fewer_bytes",
+    "compute": "fewer_operations",
+}
+STRATEGIES = {
+    "cpu": ("independent_work", "fewer_threads", "fewer_bytes", "fewer_operations"),
+    "cuda": ("more_blocks", "less_shared", "fewer_values", "independent_work", "fewer_bytes"),
+}
 FLAWS = {"cpu": ("independent_work", "fewer_threads"), "cuda": ("more_blocks", "less_shared", "fewer_values")}
 TASKS = {"cpu": ("native/row_sum", "native/softmax"), "cuda": ("native/row_sum",)}
 
 
 # -- kernels: `left` holds the strategies whose flaw is still there -------------------------------------------------------------
 
+
 def rows_on_cpu(task: str, left: set[str]) -> str:
     """One function of a row for each task. A chain of additions in which each waits for the last, or sixteen beside each other."""
-    add = "asm volatile(\"\" : \"+x\"(s));" if "independent_work" in left else ""
+    add = 'asm volatile("" : "+x"(s));' if "independent_work" in left else ""
     total = f"""template <class F> static float total(int n, F f) {{
-  {"float s = 0; for (int j = 0; j < n; ++j) { s += f(j); " + add + " } return s;" if add else
-   "float s[16] = {}; int j = 0; for (; j + 16 <= n; j += 16) for (int k = 0; k < 16; ++k) s[k] += f(j + k); "
-   "for (; j < n; ++j) s[0] += f(j); float t = 0; for (float v : s) t += v; return t;"}
+  {
+        "float s = 0; for (int j = 0; j < n; ++j) { s += f(j); " + add + " } return s;"
+        if add
+        else "float s[16] = {}; int j = 0; for (; j + 16 <= n; j += 16) for (int k = 0; k < 16; ++k) s[k] += f(j + k); "
+        "for (; j < n; ++j) s[0] += f(j); float t = 0; for (float v : s) t += v; return t;"
+    }
 }}
 """
     bodies = {
-        "native/row_sum": ("const float* x, float* y, int rows, int cols", "x, y, cols",
-                           "y[r] = total(cols, [&](int j) { return x[long(r) * cols + j]; });"),
-        "native/softmax": ("const float* x, float* y, int rows, int cols", "x, y, cols",
-                           "const float* a = x + long(r) * cols; float* b = y + long(r) * cols; float m = a[0];\n"
-                           "    for (int j = 1; j < cols; ++j) m = a[j] > m ? a[j] : m;\n"
-                           "    for (int j = 0; j < cols; ++j) b[j] = std::exp(a[j] - m);\n"
-                           "    float s = 1 / total(cols, [&](int j) { return b[j]; });\n"
-                           "    for (int j = 0; j < cols; ++j) b[j] *= s;"),
+        "native/row_sum": (
+            "const float* x, float* y, int rows, int cols",
+            "x, y, cols",
+            "y[r] = total(cols, [&](int j) { return x[long(r) * cols + j]; });",
+        ),
+        "native/softmax": (
+            "const float* x, float* y, int rows, int cols",
+            "x, y, cols",
+            "const float* a = x + long(r) * cols; float* b = y + long(r) * cols; float m = a[0];\n"
+            "    for (int j = 1; j < cols; ++j) m = a[j] > m ? a[j] : m;\n"
+            "    for (int j = 0; j < cols; ++j) b[j] = std::exp(a[j] - m);\n"
+            "    float s = 1 / total(cols, [&](int j) { return b[j]; });\n"
+            "    for (int j = 0; j < cols; ++j) b[j] *= s;",
+        ),
     }
     parameters, caught, row = bodies[task]
     one = f"static void one(int r, {parameters}) {{\n    (void)rows; {row}\n}}\n"
     names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))
     if "fewer_threads" in left:  # a thread for each few rows, and somebody who waits for it
-        loop = (f"for (int from = 0; from < rows; from += 16)\n    std::thread([=] {{ for (int r = from; r < rows && r < from + 16; ++r) "
-                f"one(r, {names}); }}).join();")
+        loop = (
+            f"for (int from = 0; from < rows; from += 16)\n    std::thread([=] {{ for (int r = from; r < rows && r < from + 16; ++r) "
+            f"one(r, {names}); }}).join();"
+        )
     else:
         loop = f"for (int r = 0; r < rows; ++r) one(r, {names});"
-    return (f"#include <cmath>\n#include <thread>\n{total}{one}extern \"C\" void solve({parameters}) {{\n  {loop}\n}}\n")
+    return f'#include <cmath>\n#include <thread>\n{total}{one}extern "C" void solve({parameters}) {{\n  {loop}\n}}\n'
 
 
 def row_sum_on_gpu(left: set[str]) -> str:
     grid = "8" if "more_blocks" in left else "rows"
     shared = "160000" if "less_shared" in left else "0"
     bounds = "__launch_bounds__(256, 8) " if "fewer_values" in left else ""
-    inner = """for (int j = threadIdx.x; j < cols; j += 256 * 48) {
+    inner = (
+        """for (int j = threadIdx.x; j < cols; j += 256 * 48) {
       float v[48];
 #pragma unroll
       for (int k = 0; k < 48; ++k) v[k] = j + 256 * k < cols ? x[long(row) * cols + j + 256 * k] : 0;
@@ -80,7 +102,10 @@ def row_sum_on_gpu(left: set[str]) -> str:
       for (int k = 0; k < 48; ++k) asm volatile("" : "+f"(v[k]));
 #pragma unroll
       for (int k = 0; k < 48; ++k) s += v[k];
-    }""" if "fewer_values" in left else "for (int j = threadIdx.x; j < cols; j += 256) s += x[long(row) * cols + j];"
+    }"""
+        if "fewer_values" in left
+        else "for (int j = threadIdx.x; j < cols; j += 256) s += x[long(row) * cols + j];"
+    )
     return f"""// launch: sums<<<{grid}, 256, {shared}>>>(x, y, rows, cols)
 extern "C" __global__ void {bounds}sums(const float* x, float* y, int rows, int cols) {{
   extern __shared__ float unused[];
@@ -104,6 +129,7 @@ extern "C" __global__ void {bounds}sums(const float* x, float* y, int rows, int 
 
 # -- the policy -----------------------------------------------------------------------------------------------------------------
 
+
 def choose(backend: str, feedback: str, tried: list[str], rng: random.Random, told: bool) -> tuple[str, bool]:
     """The next strategy, and whether the profile named it."""
     rest = [x for x in STRATEGIES[backend] if x not in tried]
@@ -111,7 +137,11 @@ def choose(backend: str, feedback: str, tried: list[str], rng: random.Random, to
     wanted = MEANT_FOR.get(named.group(1)) if named and told else None
     if wanted in rest:
         return wanted, True
-    numbers = dict(re.findall(r"(\w+) ([\d.e+-]+)", (re.search(r"^Profile numbers: (.*)", feedback, re.M) or [""])[0])) if told else {}
+    numbers = (
+        dict(re.findall(r"(\w+) ([\d.e+-]+)", (re.search(r"^Profile numbers: (.*)", feedback, re.M) or [""])[0]))
+        if told
+        else {}
+    )
     if float(numbers.get("voluntary_switches", 0)) > 4 and "fewer_threads" in rest:
         return "fewer_threads", True
     return rng.choice(rest), False
@@ -138,7 +168,9 @@ class Policy(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         messages = asked["messages"]
-        mine = [json.loads(re.search(r"state: (.*)", x["content"]).group(1)) for x in messages if x["role"] == "assistant"]
+        mine = [
+            json.loads(re.search(r"state: (.*)", x["content"]).group(1)) for x in messages if x["role"] == "assistant"
+        ]
         rng = random.Random(asked.get("seed", 0))
         if not mine:
             task = next(x for x in TASKS[self.backend] if task_is(x, messages))
@@ -153,9 +185,15 @@ class Policy(http.server.BaseHTTPRequestHandler):
         left = set(state["left"])
         source = rows_on_cpu(state["task"], left) if self.backend == "cpu" else row_sum_on_gpu(left)
         text = f"<think>\nstate: {json.dumps(state)}\n</think>\n<KERNEL>\n```cpp\n{source}```\n</KERNEL>"
-        self.answer({"id": "x", "object": "chat.completion", "model": "bandit", "choices": [
-            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+        self.answer(
+            {
+                "id": "x",
+                "object": "chat.completion",
+                "model": "bandit",
+                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            }
+        )
 
 
 def task_is(task: str, messages) -> bool:
@@ -165,12 +203,18 @@ def task_is(task: str, messages) -> bool:
 
 # -- runs -----------------------------------------------------------------------------------------------------------------------
 
+
 def configuration(backend: str, mode: str, groups: int, address: str, out: pathlib.Path) -> dict:
     contract = "native" if backend == "cpu" else "device"
     return {
         "run": {"name": f"feedback-{mode}", "seed": 7},
         "tasks": {"ids": list(TASKS[backend]), "groups": groups, "group_size": 4, "max_turns": TURNS},
-        "policy": {"kind": "openai", "base_url": address, "model": "bandit", "sampling": {"temperature": 1.0, "max_tokens": 4096, "seed": 1}},
+        "policy": {
+            "kind": "openai",
+            "base_url": address,
+            "model": "bandit",
+            "sampling": {"temperature": 1.0, "max_tokens": 4096, "seed": 1},
+        },
         "retrieval": {"enabled": False},
         "evaluation": {"backend": backend, "contract": contract},
         "profile": {"feedback": mode},
@@ -229,21 +273,33 @@ def main(arguments) -> int:
     for mode in MODES:
         Policy.mode = mode
         config = out / f"{mode}.json"
-        config.write_text(json.dumps(configuration(given.backend, mode, given.groups, f"http://127.0.0.1:{server.server_port}/v1", out), indent=1))
+        config.write_text(
+            json.dumps(
+                configuration(given.backend, mode, given.groups, f"http://127.0.0.1:{server.server_port}/v1", out),
+                indent=1,
+            )
+        )
         run = out / f"run-{mode}"
         done = subprocess.run([given.kernelmill, "run", config, f"run.dir={run}"], capture_output=True, text=True)
         if done.returncode != 0:
             print(f"{mode}: exit {done.returncode}: {done.stderr[-800:]}", file=sys.stderr)
         found[mode] = rows_of(run)
     server.shutdown()
-    print(f"{given.backend}, tasks {', '.join(TASKS[given.backend])}; best speedup by turn (from 0), means and 95 % intervals over episodes")
+    print(
+        f"{given.backend}, tasks {', '.join(TASKS[given.backend])}; best speedup by turn (from 0), means and 95 % intervals over episodes"
+    )
     for mode, rows in found.items():
         if not rows:
             print(f"{mode:8} no whole episode")
             continue
-        print(f"{mode:8} n {len(rows)}; " + "; ".join(f"turn {t}: {interval([x['speedups'][t] for x in rows])}" for t in range(1, TURNS)))
-        print(f"{'':8} turn by which both flaws are mended (never: {TURNS}): {interval([x['mended'] for x in rows])}; "
-              f"choices by the profile {sum(x['by_profile'] for x in rows)} of {len(rows) * (TURNS - 1)}")
+        print(
+            f"{mode:8} n {len(rows)}; "
+            + "; ".join(f"turn {t}: {interval([x['speedups'][t] for x in rows])}" for t in range(1, TURNS))
+        )
+        print(
+            f"{'':8} turn by which both flaws are mended (never: {TURNS}): {interval([x['mended'] for x in rows])}; "
+            f"choices by the profile {sum(x['by_profile'] for x in rows)} of {len(rows) * (TURNS - 1)}"
+        )
     return 0 if all(found.values()) else 1
 
 

@@ -44,8 +44,13 @@ class Link:
     async def ask(self, method, path, body=None, token=None):
         """(status, headers, document)"""
         text = b"" if body is None else json.dumps(body).encode()
-        self.writer.write((f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token or self.token}\r\n"
-                           f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text)
+        self.writer.write(
+            (
+                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token or self.token}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+            ).encode()
+            + text
+        )
         await self.writer.drain()
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {k.lower(): v.strip() for k, _, v in (x.partition(":") for x in head[1:] if x)}
@@ -64,9 +69,13 @@ class Session:
 
     async def open(self):
         await self.link.open()
-        self.link.writer.write((f"GET /ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.link.token}\r\n"
-                                "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                                "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n").encode())
+        self.link.writer.write(
+            (
+                f"GET /ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.link.token}\r\n"
+                "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+            ).encode()
+        )
         await self.link.writer.drain()
         head = await self.link.reader.readuntil(b"\r\n\r\n")
         if b" 101 " not in head.split(b"\r\n")[0]:
@@ -122,7 +131,9 @@ class Load:
         await ready.wait()
         for turn in range(rounds):
             source = f"// {number} {turn}\n{WRONG}"  # each another: nothing is answered from memory
-            status, document = await self.ask(link, "POST", "/v1/evaluate", {"task": TASK, "source": source, "wait": False})
+            status, document = await self.ask(
+                link, "POST", "/v1/evaluate", {"task": TASK, "source": source, "wait": False}
+            )
             if status == 202:
                 place = "/v1/evaluations/" + document["id"]
                 await self.ask(link, "GET", place)
@@ -215,8 +226,11 @@ async def drive_sockets(client, given, pid):
 def tell(name, load, seconds, memory):
     took = sorted(load.seconds)
     at = lambda x: f"{took[min(len(took) - 1, int(x * len(took)))]:.3f}"  # noqa: E731
-    print(f"{name}: {len(took)} in {seconds:.1f} s, p50 {at(.5)} s, p99 {at(.99)} s, longest {took[-1]:.3f} s; "
-          f"server {memory >> 20} MiB; " + ", ".join(f"{n} x {x}" for x, n in sorted(load.answers.items())), flush=True)
+    print(
+        f"{name}: {len(took)} in {seconds:.1f} s, p50 {at(0.5)} s, p99 {at(0.99)} s, longest {took[-1]:.3f} s; "
+        f"server {memory >> 20} MiB; " + ", ".join(f"{n} x {x}" for x, n in sorted(load.answers.items())),
+        flush=True,
+    )
     if load.bad:
         print("NOT ALLOWED:", dict(load.bad))
     return bool(load.bad)
@@ -248,11 +262,15 @@ def main():
             parts = asyncio.run(drive_sockets(client, given, started[0].pid))
     took = sorted(load.seconds)
     at = lambda x: f"{took[min(len(took) - 1, int(x * len(took)))]:.3f}"  # noqa: E731
-    print(f"{given.clients} clients, {given.hostile} hostile ones ({attacks} times): {len(took)} answers in {seconds:.1f} s "
-          f"({len(took) / seconds:.0f}/s), load {os.getloadavg()[0]:.0f}")
+    print(
+        f"{given.clients} clients, {given.hostile} hostile ones ({attacks} times): {len(took)} answers in {seconds:.1f} s "
+        f"({len(took) / seconds:.0f}/s), load {os.getloadavg()[0]:.0f}"
+    )
     print("answers:", ", ".join(f"{n} x {status}" for status, n in sorted(load.answers.items())))
-    print(f"seconds: p50 {at(.5)}, p99 {at(.99)}, longest {took[-1]:.3f}; server's peak {peak >> 20} MiB; "
-          f"{len(ready)} tasks afterwards")
+    print(
+        f"seconds: p50 {at(0.5)}, p99 {at(0.99)}, longest {took[-1]:.3f}; server's peak {peak >> 20} MiB; "
+        f"{len(ready)} tasks afterwards"
+    )
     if load.bad:
         print("NOT ALLOWED:", dict(load.bad))
     wrong = [tell("/ws " + name, *rest) for name, *rest in parts]

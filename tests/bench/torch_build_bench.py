@@ -160,8 +160,13 @@ def main():
     includes = cpp_extension.include_paths() + [os.path.join(toolkit, "include"), sysconfig.get_path("include")]
     flags = [y for x in includes for y in ("-isystem", x)]
     flags += ["-DTORCH_EXTENSION_NAME=x", "-DTORCH_API_INCLUDE_EXTENSION_H", "-std=c++17"]
-    nvcc = [os.path.join(toolkit, "bin/nvcc"), *cpp_extension.COMMON_NVCC_FLAGS, "--compiler-options", "-fPIC",
-            f"-gencode=arch=compute_{number},code=sm_{number}"]
+    nvcc = [
+        os.path.join(toolkit, "bin/nvcc"),
+        *cpp_extension.COMMON_NVCC_FLAGS,
+        "--compiler-options",
+        "-fPIC",
+        f"-gencode=arch=compute_{number},code=sm_{number}",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)
         print("| CUDA source | torch's headers | slim headers |\n|---|---|---|", flush=True)
@@ -186,8 +191,10 @@ def main():
             made = measure([*command, "-x", "c++-header", path("p.hpp"), "-o", path("p.hpp.gch")])
             size = os.path.getsize(path("p.hpp.gch")) >> 20
             print(f"| {level}, precompiling those ({size} MiB) | {made} |", flush=True)
-            print(f"| {level}, slim headers, precompiled | {measure([*command, '-include', path('p.hpp'), *end])} |",
-                  flush=True)
+            print(
+                f"| {level}, slim headers, precompiled | {measure([*command, '-include', path('p.hpp'), *end])} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

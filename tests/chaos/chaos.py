@@ -98,8 +98,13 @@ class Chaos:
                 out = self.folder / "server.out"
                 with open(out, "wb") as file:
                     holder["process"] = stack.enter_context(
-                        started([binary, "policy", "scripted", "--script", script], self.folder,
-                                self.folder / "server.log", stdout=file))
+                        started(
+                            [binary, "policy", "scripted", "--script", script],
+                            self.folder,
+                            self.folder / "server.log",
+                            stdout=file,
+                        )
+                    )
                 end = time.monotonic() + 60
                 while not (found := re.search(r"127\.0\.0\.1:(\d+)", out.read_text())):
                     if time.monotonic() > end:
@@ -113,8 +118,15 @@ class Chaos:
             self.relay.upstream = 0
 
     def run_words(self, name: str, evaluated: bool):
-        words = [binary, "run", "run.json" if evaluated else "words.json", f"run.dir={name}", f"run.name={name}",
-                 "policy.kind=openai", f"policy.base_url=http://127.0.0.1:{self.relay.port}/v1"]
+        words = [
+            binary,
+            "run",
+            "run.json" if evaluated else "words.json",
+            f"run.dir={name}",
+            f"run.name={name}",
+            "policy.kind=openai",
+            f"policy.base_url=http://127.0.0.1:{self.relay.port}/v1",
+        ]
         return words + ([f"compile.cache_dir={self.folder}/cache"] if evaluated else [])
 
     # -- one run ----------------------------------------------------------------------------------
@@ -128,8 +140,7 @@ class Chaos:
                 resumes = (self.folder / name / "manifest.json").exists()
                 words = [binary, "resume", name] if resumes else self.run_words(name, evaluated)
                 self.told["resumes"] += resumes
-                with started(words, self.folder, self.folder / f"{name}.log",
-                             stdout=subprocess.DEVNULL) as process:
+                with started(words, self.folder, self.folder / f"{name}.log", stdout=subprocess.DEVNULL) as process:
                     code = self.disturb(process, server, evaluated, 1 + attempt / 10)
                 self.check(name, traces)
                 if code == 0:
@@ -188,8 +199,14 @@ class Chaos:
     # -- what must hold ---------------------------------------------------------------------------
 
     def fsck(self, name: str) -> dict:
-        done = subprocess.run([binary, "fsck", name, "--json"], cwd=self.folder, capture_output=True, text=True,
-                              check=False, timeout=PATIENCE)
+        done = subprocess.run(
+            [binary, "fsck", name, "--json"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
         try:
             return json.loads(done.stdout)
         except ValueError:
@@ -206,8 +223,10 @@ class Chaos:
         acknowledged = sum(self.relay.asked.values())  # turn t was asked for: 0 to t - 1 are there
         stored = told.get("turns", 0)
         if stored < max(acknowledged, sum(traces.turns.values())):
-            raise Broken(f"{name} has {stored} turns; {acknowledged} were acknowledged, {sum(traces.turns.values())} "
-                         f"are in the traces")
+            raise Broken(
+                f"{name} has {stored} turns; {acknowledged} were acknowledged, {sum(traces.turns.values())} "
+                f"are in the traces"
+            )
         self.told["checks"] += 1
         for x in told["findings"]:  # what a resume mends; at the end there may be none
             if x["state"] == "lost":
@@ -248,8 +267,14 @@ class Chaos:
         with self.server("script.json"):
             for attempt in range(9):  # a busy machine may lose a turn of this one, too
                 name = f"calm{attempt}"
-                done = subprocess.run(self.run_words(name, True), cwd=self.folder, capture_output=True, text=True,
-                                      check=False, timeout=1800)
+                done = subprocess.run(
+                    self.run_words(name, True),
+                    cwd=self.folder,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=1800,
+                )
                 if done.returncode == 0:
                     self.calm = turns_of(self.folder, name)
                     if all(x["outcome"] != "infrastructure" for x in self.calm.values()):
@@ -279,9 +304,16 @@ class Chaos:
             if runs % 20 == 0:
                 print(f"{self.struck.total()} actions, {runs} runs, {time.monotonic() - begin:.0f} s", flush=True)
         self.print_table(ACTIONS, begin)
-        report(actions=self.struck.total(), runs=runs, turns=self.told["turns"], checks=self.told["checks"],
-               kills=self.struck["kill run"] + self.struck["kill server"], evaluated_runs=self.told["evaluated"], evaluated_actions=self.struck_evaluated,
-               broken=bool(broken))
+        report(
+            actions=self.struck.total(),
+            runs=runs,
+            turns=self.told["turns"],
+            checks=self.told["checks"],
+            kills=self.struck["kill run"] + self.struck["kill server"],
+            evaluated_runs=self.told["evaluated"],
+            evaluated_actions=self.struck_evaluated,
+            broken=bool(broken),
+        )
         if broken:
             raise Broken(f"{broken}\nrepeat about the same with --seed {self.seed}")
 
@@ -292,8 +324,12 @@ def main(storm=None, actions: int = 24, evaluated: float = 0.1) -> int:
     parser.add_argument("--actions", type=int, default=number("KERNELMILL_ACTIONS", actions))
     parser.add_argument("--seed", type=int, default=number("KERNELMILL_SEED", 20261124))
     parser.add_argument("--evaluated", type=float, default=evaluated, help="share of runs that build and evaluate")
-    parser.add_argument("--evaluated-actions", type=int, default=number("KERNELMILL_EVALUATED_ACTIONS", 0),
-                        help="at least so many of the actions strike runs that build and evaluate")
+    parser.add_argument(
+        "--evaluated-actions",
+        type=int,
+        default=number("KERNELMILL_EVALUATED_ACTIONS", 0),
+        help="at least so many of the actions strike runs that build and evaluate",
+    )
     options = parser.parse_args()
     if not os.access(binary, os.X_OK):
         print(f"SKIP: {binary} is not built")

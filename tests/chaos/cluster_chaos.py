@@ -23,8 +23,17 @@ from chaos import PATIENCE, Broken, Chaos, Traces, main
 from real_processes import binary, report
 from relay import Relay
 
-ACTIONS = ["kill head", "kill head", "freeze head", "kill node", "freeze node", "cut node", "silence node",
-           "kill server", "cut server"]
+ACTIONS = [
+    "kill head",
+    "kill head",
+    "freeze head",
+    "kill node",
+    "freeze node",
+    "cut node",
+    "silence node",
+    "kill server",
+    "cut server",
+]
 NODES = ["n1", "n2"]
 LONG = 8  # seconds: a node that is silent for so long is given up
 OVER = {"finished", "failed", "cancelled", "incomplete"}
@@ -42,22 +51,45 @@ class ClusterChaos(Chaos):
 
     def start(self, name: str, words: list) -> subprocess.Popen:
         with open(self.folder / f"{name}.log", "ab") as err, open(self.folder / f"{name}.out", "wb") as out:
-            process = subprocess.Popen([str(x) for x in words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
-                                       stderr=err, env=self.environment, start_new_session=True)
+            process = subprocess.Popen(
+                [str(x) for x in words],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=self.environment,
+                start_new_session=True,
+            )
         self.members[name] = process
         return process
 
     def start_head(self) -> None:
         process = self.start("head", [binary, "head", "--listen", self.listen, "--root", "runs"])
-        self.await_that("the head listens", lambda: re.search(r"127\.0\.0\.1:\d+", self.said("head")),
-                        lambda: process.poll() is None)
+        self.await_that(
+            "the head listens",
+            lambda: re.search(r"127\.0\.0\.1:\d+", self.said("head")),
+            lambda: process.poll() is None,
+        )
         self.listen = re.search(r"127\.0\.0\.1:\d+", self.said("head"))[0]
         for wire in self.wires.values():
             wire.upstream = int(self.listen.split(":")[1])
 
     def start_node(self, name: str) -> None:
-        self.start(name, [binary, "node", "--head", f"127.0.0.1:{self.wires[name].port}", "--name", name,
-                          "--compilers", "1", "evaluation.python=/bin/false", f"compile.cache_dir={self.folder}/cache"])
+        self.start(
+            name,
+            [
+                binary,
+                "node",
+                "--head",
+                f"127.0.0.1:{self.wires[name].port}",
+                "--name",
+                name,
+                "--compilers",
+                "1",
+                "evaluation.python=/bin/false",
+                f"compile.cache_dir={self.folder}/cache",
+            ],
+        )
 
     def said(self, name: str) -> str:
         return (self.folder / f"{name}.out").read_text()
@@ -69,8 +101,9 @@ class ClusterChaos(Chaos):
 
     @contextlib.contextmanager
     def cluster(self):
-        done = subprocess.run([binary, "cluster", "init"], env=self.environment, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            [binary, "cluster", "init"], env=self.environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         try:
             self.start_head()
@@ -84,8 +117,15 @@ class ClusterChaos(Chaos):
                 process.wait()
 
     def ask(self, *words) -> subprocess.CompletedProcess:
-        return subprocess.run([binary, *words, "--head", self.listen], cwd=self.folder, env=self.environment,
-                              capture_output=True, text=True, check=False, timeout=PATIENCE)
+        return subprocess.run(
+            [binary, *words, "--head", self.listen],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
 
     def await_that(self, what: str, holds, may_go_on=lambda: True) -> None:
         end = time.monotonic() + PATIENCE
@@ -103,9 +143,20 @@ class ClusterChaos(Chaos):
         return known or self.state_on_disk(name)
 
     def state_on_disk(self, name: str) -> str:
-        done = subprocess.run([binary, "runs", "--root", "runs", "--json"], cwd=self.folder, env=self.environment,
-                              capture_output=True, text=True, check=False, timeout=PATIENCE)
-        found = next((x["state"] for x in json.loads(done.stdout)["runs"] if x["run"] == name), "") if done.returncode == 0 else ""
+        done = subprocess.run(
+            [binary, "runs", "--root", "runs", "--json"],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        found = (
+            next((x["state"] for x in json.loads(done.stdout)["runs"] if x["run"] == name), "")
+            if done.returncode == 0
+            else ""
+        )
         return found if found == "finished" else ""
 
     # -- one run ----------------------------------------------------------------------------------
@@ -115,8 +166,13 @@ class ClusterChaos(Chaos):
         traces = Traces(self.folder / folder / "traces.jsonl")
         self.relay.asked.clear()
         with self.server("script.json" if evaluated else "words-script.json") as server:
-            done = self.ask("submit", "run.json" if evaluated else "words.json", f"run.name={name}",
-                            "policy.kind=openai", f"policy.base_url=http://127.0.0.1:{self.relay.port}/v1")
+            done = self.ask(
+                "submit",
+                "run.json" if evaluated else "words.json",
+                f"run.name={name}",
+                "policy.kind=openai",
+                f"policy.base_url=http://127.0.0.1:{self.relay.port}/v1",
+            )
             if done.returncode != 0:
                 raise Broken(f"{name} was refused: {done.stderr[-2000:]}")
             self.disturb_cluster(name, traces, server, evaluated)
@@ -193,10 +249,18 @@ class ClusterChaos(Chaos):
             if runs % 20 == 0:
                 print(f"{self.struck.total()} actions, {runs} runs, {time.monotonic() - begin:.0f} s", flush=True)
         self.print_table(ACTIONS, begin)
-        report(actions=self.struck.total(), runs=runs, turns=self.told["turns"], checks=self.told["checks"],
-               kills=self.struck["kill head"] + self.struck["kill node"] + self.struck["kill server"],
-               heads=self.struck["kill head"], nodes=self.struck["kill node"], evaluated_runs=self.told["evaluated"],
-               evaluated_actions=self.struck_evaluated, broken=bool(broken))
+        report(
+            actions=self.struck.total(),
+            runs=runs,
+            turns=self.told["turns"],
+            checks=self.told["checks"],
+            kills=self.struck["kill head"] + self.struck["kill node"] + self.struck["kill server"],
+            heads=self.struck["kill head"],
+            nodes=self.struck["kill node"],
+            evaluated_runs=self.told["evaluated"],
+            evaluated_actions=self.struck_evaluated,
+            broken=bool(broken),
+        )
         if broken:
             raise Broken(f"{broken}\nrepeat about the same with --seed {self.seed}")
 

@@ -74,8 +74,10 @@ class Relay:
             return
         both = {writer, to_server}
         self._open |= both
-        pumps = [asyncio.ensure_future(self._pump(reader, to_server, True)),
-                 asyncio.ensure_future(self._pump(from_server, writer, False))]
+        pumps = [
+            asyncio.ensure_future(self._pump(reader, to_server, True)),
+            asyncio.ensure_future(self._pump(from_server, writer, False)),
+        ]
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         for pump in pumps:
             pump.cancel()

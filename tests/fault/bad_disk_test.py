@@ -18,8 +18,9 @@ from real_processes import SKIP, binary, lines_of, policies, report, scratch_fol
 
 TASKS, MEMBERS, TURNS = ["row_sum", "gelu"], 4, 4
 FULL, FAILED, DENIED = 75, 1, 77  # docs/reference/exit-codes.md
-SHIM = pathlib.Path(os.environ.get("KERNELMILL_BAD_DISK_LIBRARY")
-                    or pathlib.Path(binary).parents[1] / "tests/libbad_disk.so")
+SHIM = pathlib.Path(
+    os.environ.get("KERNELMILL_BAD_DISK_LIBRARY") or pathlib.Path(binary).parents[1] / "tests/libbad_disk.so"
+)
 
 
 def write_files(folder):
@@ -28,21 +29,42 @@ def write_files(folder):
     for task in TASKS:
         for member in range(MEMBERS):
             for turn in range(TURNS):
-                replies.append({"task": f"native/{task}", "member": member, "turn": turn,
-                                "thought": f"{task} {member} {turn} " + os.urandom(4000).hex(),
-                                "kernel": str(policies / task / "plain.cpp")})
+                replies.append(
+                    {
+                        "task": f"native/{task}",
+                        "member": member,
+                        "turn": turn,
+                        "thought": f"{task} {member} {turn} " + os.urandom(4000).hex(),
+                        "kernel": str(policies / task / "plain.cpp"),
+                    }
+                )
     (folder / "script.json").write_text(json.dumps({"model": "m", "latency_ms": 1, "replies": replies}))
-    (folder / "run.json").write_text(json.dumps({
-        "run": {"name": "bad"},
-        "tasks": {"ids": [f"native/{x}" for x in TASKS], "group_size": MEMBERS, "max_turns": TURNS},
-        "policy": {"kind": "scripted", "script": "script.json", "model": "m"},
-        "compile": {"cache_dir": "cache"}, "retrieval": {"enabled": False}, "profile": {"enabled": False},
-        "evaluation": {"backend": "cpu", "timing": {"enabled": False}}, "reward": {"preset": "correctness"}}))
+    (folder / "run.json").write_text(
+        json.dumps(
+            {
+                "run": {"name": "bad"},
+                "tasks": {"ids": [f"native/{x}" for x in TASKS], "group_size": MEMBERS, "max_turns": TURNS},
+                "policy": {"kind": "scripted", "script": "script.json", "model": "m"},
+                "compile": {"cache_dir": "cache"},
+                "retrieval": {"enabled": False},
+                "profile": {"enabled": False},
+                "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
+                "reward": {"preset": "correctness"},
+            }
+        )
+    )
 
 
 def run(folder, words, environment=None):
-    return subprocess.run([str(binary), *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=400,
-                          env={**os.environ, **(environment or {})}, check=False)
+    return subprocess.run(
+        [str(binary), *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        env={**os.environ, **(environment or {})},
+        check=False,
+    )
 
 
 def whole_lines(path):
@@ -83,7 +105,9 @@ class Cases:
         lost = [x for key, x in before.items() if after.get(key) != x]
         self.lost += len(lost)
         assert not lost, f"{name}: lost or other than before: {lost}"
-        assert len(lines) == len(after) == len(TASKS) * MEMBERS * TURNS, f"{name}: {len(lines)} lines, {len(after)} turns"
+        assert len(lines) == len(after) == len(TASKS) * MEMBERS * TURNS, (
+            f"{name}: {len(lines)} lines, {len(after)} turns"
+        )
         self.held += 1
         self.seen[name] = len(before)
         print(f"{name}: exit {code} after {len(before)} turns, resumed", flush=True)
@@ -93,15 +117,22 @@ class Cases:
 
     def on_small_disks(self):
         # So much that a run begins and does not end: 32 turns take 600 KiB and 60 inodes.
-        for name, options, more in (("full", "size=400k", "size=64m"),
-                                    ("inodes", "nr_inodes=45", "nr_inodes=4000"),
-                                    ("full_at_start", "size=20k", "size=64m")):
+        for name, options, more in (
+            ("full", "size=400k", "size=64m"),
+            ("inodes", "nr_inodes=45", "nr_inodes=4000"),
+            ("full_at_start", "size=20k", "size=64m"),
+        ):
             with small_disk(self.folder / name, options) as remount:
                 if name == "full_at_start":
                     self.check_start(name, remount)
                     continue
-                self.check(name, self.folder / name / "run", FULL, lambda at: run(self.folder, self.words(at)),
-                           lambda remount=remount, more=more: remount(more))
+                self.check(
+                    name,
+                    self.folder / name / "run",
+                    FULL,
+                    lambda at: run(self.folder, self.words(at)),
+                    lambda remount=remount, more=more: remount(more),
+                )
 
     def check_start(self, name, remount):
         """There is no run yet: it says so, and the same command begins one once there is space."""
@@ -109,22 +140,31 @@ class Cases:
         done = run(self.folder, self.words(where))
         assert done.returncode == FULL, f"{name}: exit {done.returncode}\n{done.stderr[-2000:]}"
         remount("size=64m")
-        again = run(self.folder, ["resume", where]) if (where / "manifest.json").exists() else \
-            run(self.folder, self.words(where))
+        again = (
+            run(self.folder, ["resume", where])
+            if (where / "manifest.json").exists()
+            else run(self.folder, self.words(where))
+        )
         assert again.returncode == 0, f"{name}: {again.returncode}\n{again.stderr[-2000:]}"
         self.held += 1
 
     def with_errors(self):
-        for name, fault, code in (("eio_write", "5:write:25:/lineage/data.mdb", FAILED),
-                                  ("eio_sync", "5:sync:9:/lineage/data.mdb", FAILED),
-                                  ("eio_artifact", "5:sync:7:/artifacts/", FAILED),
-                                  ("read_only", "30:write:25:/lineage/data.mdb", DENIED),
-                                  ("no_space", "28:write:25:/lineage/data.mdb", FULL),
-                                  ("quota", "122:write:25:/lineage/data.mdb", FULL)):
+        for name, fault, code in (
+            ("eio_write", "5:write:25:/lineage/data.mdb", FAILED),
+            ("eio_sync", "5:sync:9:/lineage/data.mdb", FAILED),
+            ("eio_artifact", "5:sync:7:/artifacts/", FAILED),
+            ("read_only", "30:write:25:/lineage/data.mdb", DENIED),
+            ("no_space", "28:write:25:/lineage/data.mdb", FULL),
+            ("quota", "122:write:25:/lineage/data.mdb", FULL),
+        ):
             shim = {"LD_PRELOAD": str(SHIM), "KERNELMILL_BAD_DISK": fault}
-            self.check(name, self.folder / name, code, lambda at, shim=shim: run(self.folder, self.words(at), shim),
-                       lambda: None)
-
+            self.check(
+                name,
+                self.folder / name,
+                code,
+                lambda at, shim=shim: run(self.folder, self.words(at), shim),
+                lambda: None,
+            )
 
     def with_a_bad_journal(self):
         """The lines are made from the store, so the run goes on, says that some are missing, and they can be added."""
@@ -147,8 +187,13 @@ def main():
         calm = run(folder, ["run", "run.json", "run.dir=calm"])  # fills the build cache
         assert calm.returncode == 0, calm.stderr[-2000:]
         cases = Cases(folder)
-        can_mount = os.geteuid() == 0 and subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=4k", "none", "/mnt"], capture_output=True, check=False).returncode == 0
+        can_mount = (
+            os.geteuid() == 0
+            and subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=4k", "none", "/mnt"], capture_output=True, check=False
+            ).returncode
+            == 0
+        )
         if can_mount:
             subprocess.run(["umount", "-l", "/mnt"], check=False)
             cases.on_small_disks()

@@ -39,7 +39,8 @@ def write_batch(folder, count, hangs):
         for label, text in ((f"good{i}", GOOD), (f"{name}{i}", body)):
             (folder / f"{label}.cpp").write_text(
                 f'#include <csignal>\n#include <unistd.h>\n// {i}\nextern "C" void solve(const float* x, float* y, int rows, int cols) '
-                f'{{ {text} }}\n')
+                f"{{ {text} }}\n"
+            )
             lines.append(json.dumps({"task": "native/row_sum", "file": f"{label}.cpp", "name": label}))
     (folder / "batch.ndjson").write_text("\n".join(lines) + "\n")
 
@@ -51,9 +52,15 @@ def main():
     count = number("KERNELMILL_CANDIDATES", 15)
     with scratch_folder("crashes") as folder:
         write_batch(folder, count, max(1, count // 100))
-        done = subprocess.run([binary, "judge", "batch.ndjson", "--backend", "cpu", "--no-timing"], cwd=folder,
-                              env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}, capture_output=True,
-                              text=True, check=False, timeout=60 + 30 * count)
+        done = subprocess.run(
+            [binary, "judge", "batch.ndjson", "--backend", "cpu", "--no-timing"],
+            cwd=folder,
+            env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60 + 30 * count,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         verdicts = {x["name"]: x for x in map(json.loads, done.stdout.splitlines())}
         assert len(verdicts) == 2 * count, f"{len(verdicts)} verdicts of {2 * count}"

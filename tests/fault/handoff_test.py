@@ -29,8 +29,10 @@ GROUPS_OF_AN_ORDER, GROUP_SIZE = 12, 2
 LONGEST_LIFE_S = 1.5
 
 SOLVE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'
-GOOD = SOLVE + (" { for (int r = 0; r < rows; ++r) { double s = 0; for (int c = 0; c < cols; ++c)"
-                " s += x[(long)r * cols + c]; y[r] = (float)s; } }")
+GOOD = SOLVE + (
+    " { for (int r = 0; r < rows; ++r) { double s = 0; for (int c = 0; c < cols; ++c)"
+    " s += x[(long)r * cols + c]; y[r] = (float)s; } }"
+)
 WRONG = SOLVE + " { for (int r = 0; r < rows; ++r) y[r] = 1; }"
 
 
@@ -60,12 +62,28 @@ class Checkpoint:
 
 
 def order(client, name: str, policy: str) -> None:
-    client.order([TASK], id=name, groups=GROUPS_OF_AN_ORDER, group_size=GROUP_SIZE, max_turns=1, form="trl",
-                 policy={"kind": "sglang", "base_url": policy, "model": "m", "tokens": "exact",
-                         "first_contact_ms": 600_000},  # on a busy machine a restart may take long
-                 sampling={"logprobs": True}, max_ready=6,
-                 config={"retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}},
-                         "run": {"max_infrastructure": 1.0}})
+    client.order(
+        [TASK],
+        id=name,
+        groups=GROUPS_OF_AN_ORDER,
+        group_size=GROUP_SIZE,
+        max_turns=1,
+        form="trl",
+        policy={
+            "kind": "sglang",
+            "base_url": policy,
+            "model": "m",
+            "tokens": "exact",
+            "first_contact_ms": 600_000,
+        },  # on a busy machine a restart may take long
+        sampling={"logprobs": True},
+        max_ready=6,
+        config={
+            "retrieval": {"enabled": False},
+            "evaluation": {"timing": {"enabled": False}},
+            "run": {"max_infrastructure": 1.0},
+        },
+    )
 
 
 def train(url: str, policy: str, folder: pathlib.Path) -> None:
@@ -77,8 +95,7 @@ def train(url: str, policy: str, folder: pathlib.Path) -> None:
         done = collections.Counter(x.split("/")[0] for x in state.learned)
         name = f"o{sum(1 for x in done.values() if x == GROUPS_OF_AN_ORDER)}"
         order(client, name, policy)
-        stream = client.rollouts(name, groups=draw.randint(1, 3),
-                                 checkpoint=None if state.step < 0 else state.step)
+        stream = client.rollouts(name, groups=draw.randint(1, 3), checkpoint=None if state.step < 0 else state.step)
         for batch in stream:
             try:
                 stream.ack(batch, state.step + 1)
@@ -107,19 +124,36 @@ class Place:
         self.running = {}
         self.kills = collections.Counter()
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        replies = [{"text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{x}\n```\n</KERNEL>\n", **to}
-                   for x, to in ((WRONG, {}), (GOOD, {"task": TASK, "member": 0}))]
-        (folder / "script.json").write_text(json.dumps({
-            "model": "m", "kind": "sglang", "latency_ms": 30, "versions": [{"version": "step-0"}],
-            "replies": replies}))
+        replies = [
+            {"text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{x}\n```\n</KERNEL>\n", **to}
+            for x, to in ((WRONG, {}), (GOOD, {"task": TASK, "member": 0}))
+        ]
+        (folder / "script.json").write_text(
+            json.dumps(
+                {
+                    "model": "m",
+                    "kind": "sglang",
+                    "latency_ms": 30,
+                    "versions": [{"version": "step-0"}],
+                    "replies": replies,
+                }
+            )
+        )
         self.policy = self.serve_policy("0")
         self.url = self.serve("127.0.0.1:0")
         self.start_trainer()
 
     def start(self, name, words, out=subprocess.PIPE):
         with open(self.folder / f"{name}.log", "ab") as log:
-            self.running[name] = subprocess.Popen([str(x) for x in words], cwd=self.folder, stdout=out, stderr=log,
-                                                  stdin=subprocess.DEVNULL, text=True, start_new_session=True)
+            self.running[name] = subprocess.Popen(
+                [str(x) for x in words],
+                cwd=self.folder,
+                stdout=out,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+            )
         return self.running[name]
 
     def first_line(self, name):
@@ -134,13 +168,13 @@ class Place:
         return self.first_line("policy")
 
     def serve(self, listen):
-        self.start("server", [binary, "serve", "--backend", "cpu", "--no-timing", "--runs", "runs",
-                              "--listen", listen])
+        self.start("server", [binary, "serve", "--backend", "cpu", "--no-timing", "--runs", "runs", "--listen", listen])
         return self.first_line("server")
 
     def start_trainer(self):
-        self.start("trainer", [sys.executable, "-B", __file__, "train", self.url, self.policy, self.folder],
-                   subprocess.DEVNULL)
+        self.start(
+            "trainer", [sys.executable, "-B", __file__, "train", self.url, self.policy, self.folder], subprocess.DEVNULL
+        )
 
     def kill(self, name):
         """As the out-of-memory killer does; and somebody starts it again."""
@@ -194,8 +228,14 @@ def committed_by(events) -> collections.Counter:
 def check(at: Place, orders: int) -> dict:
     checkpoint = Checkpoint(at.folder / "checkpoint.json")
     client = kernelmill.Client(at.url, patience=60)
-    said = json.loads(subprocess.run([binary, "rollouts", "log", "--runs", at.folder / "runs", "--json"],
-                                     capture_output=True, text=True, check=True).stdout)
+    said = json.loads(
+        subprocess.run(
+            [binary, "rollouts", "log", "--runs", at.folder / "runs", "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
     wanted = {f"o{i}/g{group}": 1 for i in range(orders) for group in range(GROUPS_OF_AN_ORDER)}
     assert collections.Counter(checkpoint.learned) == wanted, collections.Counter(checkpoint.learned)
     assert committed_by(said["events"]) == wanted
@@ -203,9 +243,12 @@ def check(at: Place, orders: int) -> dict:
         assert counts["committed"] == GROUPS_OF_AN_ORDER == sum(counts.values()), (name, counts)
         served = client.order_status(name)
         assert served["groups"] == counts and served["over"], (served, counts)
-    return {"groups": len(wanted), "events": len(said["events"]),
-            "given_again": sum(len(x["leased"]["groups"]) for x in said["events"] if "leased" in x) - len(wanted),
-            "steps": checkpoint.step + 1}
+    return {
+        "groups": len(wanted),
+        "events": len(said["events"]),
+        "given_again": sum(len(x["leased"]["groups"]) for x in said["events"] if "leased" in x) - len(wanted),
+        "steps": checkpoint.step + 1,
+    }
 
 
 def main() -> None:

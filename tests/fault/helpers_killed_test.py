@@ -19,8 +19,10 @@ import sys
 from real_processes import SKIP, binary, descendants, lines_of, number, policies, report, scratch_folder, started
 
 TASKS = ["row_sum", "gelu"]
-SOURCES = {"row_sum": ["broken", "plain", "wrong_tail", "fast", "lanes"],
-           "gelu": ["broken", "plain", "wrong_tanh", "fast", "hack_half"]}
+SOURCES = {
+    "row_sum": ["broken", "plain", "wrong_tail", "fast", "lanes"],
+    "gelu": ["broken", "plain", "wrong_tanh", "fast", "hack_half"],
+}
 MEMBERS, TURNS = 4, 4
 # A build is tried five times. What is killed each time is believed to be the source's doing, as a source can print
 # the same words: that is open (docs/explanation/promises.md), so no build here is struck as often.
@@ -34,16 +36,29 @@ def write_script(folder):
         for member in range(MEMBERS):
             for turn in range(TURNS):
                 name = SOURCES[task][(member + turn) % len(SOURCES[task])]
-                replies.append({"task": f"native/{task}", "member": member, "turn": turn, "thought": name,
-                                "kernel": str(policies / task / f"{name}.cpp")})
+                replies.append(
+                    {
+                        "task": f"native/{task}",
+                        "member": member,
+                        "turn": turn,
+                        "thought": name,
+                        "kernel": str(policies / task / f"{name}.cpp"),
+                    }
+                )
     (folder / "script.json").write_text(json.dumps({"model": "m", "latency_ms": 5, "replies": replies}))
-    (folder / "run.json").write_text(json.dumps({
-        "run": {"name": "killed", "max_infrastructure": 1.0},
-        "tasks": {"ids": [f"native/{x}" for x in TASKS], "group_size": MEMBERS, "max_turns": TURNS},
-        "policy": {"kind": "scripted", "script": "script.json", "model": "m"},
-        "retrieval": {"enabled": False}, "profile": {"enabled": False},
-        "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
-        "reward": {"preset": "correctness"}}))
+    (folder / "run.json").write_text(
+        json.dumps(
+            {
+                "run": {"name": "killed", "max_infrastructure": 1.0},
+                "tasks": {"ids": [f"native/{x}" for x in TASKS], "group_size": MEMBERS, "max_turns": TURNS},
+                "policy": {"kind": "scripted", "script": "script.json", "model": "m"},
+                "retrieval": {"enabled": False},
+                "profile": {"enabled": False},
+                "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
+                "reward": {"preset": "correctness"},
+            }
+        )
+    )
 
 
 def run_words(name, *more):
@@ -53,8 +68,9 @@ def run_words(name, *more):
 
 def turns_of(folder, name):
     """What each turn was judged to be, and its reward, by episode and turn."""
-    return {(x["task"], x["member"], x["turn"]): x for x in lines_of(folder / name / "metrics.jsonl")
-            if x["kind"] == "turn"}
+    return {
+        (x["task"], x["member"], x["turn"]): x for x in lines_of(folder / name / "metrics.jsonl") if x["kind"] == "turn"
+    }
 
 
 def disturb(node, kills, dice, struck):
@@ -120,8 +136,14 @@ def main():
             infrastructure += judge(calm, seen, wrong)
             turns += len(seen)
             runs += 1
-        report(kills=struck.total(), of=dict(struck), runs=runs, turns=turns, infrastructure=infrastructure,
-               mislabelled=len(wrong))
+        report(
+            kills=struck.total(),
+            of=dict(struck),
+            runs=runs,
+            turns=turns,
+            infrastructure=infrastructure,
+            mislabelled=len(wrong),
+        )
         assert not wrong, "\n".join(f"{key}: {why}: {turn}" for key, why, turn in wrong)
     print("ok")
     return 0

@@ -33,11 +33,11 @@ import sys
 import time
 import zlib
 
-BASE = 128 << 20          # the program, its libraries, and what the allocator keeps for each of its threads
-CLIENT_BYTES = 192 << 10   # its actor, its thread, its connection pool
-REQUEST_BYTES = 48 << 10   # 8 KB of prompt, its body, its connection, its answer
-ANSWER_BYTES = 1 << 20    # policy.max_response_bytes
-INFRASTRUCTURE = 4         # wire::FaultClass
+BASE = 128 << 20  # the program, its libraries, and what the allocator keeps for each of its threads
+CLIENT_BYTES = 192 << 10  # its actor, its thread, its connection pool
+REQUEST_BYTES = 48 << 10  # 8 KB of prompt, its body, its connection, its answer
+ANSWER_BYTES = 1 << 20  # policy.max_response_bytes
+INFRASTRUCTURE = 4  # wire::FaultClass
 
 KINDS = ["silent", "slow", "garbage", "deep", "silent", "endless", "honest", "cut", "slow", "liar"]
 OUTCOMES = {
@@ -57,8 +57,13 @@ def kind_of(index):
 
 def completion(session, **more):
     """An honest answer says who asked."""
-    return json.dumps({"model": "crowd", "choices": [{"message": {"content": f"<KERNEL>{session}</KERNEL>"},
-                                                      "finish_reason": "stop"}], **more}).encode()
+    return json.dumps(
+        {
+            "model": "crowd",
+            "choices": [{"message": {"content": f"<KERNEL>{session}</KERNEL>"}, "finish_reason": "stop"}],
+            **more,
+        }
+    ).encode()
 
 
 def head(size, status="200 OK"):
@@ -85,7 +90,7 @@ async def act(kind, session, writer):
     elif kind == "slow":
         whole = head(len(good)) + good
         for i in range(0, len(whole), 40):
-            writer.write(whole[i:i + 40])
+            writer.write(whole[i : i + 40])
             await writer.drain()
             await asyncio.sleep(0.2)
     elif kind == "garbage":
@@ -102,8 +107,12 @@ async def act(kind, session, writer):
         await writer.drain()
         return False
     elif kind == "liar":
-        whole = completion(session, usage={"prompt_tokens": -1, "completion_tokens": 1e300},
-                           prompt_token_ids=[-1, 2**63], weight_versions=[{"version": "x", "start": 9, "end": 1}])
+        whole = completion(
+            session,
+            usage={"prompt_tokens": -1, "completion_tokens": 1e300},
+            prompt_token_ids=[-1, 2**63],
+            weight_versions=[{"version": "x", "start": 9, "end": 1}],
+        )
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nRetry-After: -9e9\r\n\r\n" % len(whole) + whole)
     else:
         writer.write(head(len(good)) + good)
@@ -166,6 +175,7 @@ def serve(count, flight, pipe):
                     pass
                 finally:
                     writer.close()
+
             return asyncio.start_server(connection, "127.0.0.1", 0, backlog=4096, limit=1 << 16)
 
         kinds = ["flight"] if flight else [kind_of(i) for i in range(count)]
@@ -199,8 +209,13 @@ class Servers:
 def ask(given, how, urls, each):
     """Runs the client; its answers, its memory before and at most, in bytes, and the seconds it took."""
     started = time.monotonic()
-    done = subprocess.run([given.client, how, str(each), str(given.deadline_ms), str(ANSWER_BYTES)],
-                          input="\n".join(urls) + "\n", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [given.client, how, str(each), str(given.deadline_ms), str(ANSWER_BYTES)],
+        input="\n".join(urls) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise SystemExit(f"policy_crowd.py: the client ended with {done.returncode}: {done.stderr[-2000:]}")
     lines = [json.loads(x) for x in done.stdout.splitlines()]
@@ -225,9 +240,11 @@ def report(name, answers, memory, bound, seconds, wrong):
     """One line for people; the number of promises that were broken."""
     by = collections.Counter(x["category"] or "answered" for x in answers)
     mib = lambda x: f"{x / 2**20:.0f} MiB"
-    print(f"{name}: {len(answers)} requests in {seconds:.1f} s; wrong outcomes {len(wrong)}; memory "
-          f"{mib(memory['before_kib'])} before, {mib(memory['rss_kib'])} at most, bound {mib(bound)}; "
-          + ", ".join(f"{k} {n}" for k, n in by.most_common()))
+    print(
+        f"{name}: {len(answers)} requests in {seconds:.1f} s; wrong outcomes {len(wrong)}; memory "
+        f"{mib(memory['before_kib'])} before, {mib(memory['rss_kib'])} at most, bound {mib(bound)}; "
+        + ", ".join(f"{k} {n}" for k, n in by.most_common())
+    )
     for x in wrong[:5]:
         print(f"  WRONG: {x}")
     if memory["rss_kib"] > bound:
@@ -271,10 +288,15 @@ def flight(given):
     answers, memory, seconds = ask(given, "each", servers.urls, given.flight)
     peak = servers.end()
     broken = [x for x in answers if Flight.broken(x["session"])]
-    wrong = [x for x in answers
-             if not right(x, "honest") or (x["attempts"] > 1) != bool(Flight.broken(x["session"]))]
-    found = report(f"flight, {peak} at once, {len(broken)} broken", answers, memory,
-                   BASE + given.flight * REQUEST_BYTES, seconds, wrong)
+    wrong = [x for x in answers if not right(x, "honest") or (x["attempts"] > 1) != bool(Flight.broken(x["session"]))]
+    found = report(
+        f"flight, {peak} at once, {len(broken)} broken",
+        answers,
+        memory,
+        BASE + given.flight * REQUEST_BYTES,
+        seconds,
+        wrong,
+    )
     if peak < given.flight:
         print(f"  WRONG: {peak} requests were in flight at once, not {given.flight}")
     return found + (peak < given.flight)

@@ -35,9 +35,15 @@ class Cluster:
         """Starts a program of its own process group; what it prints goes to files."""
         out = open(self.scratch / f"{name}.out", "wb")
         log = open(self.scratch / f"{name}.log", "ab")
-        process = subprocess.Popen([binary, *words], stdout=out, stderr=log, stdin=subprocess.DEVNULL,
-                                   cwd=self.scratch, start_new_session=True,
-                                   env={**os.environ, **environment})
+        process = subprocess.Popen(
+            [binary, *words],
+            stdout=out,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            cwd=self.scratch,
+            start_new_session=True,
+            env={**os.environ, **environment},
+        )
         self.processes[name] = process
         return process
 
@@ -58,8 +64,13 @@ class Cluster:
         return path.read_text(errors="replace")[-4000:] if path.exists() else ""
 
     def command(self, *words, code=0):
-        done = subprocess.run([binary, *words, "--head", self.head, "--insecure-loopback", "--json"],
-                              capture_output=True, text=True, cwd=self.scratch, timeout=300)
+        done = subprocess.run(
+            [binary, *words, "--head", self.head, "--insecure-loopback", "--json"],
+            capture_output=True,
+            text=True,
+            cwd=self.scratch,
+            timeout=300,
+        )
         assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return json.loads(done.stdout) if done.stdout.strip() else {}
 
@@ -107,24 +118,36 @@ def until(what, seconds, check):
 def write_files(scratch):
     kernel = source / "configs/policies/quickstart/row_sum/plain.cpp"
     script = scratch / "script.json"
-    script.write_text(json.dumps({
-        "model": "scripted", "latency": {"kind": "uniform", "low_ms": 1000, "high_ms": 3000},
-        "replies": [{"thought": "One loop over the columns.", "kernel": str(kernel)}]}))
+    script.write_text(
+        json.dumps(
+            {
+                "model": "scripted",
+                "latency": {"kind": "uniform", "low_ms": 1000, "high_ms": 3000},
+                "replies": [{"thought": "One loop over the columns.", "kernel": str(kernel)}],
+            }
+        )
+    )
     config = scratch / "run.json"
-    config.write_text(json.dumps({
-        "run": {"name": "servers"},
-        "tasks": {"ids": ["native/row_sum"], "group_size": EPISODES, "max_turns": TURNS},
-        "policy": {"kind": "attached", "timeout_ms": 60000},
-        "retrieval": {"enabled": False},
-        "profile": {"enabled": False},
-        "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
-        "episode": {"max_live": 10, "turn_deadline_ms": 120000, "deadline_ms": 600000}}))
+    config.write_text(
+        json.dumps(
+            {
+                "run": {"name": "servers"},
+                "tasks": {"ids": ["native/row_sum"], "group_size": EPISODES, "max_turns": TURNS},
+                "policy": {"kind": "attached", "timeout_ms": 60000},
+                "retrieval": {"enabled": False},
+                "profile": {"enabled": False},
+                "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
+                "episode": {"max_live": 10, "turn_deadline_ms": 120000, "deadline_ms": 600000},
+            }
+        )
+    )
     return script, config
 
 
 def start_node(cluster):
-    node = cluster.start("node", "node", "--head", cluster.head, "--insecure-loopback", "evaluation.backend=cpu",
-                         "--compilers", "2")
+    node = cluster.start(
+        "node", "node", "--head", cluster.head, "--insecure-loopback", "evaluation.backend=cpu", "--compilers", "2"
+    )
     end = time.monotonic() + 300
     while time.monotonic() < end and node.poll() is None:
         if cluster.command("status")["nodes"]:
@@ -147,12 +170,12 @@ def reach(cluster, turns, run="servers"):
         now = progress(cluster, run)
         assert now["state"] == "running", f"the run ended too early: {now}"
         return now["turns"] >= turns
+
     until(f"{turns} turns", 240, check)
 
 
 def end_of(cluster, run="servers"):
-    return until(f"the end of the run {run}", 300,
-                 lambda: (x := progress(cluster, run))["state"] != "running" and x)
+    return until(f"the end of the run {run}", 300, lambda: (x := progress(cluster, run))["state"] != "running" and x)
 
 
 def play(cluster, script, config):
@@ -215,8 +238,9 @@ def check_traces(path):
 
 def check_run_without_head(cluster, config):
     """The configuration needs a head, and the program says what to do instead."""
-    done = subprocess.run([binary, "run", str(config), "run.dir=alone"], capture_output=True, text=True,
-                          cwd=cluster.scratch, timeout=300)
+    done = subprocess.run(
+        [binary, "run", str(config), "run.dir=alone"], capture_output=True, text=True, cwd=cluster.scratch, timeout=300
+    )
     assert done.returncode == 2 and "kernelmill submit" in done.stderr, done
 
 
@@ -226,8 +250,19 @@ def check_next_head(cluster, config):
     assert (cluster.scratch / "runs/policies.json").stat().st_mode & 0o777 == 0o600
     cluster.command("submit", str(config), "run.name=second", "tasks.group_size=8", "tasks.max_turns=6")
     # Nobody answers there, and the next head will not have the key.
-    cluster.command("policy", "attach", "http://127.0.0.1:9/v1", "--name", "d", "--kind", "openai", "--model", "m",
-                    "--api-key-env", "KERNELMILL_TEST_KEY")
+    cluster.command(
+        "policy",
+        "attach",
+        "http://127.0.0.1:9/v1",
+        "--name",
+        "d",
+        "--kind",
+        "openai",
+        "--model",
+        "m",
+        "--api-key-env",
+        "KERNELMILL_TEST_KEY",
+    )
     reach(cluster, 6, "second")
     before = cluster.head
     cluster.kill("head")

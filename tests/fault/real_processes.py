@@ -43,8 +43,15 @@ def scratch_folder(name: str):
 def started(words, cwd, log, **options):
     """A process of a group of its own, ended at the end: first in order, then by force."""
     with open(log, "ab") as err:
-        process = subprocess.Popen([str(x) for x in words], cwd=cwd, stdin=subprocess.DEVNULL, stderr=err,
-                                   stdout=options.pop("stdout", err), start_new_session=True, **options)
+        process = subprocess.Popen(
+            [str(x) for x in words],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stderr=err,
+            stdout=options.pop("stdout", err),
+            start_new_session=True,
+            **options,
+        )
     try:
         yield process
     finally:
@@ -63,7 +70,7 @@ def stat_of(pid: int):
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+    name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
     return name, rest[0], int(rest[1])
 
 

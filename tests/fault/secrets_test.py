@@ -56,12 +56,17 @@ class EchoingServer(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         for at in range(0, len(text), 7):
-            self.piece(said, {"delta": {"content": text[at:at + 7]}})
+            self.piece(said, {"delta": {"content": text[at : at + 7]}})
         self.piece(said, {"delta": {}, "finish_reason": "stop"})
         self.wfile.write(b"data: [DONE]\n\n")
 
     def piece(self, said, choice):
-        document = {"id": f"id-{said}", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, **choice}]}
+        document = {
+            "id": f"id-{said}",
+            "object": "chat.completion.chunk",
+            "model": "m",
+            "choices": [{"index": 0, **choice}],
+        }
         self.wfile.write(f"data: {json.dumps(document)}\n\n".encode())
 
     def do_POST(self):
@@ -80,10 +85,16 @@ class EchoingServer(http.server.BaseHTTPRequestHandler):
             text = f'<think>x</think>\n<KERNEL>\n```cpp\n#error "{said}"\n```\n</KERNEL>'
         if asked.get("stream"):
             return self.stream(said, text)
-        return self.answer(200, {
-            "id": f"id-{said}", "object": "chat.completion", "model": "m",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-            "usage": {"prompt_tokens": 5, "completion_tokens": 9}})
+        return self.answer(
+            200,
+            {
+                "id": f"id-{said}",
+                "object": "chat.completion",
+                "model": "m",
+                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+                "usage": {"prompt_tokens": 5, "completion_tokens": 9},
+            },
+        )
 
 
 def serve():
@@ -97,7 +108,7 @@ def forms_of(key: str) -> list:
     result = [key.encode(), key.encode().hex().encode(), key.encode().hex().upper().encode()]
     for shift in range(3):
         whole = base64.b64encode(b"x" * shift + key.encode()).decode().rstrip("=")
-        result.append(whole[(shift * 8 + 5) // 6:(shift + len(key)) * 8 // 6].encode())
+        result.append(whole[(shift * 8 + 5) // 6 : (shift + len(key)) * 8 // 6].encode())
     return result
 
 
@@ -149,33 +160,60 @@ def main():
     with scratch_folder("secrets") as folder:
         (folder / "key").write_text(key + "\n")
         (folder / "key").chmod(0o600)
-        (folder / "run.json").write_text(json.dumps({
-            "run": {"name": "told", "dir": "told"},
-            "tasks": {"ids": ["native/row_sum"], "group_size": GROUP, "max_turns": TURNS},
-            "policy": {"kind": "openai", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m",
-                       "api_key_file": "key"},
-            "log": {"level": "trace"}, "compile": {"cache_dir": "cache"},
-            "retrieval": {"enabled": False}, "profile": {"enabled": False},
-            "evaluation": {"backend": "cpu", "timing": {"enabled": False}}}))
+        (folder / "run.json").write_text(
+            json.dumps(
+                {
+                    "run": {"name": "told", "dir": "told"},
+                    "tasks": {"ids": ["native/row_sum"], "group_size": GROUP, "max_turns": TURNS},
+                    "policy": {
+                        "kind": "openai",
+                        "base_url": f"http://127.0.0.1:{server.server_port}/v1",
+                        "model": "m",
+                        "api_key_file": "key",
+                    },
+                    "log": {"level": "trace"},
+                    "compile": {"cache_dir": "cache"},
+                    "retrieval": {"enabled": False},
+                    "profile": {"enabled": False},
+                    "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
+                }
+            )
+        )
         hits: list = []
         forms = forms_of(key)
         limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        with started([binary, "run", "run.json"], folder, folder / "printed",
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, limit)) as node:
+        with started(
+            [binary, "run", "run.json"],
+            folder,
+            folder / "printed",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, limit),
+        ) as node:
             looked = watch_and_dump(node, folder / "told/metrics.jsonl", forms, hits)
             assert node.returncode == -signal.SIGABRT, f"exit {node.returncode}"
         done = subprocess.run([binary, "resume", "told"], cwd=folder, capture_output=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr[-3000:]
         (folder / "resumed").write_bytes(done.stdout + done.stderr)
-        done = subprocess.run([binary, "run", "run.json", "run.name=streamed", "run.dir=streamed", "policy.stream=true"],
-                              cwd=folder, capture_output=True, check=False, timeout=300)
+        done = subprocess.run(
+            [binary, "run", "run.json", "run.name=streamed", "run.dir=streamed", "policy.stream=true"],
+            cwd=folder,
+            capture_output=True,
+            check=False,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         (folder / "printed-streamed").write_bytes(done.stdout + done.stderr)
         traces = (folder / "streamed/traces.jsonl").read_text()
         assert "I was asked with Bearer [key] " in traces, "the stream has not been taken for a text with the key"
-        for words in (["show", "told"], ["show", "told", "--json"], ["show", "told/g0.e0", "--json"], ["report", "told"]):
+        for words in (
+            ["show", "told"],
+            ["show", "told", "--json"],
+            ["show", "told/g0.e0", "--json"],
+            ["report", "told"],
+        ):
             told = subprocess.run([binary, *words], cwd=folder, capture_output=True, check=False, timeout=300)
-            (folder / f"said-{len(words)}-{words[1].replace('/', '-')}-{words[0]}").write_bytes(told.stdout + told.stderr)
+            (folder / f"said-{len(words)}-{words[1].replace('/', '-')}-{words[0]}").write_bytes(
+                told.stdout + told.stderr
+            )
         files = [x for x in folder.rglob("*") if x.is_file() and x.name != "key"]
         hits += [str(x.relative_to(folder)) for x in files if tells(unpacked(x), forms)]
         cores = [x.name for x in files if x.name.startswith("core")]

@@ -44,8 +44,14 @@ class Head:
     def status(self) -> float:
         """Seconds until it has answered."""
         begin = time.monotonic()
-        done = subprocess.run([binary, "status", "--json", "--head", self.address, *self.link], env=self.environment,
-                              capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            [binary, "status", "--json", "--head", self.address, *self.link],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         json.loads(done.stdout)
         return time.monotonic() - begin
@@ -69,9 +75,17 @@ def allow(count):
 def besiege(folder, environment, link, descriptors, count) -> dict:
     """A head with so many descriptors, and what strangers of each kind cost it."""
     folder.mkdir()
-    with open(folder / "head.out", "wb") as out, \
-         started([binary, "head", "--listen", "127.0.0.1:0", "--root", folder / "runs", *link], folder,
-                 folder / "head.log", stdout=out, env=environment, preexec_fn=allow(descriptors)) as process:
+    with (
+        open(folder / "head.out", "wb") as out,
+        started(
+            [binary, "head", "--listen", "127.0.0.1:0", "--root", folder / "runs", *link],
+            folder,
+            folder / "head.log",
+            stdout=out,
+            env=environment,
+            preexec_fn=allow(descriptors),
+        ) as process,
+    ):
         head = Head(folder, process, environment, link)
         quiet = head.status()
         first = resident_kib(process.pid)
@@ -81,8 +95,11 @@ def besiege(folder, environment, link, descriptors, count) -> dict:
             them = crowd(head.port, count, words)
             answer = max(answer, head.status())
             now = resident_kib(process.pid)
-            print(f"{descriptors} descriptors, {link[0] if link else 'TLS'}, {kind}: {(now - before) / count:.1f} KiB a "
-                  f"connection, {(now - first) / 1024:.1f} MiB in all", flush=True)
+            print(
+                f"{descriptors} descriptors, {link[0] if link else 'TLS'}, {kind}: {(now - before) / count:.1f} KiB a "
+                f"connection, {(now - first) / 1024:.1f} MiB in all",
+                flush=True,
+            )
             most = max(most, (now - before) / count)
             assert now - first <= MOST_KIB, f"{now - first} KiB for {count} {kind} strangers"
             for x in them:
@@ -105,17 +122,24 @@ def main():
     limits = [x for x in (256, 1024, number("KERNELMILL_DESCRIPTORS", 1024)) if x <= hard]
     found = []
     with scratch_folder("strangers") as folder:
-        environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"),
-                       "KERNELMILL_CREDENTIALS": str(folder / "credentials")}
-        subprocess.run([binary, "cluster", "init"], env=environment, check=True,
-                       capture_output=True)
+        environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / "state"),
+            "KERNELMILL_CREDENTIALS": str(folder / "credentials"),
+        }
+        subprocess.run([binary, "cluster", "init"], env=environment, check=True, capture_output=True)
         for link in ([], ["--insecure-loopback"]):
             for descriptors in sorted(set(limits)):
                 found.append(besiege(folder / f"head{len(found)}", environment, link, descriptors, count))
     most = max(x["kib"] for x in found)
-    report(connections=count * len(KINDS) * len(found), heads=len(found), kib_a_connection=round(most, 1),
-           mib_in_all=round(max(x["mib"] for x in found), 1), quiet_status_s=round(max(x["quiet"] for x in found), 3),
-           status_s=round(max(x["status"] for x in found), 3))
+    report(
+        connections=count * len(KINDS) * len(found),
+        heads=len(found),
+        kib_a_connection=round(most, 1),
+        mib_in_all=round(max(x["mib"] for x in found), 1),
+        quiet_status_s=round(max(x["quiet"] for x in found), 3),
+        status_s=round(max(x["status"] for x in found), 3),
+    )
     assert most <= 1024, f"{most} KiB a connection"
     print("ok")
     return 0

@@ -16,25 +16,25 @@ from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, are_finite, 
 SEEDS = (17, 18)
 MOVES_SEED = 1836021349  # nobody draws contents by it: what moves them is to be no part of them
 TOO_LARGE = "too large"  # for the memory that is there
-STEP = 2.0**-20         # relative, by which inputs are moved to see what becomes of it, in double precision
-COARSE_STEP = 2.0**-8   # in the problem's own
-COARSE_MOVES = 3        # so often, for one may change one output by next to nothing
-MOST_COPIED = 1 << 30   # bytes of inputs
-MOST_GAIN = 32.0        # of that; where it is more, honest orders of the arithmetic differ by too much
-MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so much
-SMALL_OUTPUT = 64       # elements, whose size a draw may have near zero by chance
-MOST_OUTPUT = 1 << 27   # elements; of more there is no time to see what becomes of small changes
+STEP = 2.0**-20  # relative, by which inputs are moved to see what becomes of it, in double precision
+COARSE_STEP = 2.0**-8  # in the problem's own
+COARSE_MOVES = 3  # so often, for one may change one output by next to nothing
+MOST_COPIED = 1 << 30  # bytes of inputs
+MOST_GAIN = 32.0  # of that; where it is more, honest orders of the arithmetic differ by too much
+MOST_LEVEL = 1e-3  # relative; the problem's own precision may be off by so much
+SMALL_OUTPUT = 64  # elements, whose size a draw may have near zero by chance
+MOST_OUTPUT = 1 << 27  # elements; of more there is no time to see what becomes of small changes
 SECONDS = {"cuda": 4.0, "cpu": 3.0}
 MOST_SECONDS = {"cuda": 40.0, "cpu": 60.0}  # also for kinds that come first: somebody waits for a verdict
 ROUNDING = 2.0**-24
 LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
 LEAST_FLOOR = 2.0**-19
 LEAST_FLOOR_OF_WEIGHTS = 2.0**-17  # less than that, sums of products of halves that are split would be wrong
-LEVELS = 4.0              # times what torch's own arithmetic loses, which another order may; compare.ALLOWANCE comes on top
+LEVELS = 4.0  # times what torch's own arithmetic loses, which another order may; compare.ALLOWANCE comes on top
 MOST_TERMS = 2.0**20
-ALIKE = 8.0               # times as much at most, of sums of very many terms that are alike
-LEAST_TERMS = 64          # of a sum
-SAME = 1e-3             # relative: what runs on the same inputs may differ by
+ALIKE = 8.0  # times as much at most, of sums of very many terms that are alike
+LEAST_TERMS = 64  # of a sum
+SAME = 1e-3  # relative: what runs on the same inputs may differ by
 
 
 @dataclass
@@ -43,10 +43,12 @@ class Gauge:
 
     kind: str
     level: list[float] = field(default_factory=list)  # how far the problem's own precision is off; see Truth
-    gain: list[float] = field(default_factory=list)   # relative change of the output for one of each element of the inputs
+    gain: list[float] = field(
+        default_factory=list
+    )  # relative change of the output for one of each element of the inputs
     shift: list[float] = field(default_factory=list)  # that change itself, for outputs of a few elements
-    is_random: bool = False                           # outputs are other ones each time
-    has_gain: bool = True                             # else it was not measured
+    is_random: bool = False  # outputs are other ones each time
+    has_gain: bool = True  # else it was not measured
 
 
 @dataclass
@@ -54,10 +56,10 @@ class Admitted:
     """The kinds that a problem has, its own first."""
 
     gauges: dict[str, Gauge]
-    refused: dict[str, str]      # why, by kind
-    untried: list[str]           # there was no time for them
-    is_crowded: bool = False     # less memory was there than is in use while somebody is judged
-    full: int = 0                # bytes of a GPU that are in use then at most, the look at the problem's own contents with them
+    refused: dict[str, str]  # why, by kind
+    untried: list[str]  # there was no time for them
+    is_crowded: bool = False  # less memory was there than is in use while somebody is judged
+    full: int = 0  # bytes of a GPU that are in use then at most, the look at the problem's own contents with them
 
     @property
     def names(self) -> list[str]:
@@ -68,8 +70,11 @@ class Admitted:
         return [x for x in self.gauges if x != OWN]
 
     def notes(self) -> list[str]:
-        result = ["hidden contents: " + ", ".join(KINDS[x].words for x in self.others)] if self.others else [
-            "no other finite contents: hidden trials and timed calls have the problem's own"]
+        result = (
+            ["hidden contents: " + ", ".join(KINDS[x].words for x in self.others)]
+            if self.others
+            else ["no other finite contents: hidden trials and timed calls have the problem's own"]
+        )
         if self.untried:
             result.append("too slow to try contents " + ", ".join(self.untried))
         return result
@@ -99,7 +104,9 @@ def admit(problem: Problem, device: str, beside: int = 0) -> Admitted:
             result.refused[kind.name] = "might leave the domain"
         elif not domain and kind.name in ("lessened", "extremes"):
             continue  # there are stronger ones
-        elif time.monotonic() - started > (MOST_SECONDS if kind.comes_first or kind.name == "signs" else SECONDS)[device]:
+        elif (
+            time.monotonic() - started > (MOST_SECONDS if kind.comes_first or kind.name == "signs" else SECONDS)[device]
+        ):
             result.untried.append(kind.name)
         else:
             why = try_kind(problem, kind, products, result)
@@ -180,7 +187,9 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
     return ""
 
 
-def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool, dense_terms: float = 0.0, level: float = 0.0) -> float:
+def floor_of(
+    terms: float, gauge: Gauge, output: int, is_plain: bool, dense_terms: float = 0.0, level: float = 0.0
+) -> float:
     """What honest float32 arithmetic loses at least, relative to an output.
 
     A sum of n terms of one size, rounded n times, is off by some sqrt(n) roundings, whatever its order. Who adds terms that
@@ -292,4 +301,6 @@ def moved(inputs: list[Any], step: float, problem: Problem, dtype: torch.dtype, 
 
 def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
     floating = [(x, y, root_mean_square(y)) for x, y in zip(a, b) if x.is_floating_point()]
-    return any(relative_error(part, other.double(), spread) > SAME for x, y, spread in floating for part, other in chunks(x, y))
+    return any(
+        relative_error(part, other.double(), spread) > SAME for x, y, spread in floating for part, other in chunks(x, y)
+    )

@@ -9,8 +9,22 @@ from typing import Any, Callable, NamedTuple, Optional
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import (
-    COLD_LAUNCHES, COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, PARITY, beside_others, beyond_chance, charge_of, cold_launches,
-    error_of_median, saved_together, unseen_work, without)
+    COLD_LAUNCHES,
+    COLDER,
+    LAUNCHING,
+    MOST_COLDER,
+    MOSTLY_WORK,
+    OPENING,
+    PARITY,
+    beside_others,
+    beyond_chance,
+    charge_of,
+    cold_launches,
+    error_of_median,
+    saved_together,
+    unseen_work,
+    without,
+)
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import Gateless
 from kernelmill_torch.timed_rows import TimedRows, usual_of_few
@@ -19,7 +33,7 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Row
 QUIET_TAKES = 6
 FEWEST_APART = 3
 MOST_COLD_ROW = 100 * COLD_LAUNCHES  # seconds; of more, first launches are no part
-FEWEST_QUEUED, ALL_QUEUED = 4, 8     # rows of each side that say what the GPU's work takes
+FEWEST_QUEUED, ALL_QUEUED = 4, 8  # rows of each side that say what the GPU's work takes
 SIDES = math.sqrt(2)  # times the error of one side's rows: of their difference
 
 
@@ -60,7 +74,10 @@ class ApartRows(TimedRows):
         self.opening = 0.0  # seconds of a row behind the gate that are no call's
 
     def forget_apart(self) -> None:
-        self.apart: tuple[list[float], list[float]] = ([], [])  # seconds a call of calls that were kept apart: reference, candidate
+        self.apart: tuple[list[float], list[float]] = (
+            [],
+            [],
+        )  # seconds a call of calls that were kept apart: reference, candidate
         self.apart_queued: list[float] = []  # the candidate's behind the gate
         self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
         self.alone_queued: tuple[list[Row], list[Row]] = ([], [])  # the same behind the gate
@@ -68,6 +85,7 @@ class ApartRows(TimedRows):
 
     def rows_apart(self) -> None:
         """A row of each whose calls are kept apart; checked. Raises Fault and Gateless."""
+
         def rows() -> None:
             count, free = self.row_length, self.bench.free
             reference = self.quiet_row_of_baseline(count, True)
@@ -89,18 +107,31 @@ class ApartRows(TimedRows):
         reference, candidate = (without(fixed, statistics.median(x)) for x in known)
         reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
         if len(self.apart_queued) >= FEWEST_APART:
-            apart = min(apart, usual_of_few(self.apart_queued))  # what is longer is what Python takes to keep them apart
-        error = 0.0 if in_doubt else SIDES * math.hypot(error_of_median(self.apart[REFERENCE]), error_of_median(known[REFERENCE]))
+            apart = min(
+                apart, usual_of_few(self.apart_queued)
+            )  # what is longer is what Python takes to keep them apart
+        error = (
+            0.0
+            if in_doubt
+            else SIDES * math.hypot(error_of_median(self.apart[REFERENCE]), error_of_median(known[REFERENCE]))
+        )
         return apart, beside_others(candidate, apart, reference, reference_apart, error), reference_apart - reference
 
     def may_be_fences(self) -> bool:
         """Whether calls apart take so much more that a row behind the gate is to say whether that is the GPU's work. There launches
         and what keeps them apart are over when the clock starts, and work that lay beside other work is not."""
-        return (self.bench.device == "cuda" and not self.is_gated and self.bench.can_queue and self.can_queue_row
-                and len(self.apart_queued) < FEWEST_APART and self.kept_apart(in_doubt=True)[1] > 0)
+        return (
+            self.bench.device == "cuda"
+            and not self.is_gated
+            and self.bench.can_queue
+            and self.can_queue_row
+            and len(self.apart_queued) < FEWEST_APART
+            and self.kept_apart(in_doubt=True)[1] > 0
+        )
 
     def queued_row_apart(self) -> None:
         """The candidate's, for may_be_fences(); checked. Raises Fault and Disturbed."""
+
         def row() -> None:
             row, check = self.candidate_row(self.fresh_inputs(self.row_length), True)
             self.watch.rows[CANDIDATE].pop()
@@ -121,9 +152,14 @@ class ApartRows(TimedRows):
         """Whether rows behind the gate are to say what the GPU's work of a row takes. REQUIRES: there are rows of the problem's own
         contents."""
         wanted = ALL_QUEUED if self.can_queue_both else FEWEST_QUEUED
-        return (self.bench.device == "cuda" and not self.is_gated and not self.bench.is_random
-                and self.bench.can_queue_rows and len(self.queued[REFERENCE]) < wanted
-                and self.row_length * max(map(statistics.median, self.rows[OWN])) < MOST_COLD_ROW)
+        return (
+            self.bench.device == "cuda"
+            and not self.is_gated
+            and not self.bench.is_random
+            and self.bench.can_queue_rows
+            and len(self.queued[REFERENCE]) < wanted
+            and self.row_length * max(map(statistics.median, self.rows[OWN])) < MOST_COLD_ROW
+        )
 
     def queued_rows(self) -> None:
         """A row of each behind the gate, for may_be_cold(), in an order that nobody knows; checked. Of the baseline alone where the
@@ -153,7 +189,10 @@ class ApartRows(TimedRows):
         its work. `calls`: what calls of either take in rows, if not what the medians say."""
         count = self.row_length
         rows = [count * x for x in calls or self.in_a_row()] if OWN in self.rows else []
-        return tuple(cold_launches(row, work) / count if work else 0.0 for row, work in zip(rows, self.works())) or (0.0, 0.0)
+        return tuple(cold_launches(row, work) / count if work else 0.0 for row, work in zip(rows, self.works())) or (
+            0.0,
+            0.0,
+        )
 
     def proven_cold(self) -> tuple[float, float]:
         """What of cold() the low end of an interval believes. A candidate can tell rows behind the gate, so of its own no more than of
@@ -265,7 +304,11 @@ class ApartRows(TimedRows):
         reference_alone, alone = self.of_one(rows)
         # Whoever launches while the GPU works takes at most twice as long alone; on a CPU threads wake up in as much.
         launching = min(candidate, LAUNCHING) if has_launches else 0.0
-        return Saved(alone, saved_together(candidate, alone, reference, reference_alone, launching, opening), self.error_of_one(rows))
+        return Saved(
+            alone,
+            saved_together(candidate, alone, reference, reference_alone, launching, opening),
+            self.error_of_one(rows),
+        )
 
     def launched_together(self) -> Saved:
         """The same of launches: those of one call are what it takes alone and not behind the gate, where nobody takes less than
@@ -295,12 +338,18 @@ class ApartRows(TimedRows):
         found = self.together(self.alone, not self.is_gated and self.can_queue_one)
         if len(self.alone_queued[CANDIDATE]) < FEWEST_APART:
             return [found]
-        return [self.together(self.alone_queued, False, OPENING), self.launched_together()] + [found] * self.bench.is_random
+        return [self.together(self.alone_queued, False, OPENING), self.launched_together()] + [
+            found
+        ] * self.bench.is_random
 
     def made_together(self, in_doubt: bool = False) -> tuple[float, float]:
         """Seconds of one of the candidate's calls alone, and what it is charged because it makes those of a row together. `in_doubt`: or
         what it may be charged once more rows leave less to chance."""
-        return max(((x.alone, self.charge_for(x, in_doubt)) for x in self.ways_together()), key=lambda x: x[1], default=(0.0, 0.0))
+        return max(
+            ((x.alone, self.charge_for(x, in_doubt)) for x in self.ways_together()),
+            key=lambda x: x[1],
+            default=(0.0, 0.0),
+        )
 
     def charge_for(self, x: Saved, in_doubt: bool) -> float:
         if not x.alone:
@@ -321,7 +370,11 @@ class ApartRows(TimedRows):
         before and after its calls; what opens the gate; what first launches of a row take, and no call; calls alone, and alone behind
         the gate."""
         fixed, _ = self.fixed()
-        result = {"fixed": fixed * self.row_length, "fixed_at_most": self.bench.free.most_fixed, "opening": self.opening}
+        result = {
+            "fixed": fixed * self.row_length,
+            "fixed_at_most": self.bench.free.most_fixed,
+            "opening": self.opening,
+        }
         result |= self.watch.charged_besides(self.bench.free)
         for name, rows in ("alone", self.alone), ("queued", self.alone_queued):
             if len(rows[CANDIDATE]) >= FEWEST_APART:
@@ -343,5 +396,10 @@ class ApartRows(TimedRows):
 
     def can_be_alone_behind_gate(self) -> bool:
         """Whether there may be more rows of one behind the gate, where it takes some to tell anything."""
-        return (self.bench.device == "cuda" and not self.is_gated and self.bench.can_queue and self.can_queue_one
-                and len(self.alone_queued[CANDIDATE]) < FEWEST_APART)
+        return (
+            self.bench.device == "cuda"
+            and not self.is_gated
+            and self.bench.can_queue
+            and self.can_queue_one
+            and len(self.alone_queued[CANDIDATE]) < FEWEST_APART
+        )

@@ -61,12 +61,16 @@ class Arena:
     def wipe(self, count: int) -> None:
         """Rubbish in all of the first sets."""
         at = self.layout.places[self.place]
-        self.memory.bytes[at:at + count * self.layout.set_bytes].fill_(POISON)
+        self.memory.bytes[at : at + count * self.layout.set_bytes].fill_(POISON)
 
     def find_changed(self, contents: list[list[Any]]) -> list[int]:
         """Positions of inputs that are no longer what was put into a set."""
-        pairs = [(i, now, was) for one, drawn in zip(self.sets, contents)
-                 for i, (now, was) in enumerate(zip(one.inputs, drawn)) if isinstance(was, torch.Tensor)]
+        pairs = [
+            (i, now, was)
+            for one, drawn in zip(self.sets, contents)
+            for i, (now, was) in enumerate(zip(one.inputs, drawn))
+            if isinstance(was, torch.Tensor)
+        ]
         return sorted({i for (i, _, _), is_other in zip(pairs, compare.differing([x[1:] for x in pairs])) if is_other})
 
     def close(self) -> None:

@@ -29,13 +29,13 @@ def read(fd: int) -> Artifact:
     if not data.startswith(MAGIC):
         return Artifact(data)
     end = data.index(b"\n", len(MAGIC))
-    size = int(data[len(MAGIC):end])
-    header = json.loads(data[end + 1:end + 1 + size])
+    size = int(data[len(MAGIC) : end])
+    header = json.loads(data[end + 1 : end + 1 + size])
     at = end + 1 + size
-    result = Artifact(data[at:at + header["source_bytes"]], triton_files=header["triton_files"])
+    result = Artifact(data[at : at + header["source_bytes"]], triton_files=header["triton_files"])
     at += header["source_bytes"]
     for x in header["extensions"]:
-        result.extensions[x["key"]] = (x["name"], data[at:at + x["bytes"]])
+        result.extensions[x["key"]] = (x["name"], data[at : at + x["bytes"]])
         at += x["bytes"]
     return result
 
@@ -53,8 +53,10 @@ def offer_extensions(found: Artifact, directory: str) -> None:
         if key in loaded:
             return loaded[key]
         if key not in found.extensions:
-            raise ExtensionNotBuilt(f"the extension {request.get('name')!r} was not built ahead: call load_inline at "
-                                    "module level or in __init__, with arguments that do not change")
+            raise ExtensionNotBuilt(
+                f"the extension {request.get('name')!r} was not built ahead: call load_inline at "
+                "module level or in __init__, with arguments that do not change"
+            )
         name, library = found.extensions[key]
         path = f"{directory}/{name}.so"
         with open(path, "wb") as file:

@@ -17,27 +17,51 @@ from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
 from kernelmill_torch.processes import Process
 from kernelmill_torch.reach import Reach
-from kernelmill_torch.reading import SECONDS as READING_SECONDS, bytes_of, floor_bytes
+from kernelmill_torch.reading import SECONDS as READING_SECONDS
+from kernelmill_torch.reading import bytes_of, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
 from kernelmill_torch.truths import Truths
 from kernelmill_torch.watch import Free
 from kernelmill_torch.weights import least_bytes, read_rate, reads_of
 
-SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
-ROOM = 0.3                 # of it that a candidate finds free
+SHARE_OF_MEMORY = 0.8  # of a GPU's memory that a problem may need
+ROOM = 0.3  # of it that a candidate finds free
 MOST_SETS = 32
-SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
-FLUSH_BYTES = 256 << 20    # several times any cache
-USUAL_CACHE = 50 << 20     # where this torch does not say
-CONTEXT_BYTES = 1 << 30    # that a process has besides its tensors
-AGAIN_OUTPUTS = 3          # of a call, that are in use besides where what seems wrong is looked at again
+SETS_BYTES = 8 << 30  # that several sets may take together; or a 16th of the memory
+FLUSH_BYTES = 256 << 20  # several times any cache
+USUAL_CACHE = 50 << 20  # where this torch does not say
+CONTEXT_BYTES = 1 << 30  # that a process has besides its tensors
+AGAIN_OUTPUTS = 3  # of a call, that are in use besides where what seems wrong is looked at again
 NOT_EXACT = "too large for a reference in double precision"
 ONE_ARENA = "too large for buffers of the baseline's own"
 # What a look at a problem tells, which takes seconds: of the bench, and of its Problem.
-TOLD = ("place", "notes", "layout", "needed", "share", "is_random", "admitted", "floor_bytes", "weight_bytes", "read_rate", "shares_inputs",
-        "changes_inputs", "sets_bytes", "blind", "is_known_whole")
-TOLD_OF_PROBLEM = ("exact", "has_been_exact", "is_random", "dense_terms", "output_elements", "has_integer_outputs", "known_traits")
+TOLD = (
+    "place",
+    "notes",
+    "layout",
+    "needed",
+    "share",
+    "is_random",
+    "admitted",
+    "floor_bytes",
+    "weight_bytes",
+    "read_rate",
+    "shares_inputs",
+    "changes_inputs",
+    "sets_bytes",
+    "blind",
+    "is_known_whole",
+)
+TOLD_OF_PROBLEM = (
+    "exact",
+    "has_been_exact",
+    "is_random",
+    "dense_terms",
+    "output_elements",
+    "has_integer_outputs",
+    "known_traits",
+)
 
 
 def memory_of_gpu(lib) -> tuple[int, int]:
@@ -46,7 +70,9 @@ def memory_of_gpu(lib) -> tuple[int, int]:
 
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     if lib.km_gpu_memory(ctypes.byref(free), ctypes.byref(total)) != 0:
-        raise Fault("infrastructure", "gpu_lost", "failed to ask the GPU for its memory: " + lib.km_gpu_problem().decode())
+        raise Fault(
+            "infrastructure", "gpu_lost", "failed to ask the GPU for its memory: " + lib.km_gpu_problem().decode()
+        )
     return free.value, total.value
 
 
@@ -81,7 +107,9 @@ class Bench(Rows, Truths):
                 self._recall(told)
             self.problem.is_looked_at = True
             self._make_arenas()
-            self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
+            self.flush_buffer = torch.empty(
+                FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device
+            )
             self.cache_bytes = cache_bytes() if device == "cuda" else 0
             self.speck = torch.zeros(1, device=device)
             self.rouse()
@@ -92,22 +120,31 @@ class Bench(Rows, Truths):
                 raise Fault("configuration", e.category, str(e)) from None
             text = f"{type(e).__name__}: {str(e)[:300]}"
             if lacks_memory(e):
-                raise Fault("configuration", "unsupported_problem",
-                            f"the problem {directory} does not fit this machine: {text}") from None
-            raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
-                        "`kernelmill task check` says more") from None
+                raise Fault(
+                    "configuration", "unsupported_problem", f"the problem {directory} does not fit this machine: {text}"
+                ) from None
+            raise Fault(
+                "configuration",
+                "bad_problem",
+                f"the problem {directory} fails: {text}",
+                "`kernelmill task check` says more",
+            ) from None
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
         self.row_length = 0  # that was found while there was no candidate
         self.learned: set[str] = set()  # clocks by which costs were
-        self.can_queue = self.can_queue_rows = True  # whether calls of the baseline can wait behind a gate, one at a time; those of a row
+        self.can_queue = self.can_queue_rows = (
+            True  # whether calls of the baseline can wait behind a gate, one at a time; those of a row
+        )
         self.call_seconds = 0.0  # of the baseline, with its launches
         self.decoy: Optional[list[Any]] = None  # contents of an earlier row
         self.free = Free()
-        self.known: dict[tuple[int, bool], float] = {}  # the least seconds besides calls that a row ever took, by length and
-        self.known_fixed: dict[bool, float] = {}        # whether it was gated; the least of an empty row
+        self.known: dict[
+            tuple[int, bool], float
+        ] = {}  # the least seconds besides calls that a row ever took, by length and
+        self.known_fixed: dict[bool, float] = {}  # whether it was gated; the least of an empty row
         # Of the latest row.
         self.outputs: list[BufferSet] = []
         self.is_aside = False  # whether the process could not change them any more
@@ -140,14 +177,18 @@ class Bench(Rows, Truths):
         # Side by side: the buffers, the referee's run, and a candidate that needs what the model needs.
         needed = layout.set_bytes + 2 * peak + FLUSH_BYTES
         if needed > allowed:
-            raise BadProblem("unsupported_problem",
-                             f"the problem {self.directory} needs {needed / 2**30:.1f} GiB, more than {SHARE_OF_MEMORY:.0%} "
-                             f"of {total / 2**30:.1f} GiB")
+            raise BadProblem(
+                "unsupported_problem",
+                f"the problem {self.directory} needs {needed / 2**30:.1f} GiB, more than {SHARE_OF_MEMORY:.0%} "
+                f"of {total / 2**30:.1f} GiB",
+            )
         if needed + 2 * peak > allowed:
             self.problem.forget_exact()
             self.notes.append(NOT_EXACT)
         if any(x.dtype.is_complex for x in layout.outputs):
-            raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
+            raise BadProblem(
+                "unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared"
+            )
         self.problem.is_random = self._draws_when_called()
         self.problem.exact = self.problem.exact and not self.problem.is_random  # other random numbers would be drawn
         self.sets_bytes = min(SETS_BYTES, total // 16)
@@ -164,7 +205,9 @@ class Bench(Rows, Truths):
         if self.is_random:
             self.problem.forget_exact()
         started, self.is_known_whole = time.monotonic(), not self.admitted.untried and not self.was_short_of_memory
-        self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
+        self.floor_bytes = (
+            floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
+        )
         self._weigh()
         self.is_known_whole &= time.monotonic() - started < READING_SECONDS
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
@@ -186,7 +229,10 @@ class Bench(Rows, Truths):
         any case: others may have had memory then that they gave back. To look again at what seems wrong takes more than admission
         knows; nobody is to choose an ending by that."""
         room, full = free + self.held_bytes() + self._allocated(), self.admitted.full
-        more, hardly = taken - self.share, total // 16 + (self.looks_again and AGAIN_OUTPUTS * sum(x.bytes for x in self.layout.outputs))
+        more, hardly = (
+            taken - self.share,
+            total // 16 + (self.looks_again and AGAIN_OUTPUTS * sum(x.bytes for x in self.layout.outputs)),
+        )
         return taken > max(self.share, CONTEXT_BYTES + self.needed) or more > 0 and full <= room < full + more + hardly
 
     def _arena_count(self) -> int:
@@ -194,7 +240,11 @@ class Bench(Rows, Truths):
 
     def _total(self) -> int:
         """Bytes of memory, of the GPU's or the machine's."""
-        return memory_of_gpu(self.lib)[1] if self.device == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return (
+            memory_of_gpu(self.lib)[1]
+            if self.device == "cuda"
+            else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        )
 
     def _make_arenas(self) -> None:
         self.release()
@@ -209,7 +259,10 @@ class Bench(Rows, Truths):
         might tell more: there was too little memory or time."""
         if not self.is_known_whole:
             return None
-        return {**{name: getattr(self, name) for name in TOLD}, "problem": {name: getattr(self.problem, name) for name in TOLD_OF_PROBLEM}}
+        return {
+            **{name: getattr(self, name) for name in TOLD},
+            "problem": {name: getattr(self.problem, name) for name in TOLD_OF_PROBLEM},
+        }
 
     def _recall(self, told: dict[str, Any]) -> None:
         vars(self).update((name, told[name]) for name in TOLD)
@@ -230,7 +283,9 @@ class Bench(Rows, Truths):
     @property
     def was_short_of_memory(self) -> bool:
         """Whether double precision or kinds of contents found too little memory."""
-        return self.problem.was_short_of_memory or self.admitted.is_crowded or TOO_LARGE in self.admitted.refused.values()
+        return (
+            self.problem.was_short_of_memory or self.admitted.is_crowded or TOO_LARGE in self.admitted.refused.values()
+        )
 
     @property
     def shares_arena(self) -> bool:
@@ -313,13 +368,19 @@ class Bench(Rows, Truths):
             process.reach.close()
         process.arena, process.reach = arena, Reach(self.lib, self.device, self.layout)
         try:
-            said = process.ask({"op": "build", "class": name, "seed": seed, "place": place,
-                                "dtype": str(self.problem.dtype)[6:]}, seconds, (blob,)).get("fingerprints")
+            said = process.ask(
+                {"op": "build", "class": name, "seed": seed, "place": place, "dtype": str(self.problem.dtype)[6:]},
+                seconds,
+                (blob,),
+            ).get("fingerprints")
         finally:
             os.close(blob)
         memory = arena.memory
-        at = process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": memory.capacity}, seconds,
-                         (memory.fd, process.reach.fd)).get("at")
+        at = process.ask(
+            {"op": "buffers", "layout": self.layout.to_json(), "capacity": memory.capacity},
+            seconds,
+            (memory.fd, process.reach.fd),
+        ).get("at")
         process.reach.share(at, memory)
         return said if isinstance(said, list) and all(isinstance(x, int) for x in said) else []
 
@@ -360,7 +421,9 @@ class Bench(Rows, Truths):
         if e.cls != "candidate":
             return e
         if e.category == "out_of_memory":
-            return Fault("infrastructure", "gpu_memory", f"the problem's own model found too little memory: {e.message}")
+            return Fault(
+                "infrastructure", "gpu_memory", f"the problem's own model found too little memory: {e.message}"
+            )
         return Fault("configuration", "bad_problem", f"the problem {self.directory} cannot be timed: {e.message}")
 
     # -- rows -----------------------------------------------------------------------------------

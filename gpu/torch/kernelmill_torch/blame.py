@@ -21,7 +21,15 @@ def blamed(e: Fault, control_works: bool) -> Fault:
     if accused == control_works:
         return e
     if accused:
-        return Fault("infrastructure", "control_failed", "failed to judge a candidate: the problem's own model fails in the "
-                     f"same place, too: {e.message[:1000]}", "`kernelmill doctor` tries the machine")
-    return Fault("candidate", DISTURBANCE, f"what judges the candidate failed beside it and works without it: "
-                 f"{e.message[:1000]}", "use no more memory, threads and time than the function needs")
+        return Fault(
+            "infrastructure",
+            "control_failed",
+            f"failed to judge a candidate: the problem's own model fails in the same place, too: {e.message[:1000]}",
+            "`kernelmill doctor` tries the machine",
+        )
+    return Fault(
+        "candidate",
+        DISTURBANCE,
+        f"what judges the candidate failed beside it and works without it: {e.message[:1000]}",
+        "use no more memory, threads and time than the function needs",
+    )

@@ -105,21 +105,34 @@ class Layout:
         return min(cache * outputs // max(1, sum(x.bytes for x in self.specs)), calls * outputs)
 
     def to_json(self) -> dict[str, Any]:
-        return {"inputs": [x.to_json() if x else None for x in self.inputs], "constants": self.constants,
-                "outputs": [x.to_json() for x in self.outputs], "sets": self.sets}
+        return {
+            "inputs": [x.to_json() if x else None for x in self.inputs],
+            "constants": self.constants,
+            "outputs": [x.to_json() for x in self.outputs],
+            "sets": self.sets,
+        }
 
     @staticmethod
     def from_json(x: dict[str, Any]) -> "Layout":
-        return Layout([TensorSpec.from_json(i) if i else None for i in x["inputs"]],
-                      [TensorSpec.from_json(o) for o in x["outputs"]], x["constants"], x["sets"])
+        return Layout(
+            [TensorSpec.from_json(i) if i else None for i in x["inputs"]],
+            [TensorSpec.from_json(o) for o in x["outputs"]],
+            x["constants"],
+            x["sets"],
+        )
 
 
 class DeviceBytes:
     """Lends a stretch of a GPU's memory to torch."""
 
     def __init__(self, address: int, size: int):
-        self.__cuda_array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1",
-                                         "strides": None, "version": 3}
+        self.__cuda_array_interface__ = {
+            "data": (address, False),
+            "shape": (size,),
+            "typestr": "|u1",
+            "strides": None,
+            "version": 3,
+        }
 
 
 class SharedMemory:
@@ -192,7 +205,7 @@ def sets_of(memory: torch.Tensor, layout: Layout, count: int) -> list[BufferSet]
     *starts, size = layout.starts
 
     def tensor(spec: TensorSpec, at: int) -> torch.Tensor:
-        flat = memory[at:at + spec.bytes].view(spec.dtype)
+        flat = memory[at : at + spec.bytes].view(spec.dtype)
         return flat.as_strided(spec.shape, spec.stride) if spec.count else flat.reshape(spec.shape)
 
     result = []

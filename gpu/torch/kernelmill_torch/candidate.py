@@ -52,8 +52,11 @@ def describe(problem: BaseException, category: str) -> dict[str, str]:
     line = f" (line {frames[-1].lineno})" if frames else ""
     if isinstance(problem, SyntaxError) and problem.lineno:
         line = f" (line {problem.lineno})"
-    return {"category": category, "message": f"{type(problem).__name__}: {text}{line}"[:MOST_TEXT],
-            "trace": trace[-MOST_TEXT:]}
+    return {
+        "category": category,
+        "message": f"{type(problem).__name__}: {text}{line}"[:MOST_TEXT],
+        "trace": trace[-MOST_TEXT:],
+    }
 
 
 def import_module(found: artifact.Artifact):
@@ -61,8 +64,9 @@ def import_module(found: artifact.Artifact):
     os.makedirs(DIRECTORY, exist_ok=True)
     triton_ahead.put_files(TRITON_FILES)
     triton_ahead.put_files(found.triton_files)
-    os.environ.update(HOME="/tmp", TRITON_CACHE_DIR=triton_ahead.DIRECTORY, TORCH_EXTENSIONS_DIR="/tmp/extensions",
-                      TMPDIR="/tmp")
+    os.environ.update(
+        HOME="/tmp", TRITON_CACHE_DIR=triton_ahead.DIRECTORY, TORCH_EXTENSIONS_DIR="/tmp/extensions", TMPDIR="/tmp"
+    )
     path = DIRECTORY + "/candidate.py"
     with open(path, "wb") as file:
         file.write(found.source)
@@ -154,8 +158,13 @@ def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[
         if several and (not isinstance(out, (tuple, list)) or len(out) != len(specs)):
             raise refuse(out)
         for x, (shape, dtype) in zip(items, specs):
-            if (type(x) is not tensor or x.__dict__ or x.shape != shape or x.dtype is not dtype
-                    or x.device.type != device):
+            if (
+                type(x) is not tensor
+                or x.__dict__
+                or x.shape != shape
+                or x.dtype is not dtype
+                or x.device.type != device
+            ):
                 raise refuse(out)
         return items
 
@@ -194,7 +203,15 @@ class Serving:
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
-        lib, page, copy_, sync, fence, places, told = self.lib, self.page, self.copy_, self.sync, self.fence, self.places, self.told
+        lib, page, copy_, sync, fence, places, told = (
+            self.lib,
+            self.page,
+            self.copy_,
+            self.sync,
+            self.fence,
+            self.places,
+            self.told,
+        )
         wait, done, tell = lib.km_page_wait, lib.km_page_done, reach.tell
         model, keep, speck, nudge = self.model, self.keep, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
@@ -213,7 +230,7 @@ class Serving:
                         self.close_gate()
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
-                    for one in sets[first:first + count]:
+                    for one in sets[first : first + count]:
                         self.returned.append(keep(model(*one.inputs)))
                         if (command == native.CALL_APART or command == native.QUEUE_APART) and fence() != 0:
                             raise Refused("device_error", NOT_APART)
@@ -234,7 +251,7 @@ class Serving:
                     nudge(speck, 1)
                     sync()
                 elif command == native.COPY:
-                    for one, out in zip(sets[first:first + count], self.returned):
+                    for one, out in zip(sets[first : first + count], self.returned):
                         for into, x in zip(one.outputs, check(out)):
                             copy_(into, x)
                     out = x = None  # else the next call would find its memory in use, and take other memory

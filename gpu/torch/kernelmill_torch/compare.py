@@ -46,7 +46,9 @@ def honest_rules(truth: Truth, dtype: torch.dtype, float32: str, timed: bool) ->
     """The rules of honest mode. A `timed` output is compared with the problem's own precision, which is itself off
     by one level more."""
     general = FLOOR[float32] if dtype == torch.float32 else FLOOR[dtype]
-    floors = truth.floor if dtype == torch.float32 and float32 == "fp32" and truth.floor else [general] * len(truth.level)
+    floors = (
+        truth.floor if dtype == torch.float32 and float32 == "fp32" and truth.floor else [general] * len(truth.level)
+    )
     result = []
     for level, spread, floor in zip(truth.level, truth.spread, floors):
         allowed = ALLOWANCE * max(level, floor) + (level if timed else 0.0)
@@ -62,8 +64,10 @@ def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int, shifts
         least = [rule.relative * x for rule, x in zip(rules, shifts)]
     else:
         least = [rule.absolute if want.numel() <= few else 0.0 for rule, want in zip(rules, wanted)]
-    return [Rule(max(rule.relative * size, floor), rule.relative)
-            for rule, size, floor in zip(rules, root_mean_squares(wanted), least)]
+    return [
+        Rule(max(rule.relative * size, floor), rule.relative)
+        for rule, size, floor in zip(rules, root_mean_squares(wanted), least)
+    ]
 
 
 def benchmark_rules(outputs: int, dtype: torch.dtype) -> list[Rule]:

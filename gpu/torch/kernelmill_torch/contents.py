@@ -15,11 +15,11 @@ from typing import Any, Callable, Iterator, Optional
 import torch
 
 OWN = "own"
-PLACES = 128          # that are changed in secret, one in each part of as many
-TAIL = 0.75           # sizes of outliers are u to the minus this, u uniform: one alone outweighs many others
-FEW_VALUES = 16       # of an input: labels, signs
+PLACES = 128  # that are changed in secret, one in each part of as many
+TAIL = 0.75  # sizes of outliers are u to the minus this, u uniform: one alone outweighs many others
+FEW_VALUES = 16  # of an input: labels, signs
 SAMPLE = 4096
-CHUNK = 1 << 23       # elements that are looked at together
+CHUNK = 1 << 23  # elements that are looked at together
 WORDS = {2: torch.int16, 4: torch.int32}
 
 
@@ -27,13 +27,13 @@ WORDS = {2: torch.int16, 4: torch.int32}
 class Traits:
     """Of one floating input, as drawn."""
 
-    scale: float          # root mean square
+    scale: float  # root mean square
     low: float
     high: float
-    structured: bool      # many zeros, or symmetric
+    structured: bool  # many zeros, or symmetric
     symmetric: bool
-    discrete: bool        # few values
-    terms: float          # elements for each of the outputs'
+    discrete: bool  # few values
+    terms: float  # elements for each of the outputs'
 
     @property
     def may_be_less(self) -> bool:
@@ -50,9 +50,15 @@ def traits_of(x: torch.Tensor, outputs: int) -> Traits:
     sample = flat[torch.randint(0, flat.numel(), (SAMPLE,), device=x.device)]
     square = x.dim() > 1 and x.shape[-1] == x.shape[-2] > 1
     symmetric = square and torch.equal(x, x.transpose(-1, -2))
-    return Traits(norm / math.sqrt(flat.numel()), float(flat.min()), float(flat.max()),
-                  symmetric or float((sample == 0).float().mean()) > 0.01, symmetric,
-                  flat.numel() > FEW_VALUES and sample.float().unique().numel() <= FEW_VALUES, flat.numel() / max(1, outputs))
+    return Traits(
+        norm / math.sqrt(flat.numel()),
+        float(flat.min()),
+        float(flat.max()),
+        symmetric or float((sample == 0).float().mean()) > 0.01,
+        symmetric,
+        flat.numel() > FEW_VALUES and sample.float().unique().numel() <= FEW_VALUES,
+        flat.numel() / max(1, outputs),
+    )
 
 
 # -- Changes. Each gets a contiguous tensor of its own and may write to it. What it draws on the device comes from torch's
@@ -65,9 +71,9 @@ def half_turned(x: torch.Tensor) -> torch.Tensor:
     high, low = (9, 14) if x.element_size() == 4 else (2, 5)
     result = torch.empty_like(flat)  # at once: parts would lie in a block that has no room for all of them then
     for at in range(0, flat.numel(), CHUNK):
-        part = flat[at:at + CHUNK]
+        part = flat[at : at + CHUNK]
         bits = part.contiguous().view(WORDS[x.element_size()])
-        result[at:at + CHUNK] = torch.where((((bits >> high) ^ (bits >> low)) & 1).bool(), -part, part)
+        result[at : at + CHUNK] = torch.where((((bits >> high) ^ (bits >> low)) & 1).bool(), -part, part)
     return result.reshape(x.shape)
 
 
@@ -78,15 +84,22 @@ def picked(x: torch.Tensor, share: float, dice: random.Random) -> torch.Tensor:
     return ((mixed >> 7) & 0xFFFFF) < max(1, int(share * (1 << 20)))
 
 
-def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Callable[[torch.Tensor], torch.Tensor],
-              most: int = PLACES) -> torch.Tensor:
+def at_places(
+    x: torch.Tensor,
+    traits: Traits,
+    dice: random.Random,
+    change: Callable[[torch.Tensor], torch.Tensor],
+    most: int = PLACES,
+) -> torch.Tensor:
     """Changes numbers in secret places."""
     if traits.structured:
         return torch.where(picked(x, PLACES / x.numel(), dice) & (x != 0), change(x), x)  # all zeros have the same bits
     flat = x.view(-1)
     count = min(most, max(1, flat.numel() // 8))
     stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays
-    places = torch.randint(0, stretch, (count,), device=x.device).add_(torch.arange(count, device=x.device), alpha=stretch)
+    places = torch.randint(0, stretch, (count,), device=x.device).add_(
+        torch.arange(count, device=x.device), alpha=stretch
+    )
     flat[places] = change(flat[places])
     return x
 
@@ -142,7 +155,9 @@ def held(x, traits, dice, scale=True):
     return x.index_select(at, index).mul_(weights.view([-1 if i == at else 1 for i in range(x.dim())]))
 
 
-def grown(x: torch.Tensor, dice: random.Random, longest: float, powers_of: Callable[[torch.Tensor], torch.Tensor]) -> Optional[torch.Tensor]:
+def grown(
+    x: torch.Tensor, dice: random.Random, longest: float, powers_of: Callable[[torch.Tensor], torch.Tensor]
+) -> Optional[torch.Tensor]:
     """Larger along one dimension, with the chance `longest` that one, and mostly away from its end, by powers of two of how many steps
     away: 2^50 at most."""
     dims = [i for i in range(x.dim()) if x.shape[i] >= 8]
@@ -161,7 +176,9 @@ def steep(x, traits, dice):
 
 def far(x, traits, dice):
     """With the eighth power of the distance from some place on: what is weighed by 10^-10 is seen however slowly weights fall."""
-    return grown(x, dice, 0.75, lambda steps: steps.div_((len(steps) / 16) ** dice.random()).clamp_(min=1).log2_().mul_(8))
+    return grown(
+        x, dice, 0.75, lambda steps: steps.div_((len(steps) / 16) ** dice.random()).clamp_(min=1).log2_().mul_(8)
+    )
 
 
 def partly(x, traits, dice):
@@ -171,7 +188,7 @@ def partly(x, traits, dice):
     n = x.shape[0]
     cut = dice.randint(n // 8, n // 2)
     rows = x.view(n, -1)
-    some = rows[:cut] if dice.random() < 0.5 else rows[n - cut:]
+    some = rows[:cut] if dice.random() < 0.5 else rows[n - cut :]
     some.copy_(some[:, :1].clone().expand(some.shape))
     return x
 
@@ -186,7 +203,7 @@ def near_one(x, traits, dice):
 def sparse(x, traits, dice):
     flat = x.view(-1)
     for at in range(0, flat.numel(), CHUNK):
-        flat[at:at + CHUNK].masked_fill_(picked(flat[at:at + CHUNK], 7 / 8, dice), 0.0)
+        flat[at : at + CHUNK].masked_fill_(picked(flat[at : at + CHUNK], 7 / 8, dice), 0.0)
     return x
 
 
@@ -228,40 +245,59 @@ def extremes(x, traits, dice):
 @dataclass(frozen=True)
 class Kind:
     name: str
-    words: str                    # of trials
-    change: Optional[Callable]    # None: as it is drawn
+    words: str  # of trials
+    change: Optional[Callable]  # None: as it is drawn
     keeps_structure: bool = False  # zeros and equal numbers
     keeps_range: bool = False
-    largest_alone: bool = False   # of the inputs
-    is_even: bool = False         # terms of one size that differ: what their sums lose is known well
-    is_alike: bool = False        # terms, or sums of some, are nearly equal, and rounded alike
+    largest_alone: bool = False  # of the inputs
+    is_even: bool = False  # terms of one size that differ: what their sums lose is known well
+    is_alike: bool = False  # terms, or sums of some, are nearly equal, and rounded alike
     comes_first: bool = False
-    has_ties: bool = False        # so that which is the largest may be said in several ways
-    is_unlike: bool = False       # draws differ in scale, by up to 2^50
-    draws: int = 1                # in trials, of a kind that shows in a part of its draws only what it is for
+    has_ties: bool = False  # so that which is the largest may be said in several ways
+    is_unlike: bool = False  # draws differ in scale, by up to 2^50
+    draws: int = 1  # in trials, of a kind that shows in a part of its draws only what it is for
 
 
 # A problem that is slow to run has those alone that come first.
-KINDS = {x.name: x for x in (
-    Kind(OWN, "the problem's own", None, True, True, is_even=True),
-    Kind("signs", "half of the signs turned", lambda x, *_: half_turned(x), True, is_even=True),
-    Kind("outliers", "outliers in a few places", outliers, True, comes_first=True),
-    Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True, comes_first=True),
-    Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_alike=True, comes_first=True, has_ties=True),
-    Kind("partly", "rows of one number up to one place", partly, keeps_range=True, is_alike=True, comes_first=True, has_ties=True),
-    Kind("steep", "larger from step to step", steep, comes_first=True, is_unlike=True, draws=3),
-    Kind("far", "larger with the distance", far, comes_first=True, is_unlike=True, draws=3),
-    Kind("unequal", "scales that differ from row to row", unequal, comes_first=True),
-    Kind("large", "larger", large, True, is_even=True, comes_first=True),
-    Kind("near_one", "near one", near_one, is_alike=True, comes_first=True),
-    Kind("lessened", "rows that are smaller", lessened, keeps_range=True, comes_first=True),
-    Kind("extremes", "ends of the range in a few places", extremes, keeps_range=True, has_ties=True),
-    Kind("small", "smaller", small, True, is_even=True),
-    Kind("sparse", "mostly zeros", sparse, True, has_ties=True),
-    Kind("rising", "rows in order", rising, keeps_range=True, is_alike=True),
-    Kind("repeated", "equal rows", repeated, keeps_range=True, is_alike=True, has_ties=True),
-    Kind("constant", "rows of one number", constant, keeps_range=True, is_alike=True, has_ties=True),
-)}
+KINDS = {
+    x.name: x
+    for x in (
+        Kind(OWN, "the problem's own", None, True, True, is_even=True),
+        Kind("signs", "half of the signs turned", lambda x, *_: half_turned(x), True, is_even=True),
+        Kind("outliers", "outliers in a few places", outliers, True, comes_first=True),
+        Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True, comes_first=True),
+        Kind(
+            "held",
+            "the same from one place on, and larger",
+            held,
+            largest_alone=True,
+            is_alike=True,
+            comes_first=True,
+            has_ties=True,
+        ),
+        Kind(
+            "partly",
+            "rows of one number up to one place",
+            partly,
+            keeps_range=True,
+            is_alike=True,
+            comes_first=True,
+            has_ties=True,
+        ),
+        Kind("steep", "larger from step to step", steep, comes_first=True, is_unlike=True, draws=3),
+        Kind("far", "larger with the distance", far, comes_first=True, is_unlike=True, draws=3),
+        Kind("unequal", "scales that differ from row to row", unequal, comes_first=True),
+        Kind("large", "larger", large, True, is_even=True, comes_first=True),
+        Kind("near_one", "near one", near_one, is_alike=True, comes_first=True),
+        Kind("lessened", "rows that are smaller", lessened, keeps_range=True, comes_first=True),
+        Kind("extremes", "ends of the range in a few places", extremes, keeps_range=True, has_ties=True),
+        Kind("small", "smaller", small, True, is_even=True),
+        Kind("sparse", "mostly zeros", sparse, True, has_ties=True),
+        Kind("rising", "rows in order", rising, keeps_range=True, is_alike=True),
+        Kind("repeated", "equal rows", repeated, keeps_range=True, is_alike=True, has_ties=True),
+        Kind("constant", "rows of one number", constant, keeps_range=True, is_alike=True, has_ties=True),
+    )
+}
 
 
 def in_turn(others: list[str], dice: random.Random) -> list[str]:
@@ -293,9 +329,15 @@ def of_kind(inputs: list[Any], kind: str, law: int, traits: list[Optional[Traits
             continue
         if t.discrete and kind != "signs":
             continue
-        made = what.change(x.contiguous() if x.dim() else x.reshape(1), t, random.Random(f"{law}:{kind}:{i}")) \
-            if kind == "signs" else what.change(x.clone(memory_format=torch.contiguous_format).reshape(x.shape or (1,)), t,
-                                                random.Random(f"{law}:{kind}:{i}"))
+        made = (
+            what.change(x.contiguous() if x.dim() else x.reshape(1), t, random.Random(f"{law}:{kind}:{i}"))
+            if kind == "signs"
+            else what.change(
+                x.clone(memory_format=torch.contiguous_format).reshape(x.shape or (1,)),
+                t,
+                random.Random(f"{law}:{kind}:{i}"),
+            )
+        )
         if made is not None:
             result[i] = made.reshape(x.shape)
             changed = True

@@ -9,7 +9,9 @@ NO_MEMORY = "out of memory", "alloc_failed", "not_initialized", "unable to find 
 def lacks_memory(e: BaseException) -> bool:
     """Whether an exception says that there was too little memory."""
     says = isinstance(e, RuntimeError) and any(words in str(e).lower() for words in NO_MEMORY)
-    return says or isinstance(e, MemoryError) or type(e).__name__ == "OutOfMemoryError"  # torch's, which is not imported here
+    return (
+        says or isinstance(e, MemoryError) or type(e).__name__ == "OutOfMemoryError"
+    )  # torch's, which is not imported here
 
 
 def let_go(e: Optional[BaseException]) -> None:

@@ -3,28 +3,28 @@
 import math
 import statistics
 
-SHORT = 4       # times fewer calls than in a row
-FEWEST = 4      # rows of each length, to know it
-OF_A_MEDIAN = 1.2533   # its standard error, by that of a mean
-OF_A_NORMAL = 1.4826   # its deviation, by the median of what it is off
-LEAST_LEFT = 0.1       # of a row's time
+SHORT = 4  # times fewer calls than in a row
+FEWEST = 4  # rows of each length, to know it
+OF_A_MEDIAN = 1.2533  # its standard error, by that of a mean
+OF_A_NORMAL = 1.4826  # its deviation, by the median of what it is off
+LEAST_LEFT = 0.1  # of a row's time
 MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
-MOST_TO_FENCE = 0.15       # of a call of the baseline's that launches limit: a fence takes Python 3 to 8 us, beside an H100
-BESIDE_SHARE = 0.01        # of a call, and seconds
+MOST_TO_FENCE = 0.15  # of a call of the baseline's that launches limit: a fence takes Python 3 to 8 us, beside an H100
+BESIDE_SHARE = 0.01  # of a call, and seconds
 BESIDE_FLOOR = 0.8e-6
-BESIDE_CHANCE = 0.05, 5e-6   # at most, of a call, and seconds
-LAUNCHING = 1e-4           # seconds that launches of a call alone may take, which in a row are hidden by the calls before
-OPENING = 2e-5             # seconds that opening a gate is not known better by than from rows without calls
-COLDER = 1.5               # times what the baseline's launches take more alone than in a row
-MOST_COLDER = 2            # of a call in a row: what launches take more alone, where the baseline does not say
-MOSTLY_WORK = 0.8          # of the baseline's call, the GPU's: launches do not limit it
-TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
+BESIDE_CHANCE = 0.05, 5e-6  # at most, of a call, and seconds
+LAUNCHING = 1e-4  # seconds that launches of a call alone may take, which in a row are hidden by the calls before
+OPENING = 2e-5  # seconds that opening a gate is not known better by than from rows without calls
+COLDER = 1.5  # times what the baseline's launches take more alone than in a row
+MOST_COLDER = 2  # of a call in a row: what launches take more alone, where the baseline does not say
+MOSTLY_WORK = 0.8  # of the baseline's call, the GPU's: launches do not limit it
+TOGETHER_SHARE = 0.1  # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
 TOGETHER_CHANCE = 0.1, 15e-6
-PARITY = 1.05              # of the baseline's call: nobody is charged beyond it
-COLD_LAUNCHES = 1.5e-4     # seconds of a row by which first launches are later than if the core had not waited
-COLD_SHARE = 0.15          # of the GPU's work in a row, at most
-UNSEEN_SHARE = 0.05        # of a candidate's work behind the gate, by which it is not known better
+PARITY = 1.05  # of the baseline's call: nobody is charged beyond it
+COLD_LAUNCHES = 1.5e-4  # seconds of a row by which first launches are later than if the core had not waited
+COLD_SHARE = 0.15  # of the GPU's work in a row, at most
+UNSEEN_SHARE = 0.05  # of a candidate's work behind the gate, by which it is not known better
 
 
 def short_length(count: int) -> int:
@@ -32,16 +32,24 @@ def short_length(count: int) -> int:
     return max(1, count // SHORT) if count > 1 else 0
 
 
-def beside_others(candidate: float, candidate_apart: float, baseline: float, baseline_apart: float, error: float = 0.0) -> float:
+def beside_others(
+    candidate: float, candidate_apart: float, baseline: float, baseline_apart: float, error: float = 0.0
+) -> float:
     """Seconds of a candidate's call that lie beside other calls' work, which no caller gains by; as beside_others() of
     gpu/referee/row_arithmetic.hpp. Of calls as they come, and of calls each of which begins when the one before is over.
     `error`: by which the difference of such times is off."""
     cost = min(max(baseline_apart - baseline, 0.0), max(MOST_TO_KEEP_APART, MOST_TO_FENCE * baseline))
     beside = candidate_apart - cost - candidate
-    return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR + _chance(error, candidate_apart, BESIDE_CHANCE) else 0.0
+    return (
+        beside
+        if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR + _chance(error, candidate_apart, BESIDE_CHANCE)
+        else 0.0
+    )
 
 
-def saved_together(candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0) -> float:
+def saved_together(
+    candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0
+) -> float:
     """Seconds of a candidate's call that it saves because the calls of a row are made together: with one read of weights for all, or
     on what one call leaves idle. Who makes a call alone makes all of it. What is free is what the baseline's takes more alone
     (caches are cold; rows of one begin otherwise, by at most `opening`), or launches, where these may be part of it."""
@@ -50,7 +58,9 @@ def saved_together(candidate: float, alone: float, baseline: float, baseline_alo
 
 def beyond_chance(saved: float, candidate: float, alone: float, error: float = 0.0) -> float:
     """What is saved, where that is more than rows of one call are known by. `error`: by which the difference of times alone is off."""
-    return saved if saved > TOGETHER_SHARE * candidate + TOGETHER_FLOOR + _chance(error, alone, TOGETHER_CHANCE) else 0.0
+    return (
+        saved if saved > TOGETHER_SHARE * candidate + TOGETHER_FLOOR + _chance(error, alone, TOGETHER_CHANCE) else 0.0
+    )
 
 
 def charge_of(candidate: float, alone: float, together: float) -> float:

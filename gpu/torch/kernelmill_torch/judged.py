@@ -21,7 +21,6 @@ from kernelmill_torch.processes import Process
 from kernelmill_torch.rows import has_changed
 from kernelmill_torch.small_scales import SmallScales
 
-
 LEAST_WAITED = 0.5  # of the time of an evaluation, before that it was too short is the candidate's doing
 PLAN_BYTES = 8  # of the secret, by which kinds of contents are drawn
 
@@ -69,8 +68,12 @@ class Judged:
         waited = self.waited + (self.process.waited if self.process is not None else 0.0)
         if waited >= LEAST_WAITED * self.seconds:
             raise Fault("candidate", "timed_out", "the candidate used up the time of its evaluation")
-        raise Fault("infrastructure", "time_spent", f"{self.seconds:.0f} s were too few to judge the candidate, for which "
-                    f"{waited:.0f} of them were spent: the machine is busy, or the problem too large for it")
+        raise Fault(
+            "infrastructure",
+            "time_spent",
+            f"{self.seconds:.0f} s were too few to judge the candidate, for which "
+            f"{waited:.0f} of them were spent: the machine is busy, or the problem too large for it",
+        )
 
     @property
     def is_out_of_time(self) -> bool:
@@ -99,7 +102,9 @@ class Judged:
             return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
         return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
 
-    def rules_when_timed(self, kind: str, wanted: list[torch.Tensor], shifts: Sequence[float] = ()) -> list[compare.Rule]:
+    def rules_when_timed(
+        self, kind: str, wanted: list[torch.Tensor], shifts: Sequence[float] = ()
+    ) -> list[compare.Rule]:
         """For outputs of one or more draws of a kind; `shifts` as the bench has them."""
         if kind not in self.timed_rules:
             self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)

@@ -20,7 +20,7 @@ from kernelmill_torch.truths import LARGE
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
-UNTIMED_DRAWS = 8        # until one has an answer, where a kind was not tried before it was timed
+UNTIMED_DRAWS = 8  # until one has an answer, where a kind was not tried before it was timed
 OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
 LEAST_HIDDEN = 14  # trials of other kinds, whatever they take
 LEAST_OF_LARGE = 3  # of large problems
@@ -112,7 +112,10 @@ class Judgement(Timing):
     def run_hidden(self, index: int) -> bool:
         """Trials of other kinds of contents: turned signs, then as many as there is time for, in an order that nobody
         knows. All kinds are timed, and checked then."""
-        others = in_turn([x for x in self.kinds if x != "signs" for _ in range(KINDS[x].draws)], random.Random(self.number("trials", 0)))
+        others = in_turn(
+            [x for x in self.kinds if x != "signs" for _ in range(KINDS[x].draws)],
+            random.Random(self.number("trials", 0)),
+        )
         end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
         least = LEAST_OF_LARGE if self.bench.layout.set_bytes > LARGE else LEAST_HIDDEN
         for number, kind in enumerate([x for x in self.kinds if x == "signs"] + others):
@@ -157,10 +160,18 @@ class Judgement(Timing):
         if not difference.bad and kind == OWN:
             difference = self.by_own_size(outputs, truth, drawn) or difference
         self.check_late(sample, arena.sets[:1])
-        self.trials.append({"name": name, "hidden": kind != OWN, "max_error": finite(difference.max_error),
-                            "bound": finite(difference.bound),
-                            "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
-                            "distribution": KINDS[kind].words})
+        self.trials.append(
+            {
+                "name": name,
+                "hidden": kind != OWN,
+                "max_error": finite(difference.max_error),
+                "bound": finite(difference.bound),
+                "bad": difference.bad,
+                "first_bad": difference.first_bad,
+                "pass": difference.bad == 0,
+                "distribution": KINDS[kind].words,
+            }
+        )
         self.tried.add(kind)
         del drawn  # which may be a tenth of the memory, and what follows draws more
         if kind == OWN:
@@ -169,7 +180,9 @@ class Judgement(Timing):
 
     def is_right_untimed(self) -> bool:
         for index in range(UNTIMED_DRAWS):
-            right = self.trial("hidden: " + KINDS[self.kind].words, AFTER_TIMED + UNTIMED_DRAWS * self.timed + index, self.kind)
+            right = self.trial(
+                "hidden: " + KINDS[self.kind].words, AFTER_TIMED + UNTIMED_DRAWS * self.timed + index, self.kind
+            )
             if right is not None:
                 return right
         return False
@@ -183,8 +196,14 @@ class Judgement(Timing):
         if not share:
             return None
         count = int(share * max(x.numel() for x in truth.want))
-        return compare.Difference(count, share, 0.0, f"{share:.1%} of an output's elements are off by more than {RELATIVE:.1g} of their own size "
-                                  "and than arithmetic in another order explains", share)
+        return compare.Difference(
+            count,
+            share,
+            0.0,
+            f"{share:.1%} of an output's elements are off by more than {RELATIVE:.1g} of their own size "
+            "and than arithmetic in another order explains",
+            share,
+        )
 
     def look_for_degeneracy(self, truth: Truth) -> None:
         """Whether an answer that knows nothing of the inputs would have passed: then no verdict can be had, and in
@@ -196,8 +215,11 @@ class Judgement(Timing):
             found = blind_answers(self.bench, answers, self.rules_when_timed, seeds, self.kinds)
             known = self.bench.blind[self.mode] = found[0] if found else ""
         if known:
-            self.find("degenerate_problem", "critical" if self.mode == "honest" else "warning",
-                      f"{known} would have passed: this problem cannot tell right from wrong; see `kernelmill task check`")
+            self.find(
+                "degenerate_problem",
+                "critical" if self.mode == "honest" else "warning",
+                f"{known} would have passed: this problem cannot tell right from wrong; see `kernelmill task check`",
+            )
 
     @staticmethod
     def difference(outputs: list[torch.Tensor], truth: Truth, rules: list[compare.Rule]) -> compare.Difference:
@@ -206,8 +228,11 @@ class Judgement(Timing):
         for i, (got, want, rule) in enumerate(zip(outputs, truth.want, rules)):
             name = f"output{i}" if len(outputs) > 1 else "output"
             bad, exceeding = compare.judge(got, want, rule)
-            one = compare.explain(got, want, rule, name) if bad else compare.Difference(
-                0, exceeding * rule.absolute, rule.absolute, "", exceeding)
+            one = (
+                compare.explain(got, want, rule, name)
+                if bad
+                else compare.Difference(0, exceeding * rule.absolute, rule.absolute, "", exceeding)
+            )
             result = result.worse_of(one)
         return result
 

@@ -35,7 +35,11 @@ def measure(x: Judgement, source: str, language: str, level: int) -> dict[str, A
     if is_asked and share < least:
         rule = "framework_fallback" if share == 0 else "decoy_kernel"
         told = ", ".join(f"{name[:60]} {us:.0f} us" for name, us in longest[:3])
-        x.find(rule, "critical", f"{share:.1%} of the GPU's time is in the candidate's own kernels; {least:.0%} is the least that counts. The longest: {told}")
+        x.find(
+            rule,
+            "critical",
+            f"{share:.1%} of the GPU's time is in the candidate's own kernels; {least:.0%} is the least that counts. The longest: {told}",
+        )
     return {"kernel_share": share, "kernels": longest}
 
 
@@ -79,7 +83,7 @@ def make_calls(x: Judgement, calls: int) -> bool:
 def listed(x: Judgement) -> list[tuple[str, float]]:
     """[(name, microseconds)] as it says. Raises FAILURES: where CUPTI is missing, or is another's, torch lists nothing and says no more."""
     said = x.process.ask({"op": "profile", "over": True}, x.left())["kernels"]
-    profile = [(str(name)[:counted.MOST_CHARACTERS], float(us)) for name, us in said[:counted.MOST_KERNELS]]
+    profile = [(str(name)[: counted.MOST_CHARACTERS], float(us)) for name, us in said[: counted.MOST_KERNELS]]
     if not all(0 <= us < 1e12 for _, us in profile):
         raise ValueError("no numbers")
     if not profile:

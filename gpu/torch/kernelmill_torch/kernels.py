@@ -6,27 +6,41 @@ import re
 import warnings
 from typing import AbstractSet, Iterator
 
-TRITON_KERNEL = re.compile(r"@(?:\w+\.)?jit\b(?:\([^)]{0,200}\))?[^\S\n]*\n\s*def\s+(\w+)")  # in a string, which a module may write to a file
-ARGUMENTS = r"__\w+__\s*\((?:[^()]|\([^()]{0,100}\)){0,200}\)\s*"  # of __launch_bounds__, __cluster_dims__, __attribute__
-CUDA_KERNEL = re.compile(rf"__global__\s+(?:{ARGUMENTS}|\w+\s+){{0,8}}?void\s+(?:{ARGUMENTS}){{0,4}}(?!__\w+__\b)(\w+)\s*\(")
+TRITON_KERNEL = re.compile(
+    r"@(?:\w+\.)?jit\b(?:\([^)]{0,200}\))?[^\S\n]*\n\s*def\s+(\w+)"
+)  # in a string, which a module may write to a file
+ARGUMENTS = (
+    r"__\w+__\s*\((?:[^()]|\([^()]{0,100}\)){0,200}\)\s*"  # of __launch_bounds__, __cluster_dims__, __attribute__
+)
+CUDA_KERNEL = re.compile(
+    rf"__global__\s+(?:{ARGUMENTS}|\w+\s+){{0,8}}?void\s+(?:{ARGUMENTS}){{0,4}}(?!__\w+__\b)(\w+)\s*\("
+)
 # Comments, strings and characters of C++. What is left open goes on to the end, so that this takes time in proportion to the text.
-NO_CODE = re.compile(r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'?""", re.DOTALL)
+NO_CODE = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'?""", re.DOTALL
+)
 COMPILES_WHEN_CALLED = re.compile(r"\btriton\b|\bcompile\b|\bjit\b")
 LANGUAGES = ("cuda", "hip", "triton")
 
 ANONYMOUS = "(anonymous namespace)::"
 CLOSES = {">": "<", ")": "(", "]": "[", "}": "{"}
 # Namespaces in which no kernel is a candidate's, whatever it is called.
-THEIRS = re.compile(r"at|at_\w+|c10\w*|caffe2|torch|std|cub|thrust|cutlass|cutlass_\w*cudnn\w*|(?:cublas|cudnn|cusparse|cufft|cask|xmma|pytorch_)\w*")
+THEIRS = re.compile(
+    r"at|at_\w+|c10\w*|caffe2|torch|std|cub|thrust|cutlass|cutlass_\w*cudnn\w*|(?:cublas|cudnn|cusparse|cufft|cask|xmma|pytorch_)\w*"
+)
 # Names that Inductor makes. Modules that were written after its output have such names, too, and are theirs if nothing in them compiles.
 INDUCTORS = re.compile(r"triton_(?:[a-z]{3}_(?:fused_\w+|_\d+))?")
 COMPILERS = {"compile", "compile_fx", "aot_compile", "_dynamo.optimize"}
 # Names that NVIDIA's libraries make of types, tiles and numbers, and of which no argument is told.
-MADE = re.compile(r"(?:_5x_cudnn_|cudnn_\w+?_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\dx\d\w*"
-                  r"|(?:sm\d+_)?xmma_\w+|cutlass\w*_\d{1,4}x\d\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*")
+MADE = re.compile(
+    r"(?:_5x_cudnn_|cudnn_\w+?_)?(?:maxwell|volta|turing|ampere|ada|hopper|blackwell)_\w*\dx\d\w*"
+    r"|(?:sm\d+_)?xmma_\w+|cutlass\w*_\d{1,4}x\d\w*|cudnn_generated_\w+|nvjet_\w+|gemm(?:SN|k1)\w*"
+)
 # Kernels of theirs in no namespace, by their names, by types of their arguments; torch's softmax by how many template arguments it has.
-MADE_FOR = re.compile(r"\bcu(?:blas|dnn)[A-Z]\w*|\bPyTorchMemEffAttention\b|\bfmha_cutlass\w+|\bgemmSN_\w+|\bcunn_\w+"
-                      r"|\bsoftmax_warp_(?:for|back)ward<(?:[^,<>]*,){5}")
+MADE_FOR = re.compile(
+    r"\bcu(?:blas|dnn)[A-Z]\w*|\bPyTorchMemEffAttention\b|\bfmha_cutlass\w+|\bgemmSN_\w+|\bcunn_\w+"
+    r"|\bsoftmax_warp_(?:for|back)ward<(?:[^,<>]*,){5}"
+)
 # Which Triton put behind a name until 3.0: the numbers of a kernel's arguments, and letters for those that are divisible.
 TRITON_SUFFIX = re.compile(r"_0\d*[cde][cde\d]*$")
 
@@ -52,11 +66,16 @@ def own_kernels(source: str, language: str) -> frozenset[str]:
 
 def triton_kernels(tree: ast.AST) -> set[str]:
     """Functions that are decorated by a `jit`: triton.jit, by whatever name the module has it."""
+
     def is_jit(decorator: ast.expr) -> bool:
         named = decorator.func if isinstance(decorator, ast.Call) else decorator
         return getattr(named, "attr", getattr(named, "id", "")) == "jit"
 
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list))}
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list))
+    }
 
 
 def compiles(tree: ast.AST) -> bool:
@@ -69,7 +88,9 @@ def compiles(tree: ast.AST) -> bool:
         elif isinstance(node, ast.Name):
             named.add(node.id)
         elif isinstance(node, ast.ImportFrom) and node.module != "re":
-            named |= {x.name for x in node.names} | {f"{str(node.module).rpartition('.')[2]}.{x.name}" for x in node.names}
+            named |= {x.name for x in node.names} | {
+                f"{str(node.module).rpartition('.')[2]}.{x.name}" for x in node.names
+            }
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             named.add(node.value)
     return not named.isdisjoint(COMPILERS)
@@ -113,7 +134,11 @@ def is_own(name: str, own: AbstractSet[str], language: str) -> bool:
     names = {last, TRITON_SUFFIX.sub("", last)}
     is_plain = last == name  # as Triton's are
     made = [MADE] * is_plain + [INDUCTORS] * (language != "triton")
-    if MADE_FOR.search(name) or any(x.fullmatch(one) for x in made for one in names) or any(map(THEIRS.fullmatch, namespaces)):
+    if (
+        MADE_FOR.search(name)
+        or any(x.fullmatch(one) for x in made for one in names)
+        or any(map(THEIRS.fullmatch, namespaces))
+    ):
         return False
     return (is_plain or language != "triton") and not own.isdisjoint(names)
 
@@ -130,7 +155,9 @@ def path_of(name: str) -> list[str]:
             open_ones.append(x)
         elif x not in CLOSES:
             outside.append("" if open_ones else x)
-        elif CLOSES[x] in open_ones and (x != ">" or open_ones[-1] == "<"):  # else it is an operator: greater, or an arrow
+        elif CLOSES[x] in open_ones and (
+            x != ">" or open_ones[-1] == "<"
+        ):  # else it is an operator: greater, or an arrow
             while open_ones.pop() != CLOSES[x]:
                 pass
     words = "".join(outside).split() or [""]

@@ -31,8 +31,10 @@ def call(precision: str, device: str = "cuda", calls: str = "1") -> None:
         given = torch.load(file, weights_only=False)
     module = candidate.import_module(artifact.read(ARTIFACT))
     model = module.ModelNew(*given["init"]).to(device, dtype)
-    inputs = [x.to(device, dtype if x.is_floating_point() else x.dtype) if isinstance(x, torch.Tensor) else x
-              for x in given["inputs"]]
+    inputs = [
+        x.to(device, dtype if x.is_floating_point() else x.dtype) if isinstance(x, torch.Tensor) else x
+        for x in given["inputs"]
+    ]
     marked = device == "cuda" and int(calls) > 1
     with torch.no_grad():
         for _ in range(int(calls) - 1):

@@ -11,9 +11,9 @@ from typing import Callable
 
 from kernelmill_torch.intercept import without
 
-SLOW = 1.05       # times what a row takes on the problem's own contents, and more where rows differ by themselves:
+SLOW = 1.05  # times what a row takes on the problem's own contents, and more where rows differ by themselves:
 MOST_SLOW = 1.25  # at most so much
-TRIES = 3         # rows that must be slow, for somebody else may have had the core
+TRIES = 3  # rows that must be slow, for somebody else may have had the core
 
 
 def slow_times(baseline: list[float]) -> float:
@@ -45,6 +45,7 @@ class Looks:
         """At all kinds that are left, and once more at what was seen. `usual` is what a row of the candidate takes on the problem's own
         contents, `fixed` what of it is none of its calls', both as far as is known now; `seconds_on` makes a row and says what it
         takes. All are seconds a call. `slow`: of slow_times()."""
+
         def are_slow(rows: list[float]) -> bool:
             return without(fixed, min(rows)) > slow * without(fixed, usual)
 

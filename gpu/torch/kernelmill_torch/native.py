@@ -16,8 +16,14 @@ FAILED = -3.0
 class Isolation(ctypes.Structure):
     """struct km_isolation."""
 
-    _fields_ = [("uid", c_uint32), ("processes", c_uint32), ("tmpfs_bytes", c_uint64),
-                ("data_bytes", c_uint64), ("file_bytes", c_uint64), ("filter", c_int32)]
+    _fields_ = [
+        ("uid", c_uint32),
+        ("processes", c_uint32),
+        ("tmpfs_bytes", c_uint64),
+        ("data_bytes", c_uint64),
+        ("file_bytes", c_uint64),
+        ("filter", c_int32),
+    ]
 
 
 def load(path: str) -> ctypes.CDLL:
@@ -26,7 +32,10 @@ def load(path: str) -> ctypes.CDLL:
     declarations = {
         "km_page_map": (c_void_p, [c_int]),
         "km_page_unmap": (None, [c_void_p]),
-        "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_uint32, c_uint64, c_double, c_uint32]),
+        "km_page_call": (
+            c_double,
+            [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_uint32, c_uint64, c_double, c_uint32],
+        ),
         "km_page_await": (c_double, [c_void_p, c_int, c_double, c_uint32]),
         "km_page_open_gate": (None, [c_void_p, c_uint32]),
         "km_page_gate": (c_void_p, [c_void_p]),

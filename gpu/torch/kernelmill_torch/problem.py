@@ -25,8 +25,10 @@ from kernelmill_torch.faults import lacks_memory
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
 # they are, so what takes indices or classes is in danger only where numbers are cast to them.
-CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|\.(?:long|int|short|byte)\(|"
-                            r"\.(?:to|type)\(\s*[^\n]*torch\.(?:u?int|long|short|Int|Long|Short)")
+CHECKED_DOMAIN = re.compile(
+    r"binary_cross_entropy|BCELoss|bernoulli|multinomial|\.(?:long|int|short|byte)\(|"
+    r"\.(?:to|type)\(\s*[^\n]*torch\.(?:u?int|long|short|Int|Long|Short)"
+)
 
 
 @contextlib.contextmanager
@@ -68,8 +70,10 @@ def flatten(out: Any) -> list[torch.Tensor]:
     items = list(out) if isinstance(out, (tuple, list)) else [out]
     for x in items:
         if not isinstance(x, torch.Tensor):
-            raise BadProblem("unsupported_problem", f"Model.forward returns a {type(x).__name__}; "
-                             "tensors and tuples of tensors can be compared")
+            raise BadProblem(
+                "unsupported_problem",
+                f"Model.forward returns a {type(x).__name__}; tensors and tuples of tensors can be compared",
+            )
     return [x.detach() for x in items]
 
 
@@ -103,8 +107,10 @@ class Problem:
             spec.loader.exec_module(module)
         except Exception as e:
             missing = isinstance(e, ImportError)
-            raise BadProblem("unsupported_problem" if missing else "bad_problem",
-                             f"failed to import {self.path}: {type(e).__name__}: {e}") from None
+            raise BadProblem(
+                "unsupported_problem" if missing else "bad_problem",
+                f"failed to import {self.path}: {type(e).__name__}: {e}",
+            ) from None
         for name in ("Model", "get_inputs"):
             if not hasattr(module, name):
                 raise BadProblem("bad_problem", f"{self.path} does not define {name}")
@@ -141,8 +147,12 @@ class Problem:
     def traits(self) -> list[Optional[Traits]]:
         """Of floating inputs, as one draw shows them."""
         if self.known_traits is None:
-            self.known_traits = [contents.traits_of(x, self.output_elements)
-                                 if isinstance(x, torch.Tensor) and x.is_floating_point() else None for x in self._draw(3)]
+            self.known_traits = [
+                contents.traits_of(x, self.output_elements)
+                if isinstance(x, torch.Tensor) and x.is_floating_point()
+                else None
+                for x in self._draw(3)
+            ]
         return self.known_traits
 
     def _draw(self, seed: int) -> list[Any]:
@@ -176,8 +186,10 @@ class Problem:
         except MemoryError:
             raise
         except Exception as e:
-            raise BadProblem("unsupported_problem" if isinstance(e, (ImportError, OSError)) else "bad_problem",
-                             f"Model(...) of {self.path} failed: {type(e).__name__}: {e}") from None
+            raise BadProblem(
+                "unsupported_problem" if isinstance(e, (ImportError, OSError)) else "bad_problem",
+                f"Model(...) of {self.path} failed: {type(e).__name__}: {e}",
+            ) from None
         model = model.to(self.device)
         if self.exact:
             self.models[torch.float64] = copy.deepcopy(model).double()
@@ -208,7 +220,12 @@ class Problem:
                 raise
             if not self.has_been_exact:
                 self.forget_exact(lacks_memory(e))
-            elif lacks_memory(e) or self.is_looked_at and isinstance(e, RuntimeError) and not isinstance(e, torch.linalg.LinAlgError):
+            elif (
+                lacks_memory(e)
+                or self.is_looked_at
+                and isinstance(e, RuntimeError)
+                and not isinstance(e, torch.linalg.LinAlgError)
+            ):
                 raise
             return None
         finally:
@@ -229,8 +246,9 @@ class Problem:
 
         places = {place(x) for x in inputs if isinstance(x, torch.Tensor)}
         are_shared = any(place(x) in places for x in self.run(inputs))
-        return are_shared, any(isinstance(x, torch.Tensor) and not torch.equal(x, y)
-                               for x, y in zip(inputs, self.draw(3)))
+        return are_shared, any(
+            isinstance(x, torch.Tensor) and not torch.equal(x, y) for x, y in zip(inputs, self.draw(3))
+        )
 
     def truth(self, inputs: list[Any], seed: int) -> Truth:
         """What is right for these inputs. The generators are seeded as for the candidate's call."""
@@ -261,17 +279,18 @@ class Problem:
         outputs = self.run(inputs)
         self.output_elements = sum(x.numel() for x in outputs)
         self.has_integer_outputs = any(not x.is_floating_point() for x in outputs)
-        return Layout([TensorSpec.of(x) if isinstance(x, torch.Tensor) else None for x in inputs],
-                      [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype)
-                       for x in outputs],
-                      [None if isinstance(x, torch.Tensor) else x for x in inputs])
+        return Layout(
+            [TensorSpec.of(x) if isinstance(x, torch.Tensor) else None for x in inputs],
+            [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype) for x in outputs],
+            [None if isinstance(x, torch.Tensor) else x for x in inputs],
+        )
 
 
 def chunks(*tensors: torch.Tensor):
     """The same parts of several tensors, flat."""
     flat = [x.reshape(-1) for x in tensors]
     for at in range(0, max(1, flat[0].numel()), CHUNK):
-        yield [x[at:at + CHUNK] for x in flat]
+        yield [x[at : at + CHUNK] for x in flat]
 
 
 def are_finite(outputs: list[torch.Tensor]) -> bool:
@@ -283,7 +302,8 @@ def root_mean_square(x: torch.Tensor) -> float:
     if not x.numel():
         return 0.0
     norm = torch.linalg.vector_norm(
-        torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for (part,) in chunks(x)]))
+        torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for (part,) in chunks(x)])
+    )
     if math.isfinite(value := float(norm)):
         return value / math.sqrt(x.numel())
     finite = [part[torch.isfinite(part)].double() for (part,) in chunks(x)]
@@ -298,8 +318,12 @@ def norms_of(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
             return list(torch._foreach_norm(tensors, 2, dtype=torch.float64))
         except (AttributeError, TypeError):
             pass
-    return [torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for (part,) in chunks(x)]))
-            for x in tensors]
+    return [
+        torch.linalg.vector_norm(
+            torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for (part,) in chunks(x)])
+        )
+        for x in tensors
+    ]
 
 
 def root_mean_squares(outputs: list[torch.Tensor]) -> list[float]:
@@ -307,7 +331,10 @@ def root_mean_squares(outputs: list[torch.Tensor]) -> list[float]:
     floating = [x for x in outputs if x.is_floating_point()]
     known = iter(torch.stack(norms_of(floating)).tolist() if floating else [])
     found = [next(known) if x.is_floating_point() else 0.0 for x in outputs]
-    return [value / math.sqrt(max(1, x.numel())) if math.isfinite(value) else root_mean_square(x) for x, value in zip(outputs, found)]
+    return [
+        value / math.sqrt(max(1, x.numel())) if math.isfinite(value) else root_mean_square(x)
+        for x, value in zip(outputs, found)
+    ]
 
 
 def relative_error(got: torch.Tensor, want: torch.Tensor, spread: float) -> float:

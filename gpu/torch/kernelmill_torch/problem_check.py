@@ -32,8 +32,10 @@ def check(bench: Bench) -> dict[str, Any]:
             truths.append(bench.truth(inputs, seed))
         look(bench, inputs, truths, problems, notes)
         if bench.is_random:
-            notes.append("the model draws random numbers itself: each row of calls has a seed, which candidates must draw from as it "
-                         "does")
+            notes.append(
+                "the model draws random numbers itself: each row of calls has a seed, which candidates must draw from as it "
+                "does"
+            )
         if bench.changes_inputs:
             problems.append("the model changes its inputs")
         weigh_constants(problem, truths[1], notes)
@@ -41,13 +43,20 @@ def check(bench: Bench) -> dict[str, Any]:
     except (BadProblem, MemoryError, RuntimeError, ValueError) as e:
         problems.append(f"the model fails: {str(e)[:300]}")
     layout = bench.layout
-    notes.append(f"inputs {', '.join(x.text() for x in layout.inputs if x)}; outputs "
-                 f"{', '.join(x.text() for x in layout.outputs)}; needs {bench.needed / 2**30:.2f} GiB")
+    notes.append(
+        f"inputs {', '.join(x.text() for x in layout.inputs if x)}; outputs "
+        f"{', '.join(x.text() for x in layout.outputs)}; needs {bench.needed / 2**30:.2f} GiB"
+    )
     return {"problems": problems, "notes": notes}
 
 
-def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]],
-                  rules_of: Callable[[str, list[torch.Tensor]], list[compare.Rule]], seeds: Sequence[int], others: Sequence[str] = ()) -> list[str]:
+def blind_answers(
+    bench: Bench,
+    known: dict[str, list[Optional[torch.Tensor]]],
+    rules_of: Callable[[str, list[torch.Tensor]], list[compare.Rule]],
+    seeds: Sequence[int],
+    others: Sequence[str] = (),
+) -> list[str]:
     """Which of some outputs (None: zeros) would pass for the inputs of nearly all seeds, of which every second has one of
     the other kinds of contents. One that passes for fewer is no shortcut: a candidate is asked ten times and more."""
     left = {} if bench.is_random else dict(known)
@@ -68,14 +77,18 @@ def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]],
 
 def passes(got: list[torch.Tensor], truth: Truth, rules: list[compare.Rule]) -> bool:
     """Whether outputs would be accepted."""
-    return all(a.shape == b.shape and compare.judge(a.to(b.dtype), b, rule)[0] == 0
-               for a, b, rule in zip(got, truth.want, rules))
+    return all(
+        a.shape == b.shape and compare.judge(a.to(b.dtype), b, rule)[0] == 0
+        for a, b, rule in zip(got, truth.want, rules)
+    )
 
 
 def unchanged_passes(inputs: list[Any], truth: Truth, rules: list[compare.Rule]) -> bool:
     """Whether the first input would be accepted as the output."""
     same = [x for x in inputs if isinstance(x, torch.Tensor)]
-    return bool(same) and len(truth.want) == 1 and same[0].shape == truth.want[0].shape and passes(same[:1], truth, rules)
+    return (
+        bool(same) and len(truth.want) == 1 and same[0].shape == truth.want[0].shape and passes(same[:1], truth, rules)
+    )
 
 
 def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[str], notes: list[str]) -> None:
@@ -86,19 +99,31 @@ def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[st
         problems.append("the right answer is not finite")
     known: dict[str, list[Optional[torch.Tensor]]] = {
         "the answer to other inputs passes: the output does not depend on the inputs": list(truths[0].want),
-        "an output of zeros passes": [None for _ in truth.want]}
+        "an output of zeros passes": [None for _ in truth.want],
+    }
     if any(x.numel() > 1 for x in truth.want):
         known["the mean of the output in every place passes"] = [
             torch.full_like(x, float(x.double().mean())) if x.is_floating_point() else torch.zeros_like(x)
-            for x in truth.want]
+            for x in truth.want
+        ]
     found = blind_answers(bench, known, lambda *_: rules, SEEDS[1:])
-    decided = found and not blind_answers(bench, {x: known[x] for x in found}, lambda kind, want: compare.at_own_scale(
-        compare.honest_rules(bench.losses(kind), problem.dtype, "fp32", True), want, SMALL_OUTPUT), SEEDS[1:], bench.admitted.others)
-    (notes if decided else problems).extend(x + (", on the problem's own inputs; hidden ones tell" if decided else "")
-                                            for x in found[:1])
+    decided = found and not blind_answers(
+        bench,
+        {x: known[x] for x in found},
+        lambda kind, want: compare.at_own_scale(
+            compare.honest_rules(bench.losses(kind), problem.dtype, "fp32", True), want, SMALL_OUTPUT
+        ),
+        SEEDS[1:],
+        bench.admitted.others,
+    )
+    (notes if decided else problems).extend(
+        x + (", on the problem's own inputs; hidden ones tell" if decided else "") for x in found[:1]
+    )
     if unchanged_passes(inputs, truth, rules):
-        if not all(unchanged_passes(problem.draw(SEEDS[0], x), bench.truth(problem.draw(SEEDS[0], x), SEEDS[0], x), rules)
-                   for x in bench.admitted.others):
+        if not all(
+            unchanged_passes(problem.draw(SEEDS[0], x), bench.truth(problem.draw(SEEDS[0], x), SEEDS[0], x), rules)
+            for x in bench.admitted.others
+        ):
             notes.append("an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
         else:
             problems.append("an unchanged input passes")
@@ -121,8 +146,10 @@ def weigh_constants(problem, truth: Truth, notes: list[str]) -> None:
     for i, x in enumerate(same):
         share = float(x.float().mean()) if x.numel() else 0.0
         if share > CONSTANT_SHARE and x.numel() > 1:
-            notes.append(f"{share:.0%} of output {i} is the same for all inputs: who keeps its buffers need not write that again, and is "
-                         "faster by that")
+            notes.append(
+                f"{share:.0%} of output {i} is the same for all inputs: who keeps its buffers need not write that again, and is "
+                "faster by that"
+            )
 
 
 def weigh_parameters(problem, inputs: list[Any], truth: Truth, notes: list[str]) -> None:

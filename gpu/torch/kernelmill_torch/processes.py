@@ -20,12 +20,25 @@ if TYPE_CHECKING:
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
 SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 # Which of its own faults a process may name; each is a candidate's. Any other word would be a message of its own.
-OWN_FAULTS = frozenset({"extension_not_built", "import_error", "init_error", "missing_model", "out_of_memory",
-                        "runtime_error", "wrong_dtype", "wrong_shape", "wrong_type"})
-MOST_PATIENCE = 4.0  # deadlines' worth of time in which a process was ready and had no core; it can bring that about itself
-WORDS_SECONDS = 5.0   # in which one that says that it failed says how
+OWN_FAULTS = frozenset(
+    {
+        "extension_not_built",
+        "import_error",
+        "init_error",
+        "missing_model",
+        "out_of_memory",
+        "runtime_error",
+        "wrong_dtype",
+        "wrong_shape",
+        "wrong_type",
+    }
+)
+MOST_PATIENCE = (
+    4.0  # deadlines' worth of time in which a process was ready and had no core; it can bring that about itself
+)
+WORDS_SECONDS = 5.0  # in which one that says that it failed says how
 ENDING_SECONDS = 10.0  # in which a process that was killed is gone
-ENDING_LOOK = 0.1      # seconds between two looks at one that is not
+ENDING_LOOK = 0.1  # seconds between two looks at one that is not
 AT_REST_SECONDS = 3.0  # without any work, also on a busy machine: it waits for something
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 
@@ -65,8 +78,10 @@ class Process:
         self.place = 0  # of the layouts of its sets, the one that its next calls use
         self._ending: list[int] = []  # numbers of all that it was when it was killed
         self._given = 0.0  # seconds by which its deadlines were prolonged
-        self.until = math.inf  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
-        self.gate = 0   # how often calls were queued behind it
+        self.until = (
+            math.inf
+        )  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
+        self.gate = 0  # how often calls were queued behind it
         self.is_working = False  # though it was killed; see ends()
 
     def settle(self, seconds: float = START_SECONDS) -> None:
@@ -76,11 +91,18 @@ class Process:
         try:
             message, _ = channel.receive(self.sock, seconds)
         except (channel.Closed, channel.TimedOut, ValueError):
-            raise Fault("infrastructure", "python_failed",
-                        "a forked Python process did not start: " + (self.output() or "it said nothing")) from None
+            raise Fault(
+                "infrastructure",
+                "python_failed",
+                "a forked Python process did not start: " + (self.output() or "it said nothing"),
+            ) from None
         if "failed" in message:
-            raise Fault("infrastructure", "sandbox_unavailable", "failed to wall in a Python process: "
-                        + str(message["failed"])[:300], "`kernelmill doctor` names what the sandbox lacks")
+            raise Fault(
+                "infrastructure",
+                "sandbox_unavailable",
+                "failed to wall in a Python process: " + str(message["failed"])[:300],
+                "`kernelmill doctor` names what the sandbox lacks",
+            )
         try:
             self._firstfd = os.pidfd_open(self.number())  # now, for later it may do as it likes
         except OSError:
@@ -141,7 +163,9 @@ class Process:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
         began = time.monotonic()
-        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, self.place, seed, self._within(seconds), spin)
+        taken = self.lib.km_page_call(
+            self.page, self.pidfd, command, first, count, self.place, seed, self._within(seconds), spin
+        )
         return self._well(taken, seconds, began)
 
     def queue(self, count: int, seconds: float, seed: int = 0, command: int = native.QUEUE) -> bool:
@@ -150,7 +174,9 @@ class Process:
         self.gate += 1
         began = time.monotonic()
         # It stays awake while contents come: a core that slept takes 0.2 ms to wait for a call that takes the GPU 0.02.
-        taken = self.lib.km_page_call(self.page, self.pidfd, command, 0, count, self.place, seed, self._within(seconds), SPIN_AWAKE)
+        taken = self.lib.km_page_call(
+            self.page, self.pidfd, command, 0, count, self.place, seed, self._within(seconds), SPIN_AWAKE
+        )
         self.waited += time.monotonic() - began
         if taken == native.ENDED:
             raise self.ended()
@@ -289,8 +315,11 @@ class Process:
         error = error if isinstance(error, dict) else {}
         category = str(error.get("category"))
         message, trace = str(error.get("message", ""))[:4000], str(error.get("trace", ""))[:4000]
-        return Fault("candidate", category if category in OWN_FAULTS else "runtime_error",
-                     message + ("\n" + trace if trace else ""))
+        return Fault(
+            "candidate",
+            category if category in OWN_FAULTS else "runtime_error",
+            message + ("\n" + trace if trace else ""),
+        )
 
     def ended(self) -> Fault:
         """How it ended."""
@@ -304,8 +333,12 @@ class Process:
             if self._kills is None or kills_for_memory() != self._kills:
                 return self.fault("out_of_memory", "was ended by SIGKILL" + tail)
         if status < 0:  # its waiter was, which nobody inside can reach
-            return Fault("infrastructure", "killed_outside", f"{self.who} was killed from outside",
-                         "does something on this machine end processes? The work is tried again")
+            return Fault(
+                "infrastructure",
+                "killed_outside",
+                f"{self.who} was killed from outside",
+                "does something on this machine end processes? The work is tried again",
+            )
         if status > 128:
             number = status - 128
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -56,9 +56,20 @@ def main() -> int:
     }
     home = os.path.dirname(torch.__file__)
     # The folder that torch is in changes whenever a package beside it comes or goes.
-    facts["depends"] = [_state(x) for x in (
-        sys.executable, os.path.abspath(__file__), os.path.dirname(home), home + "/version.py",
-        cpp_extension.__file__, "/usr/local", "/usr/local/cuda", "/usr/bin/nvcc", facts["cuda_home"])]
+    facts["depends"] = [
+        _state(x)
+        for x in (
+            sys.executable,
+            os.path.abspath(__file__),
+            os.path.dirname(home),
+            home + "/version.py",
+            cpp_extension.__file__,
+            "/usr/local",
+            "/usr/local/cuda",
+            "/usr/bin/nvcc",
+            facts["cuda_home"],
+        )
+    ]
     print(json.dumps(facts))
     return 0
 

@@ -9,8 +9,8 @@ from kernelmill_torch.judged import Judged
 
 RETAKES = 3
 ALONE_SECONDS = 1.0  # in which who uses the GPU now and then would be seen
-ALONE_TRIES = 3      # such times: what a candidate leaves behind (a driver that tidies up, heat) ends in one of them
-SELDOM = 8           # one flush in so many is long on a GPU that nobody else uses, by the doing of a busy core
+ALONE_TRIES = 3  # such times: what a candidate leaves behind (a driver that tidies up, heat) ends in one of them
+SELDOM = 8  # one flush in so many is long on a GPU that nobody else uses, by the doing of a busy core
 BASELINE_SECONDS = 20.0
 
 
@@ -65,8 +65,10 @@ class Quiet(Judged):
         return long <= 1 + count // SELDOM
 
     def long_flush(self, seconds: float, when: str) -> str:
-        return (f"a flush of the cache before calls took {seconds * 1e3:.3f} ms instead of "
-                f"{self.bench.usual_flush * 1e3:.3f} ms, {when}")
+        return (
+            f"a flush of the cache before calls took {seconds * 1e3:.3f} ms instead of "
+            f"{self.bench.usual_flush * 1e3:.3f} ms, {when}"
+        )
 
     def background_work(self, evidence: str) -> None:
         """Raises Fault, the candidate's."""

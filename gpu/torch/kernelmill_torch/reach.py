@@ -28,8 +28,10 @@ def where(x: torch.Tensor) -> tuple[int, ...]:
 def tell(told: memoryview, returned: list, tensor: type = torch.Tensor) -> None:
     """Writes down where results lie, in time that is the calls'. Of what is none there is no address: who copies it says why."""
     try:
-        numbers = array("q", [n for out in returned for x in ((out,) if type(out) is tensor else out) for n in where(x)])
-        told[:len(numbers)] = numbers
+        numbers = array(
+            "q", [n for out in returned for x in ((out,) if type(out) is tensor else out) for n in where(x)]
+        )
+        told[: len(numbers)] = numbers
     except Exception:
         told[:] = array("q", bytes(told.nbytes))
 
@@ -68,11 +70,11 @@ class Reach:
         self.latest: tuple[list[int], list[BufferSet]] = ([], [])  # what was told, and where that was
         self.shared: Optional[Allocation] = None
         self.allocations: list[Allocation] = []
-        self.is_shared = False          # whether outputs of the latest row lay in the shared buffers
-        self.unknown: list[int] = []    # addresses of the latest row in no allocation that is known
+        self.is_shared = False  # whether outputs of the latest row lay in the shared buffers
+        self.unknown: list[int] = []  # addresses of the latest row in no allocation that is known
         self.hopeless: set[int] = set()  # those that cannot be opened
-        self.has_moved = False          # once
-        self.is_fleeting = False        # whether an address means another allocation in each row
+        self.has_moved = False  # once
+        self.is_fleeting = False  # whether an address means another allocation in each row
         self.memory_fd = -1
 
     def share(self, at: Any, memory: SharedMemory) -> None:
@@ -83,14 +85,14 @@ class Reach:
     def take(self, number: int, count: int) -> Optional[list[BufferSet]]:
         """The outputs of the first sets, without inputs; None where not all are within reach. With a GPU they are the memory
         of the process itself. REQUIRES: it is stopped, and `number` is its number out here."""
-        numbers = self.told[:count * self.words].tolist()
+        numbers = self.told[: count * self.words].tolist()
         if numbers == self.latest[0]:
             return self.latest[1]
         self.unknown, result, at, self.is_shared = [], [], 0, False
         for _ in range(count):
             outputs = []
             for spec in self.layout.outputs:
-                address, *stride = numbers[at:at + 1 + len(spec.shape)]
+                address, *stride = numbers[at : at + 1 + len(spec.shape)]
                 at += 1 + len(spec.shape)
                 outputs.append(self._tensor(number, spec, address, tuple(stride)))
             result.append(BufferSet([], outputs))
@@ -117,12 +119,12 @@ class Reach:
     def _stretch(self, number: int, address: int, size: int) -> Optional[torch.Tensor]:
         if self.shared is not None and self.shared.holds(address, size):
             self.is_shared = True
-            return self.shared.memory[address - self.shared.base:][:size]
+            return self.shared.memory[address - self.shared.base :][:size]
         if self.device == "cpu":
             return self._read(number, address, size)
         for one in self.allocations:
             if one.holds(address, size):
-                return one.memory[address - one.base:][:size]
+                return one.memory[address - one.base :][:size]
         self.unknown.append(address)
         return None
 

@@ -12,10 +12,10 @@ from kernelmill_torch.problem import Problem
 
 SEED = 23
 PLACES = 24
-SECONDS = 2.0               # for one problem; what takes longer is limited by other things than reading
+SECONDS = 2.0  # for one problem; what takes longer is limited by other things than reading
 BLOCKS = 4
-LEAST_BYTES = 1 << 20       # of an input, below which it counts for nothing
-L2_BYTES = 64 << 20         # where torch does not say how large it is
+LEAST_BYTES = 1 << 20  # of an input, below which it counts for nothing
+L2_BYTES = 64 << 20  # where torch does not say how large it is
 
 
 def bytes_of(x: torch.Tensor) -> int:
@@ -51,8 +51,10 @@ def floor_bytes(problem: Problem, outputs: int) -> float:
 def matters(problem: Problem, inputs: list, at: int, right: list[torch.Tensor], end: float) -> bool:
     """Whether each of some places of an input, and each of its blocks, changes the output. False where there is no time to
     tell."""
-    return all(time.monotonic() < end and any(changes(problem, inputs, at, span, sign, right) for sign in (1, -1))
-               for span in spans_of(inputs[at].numel()))
+    return all(
+        time.monotonic() < end and any(changes(problem, inputs, at, span, sign, right) for sign in (1, -1))
+        for span in spans_of(inputs[at].numel())
+    )
 
 
 def spans_of(n: int) -> list[tuple[int, int]]:
@@ -62,10 +64,12 @@ def spans_of(n: int) -> list[tuple[int, int]]:
     return spans + [(n // BLOCKS * k, n // BLOCKS) for k in range(BLOCKS)]
 
 
-def changes(problem: Problem, inputs: list, at: int, span: tuple[int, int], sign: int, right: list[torch.Tensor]) -> bool:
+def changes(
+    problem: Problem, inputs: list, at: int, span: tuple[int, int], sign: int, right: list[torch.Tensor]
+) -> bool:
     """Whether an output changes with some numbers of an input, which become much larger or smaller."""
     x = inputs[at].clone(memory_format=torch.contiguous_format)
-    part = x.view(-1)[span[0]:span[0] + span[1]]
+    part = x.view(-1)[span[0] : span[0] + span[1]]
     if span[1] == 1 and float(part[0]) == 0:
         return True
     if span[1] == 1:  # so much that a sum of all shows it
@@ -73,7 +77,7 @@ def changes(problem: Problem, inputs: list, at: int, span: tuple[int, int], sign
         part.fill_(sign * traits.scale * max(16.0, traits.terms))
     else:
         part.mul_(8 * sign).add_(sign)
-    other = [*inputs[:at], x, *inputs[at + 1:]]
+    other = [*inputs[:at], x, *inputs[at + 1 :]]
     if problem.has_checked_domain():
-        part.copy_(inputs[at].reshape(-1).flip(0)[span[0]:span[0] + span[1]])
+        part.copy_(inputs[at].reshape(-1).flip(0)[span[0] : span[0] + span[1]])
     return any(not torch.equal(a, b) for a, b in zip(problem.run(other), right))

@@ -109,9 +109,17 @@ def gpu_properties(capability: str) -> types.SimpleNamespace:
     """The words of torch.cuda.get_device_properties, of an H200 but for the capability."""
     major, minor = (int(x) for x in capability.split("."))
     return types.SimpleNamespace(
-        name="NVIDIA GPU", major=major, minor=minor, multi_processor_count=132, total_memory=80 << 30,
-        warp_size=32, max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536,
-        shared_memory_per_block=48 << 10, shared_memory_per_block_optin=227 << 10, L2_cache_size=50 << 20,
+        name="NVIDIA GPU",
+        major=major,
+        minor=minor,
+        multi_processor_count=132,
+        total_memory=80 << 30,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=227 << 10,
+        L2_cache_size=50 << 20,
     )
 
 
@@ -121,10 +129,18 @@ def pretend_cuda(properties: types.SimpleNamespace) -> None:
 
     major, minor = properties.major, properties.minor
     answers = {
-        "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": False,
-        "get_device_name": properties.name, "get_device_capability": (major, minor),
-        "get_device_properties": properties, "synchronize": None, "empty_cache": None, "set_device": None,
-        "is_bf16_supported": major >= 8, "get_arch_list": [f"sm_{major}{minor}"],
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "is_initialized": False,
+        "get_device_name": properties.name,
+        "get_device_capability": (major, minor),
+        "get_device_properties": properties,
+        "synchronize": None,
+        "empty_cache": None,
+        "set_device": None,
+        "is_bf16_supported": major >= 8,
+        "get_arch_list": [f"sm_{major}{minor}"],
     }
     for name, value in answers.items():
         if hasattr(torch.cuda, name):
@@ -205,7 +221,11 @@ class Session:
         self.source = ""
         self.recorder = Recorder()
         self.report: Dict[str, Any] = {
-            "error": None, "has_model_new": False, "incomplete": False, "triton_files": {}, "triton_problem": "",
+            "error": None,
+            "has_model_new": False,
+            "incomplete": False,
+            "triton_files": {},
+            "triton_problem": "",
         }
 
     def say(self, stage: str) -> None:
@@ -253,6 +273,7 @@ class Session:
 
     def compile_triton(self, module: Any, problem: Dict[str, Any], capability: str) -> None:
         """Compiles the Triton kernels that forward launches, as far as that goes without a GPU."""
+
         def stopped(problem: BaseException) -> None:
             self.report["triton_problem"] = describe(problem, self.path)["traceback"][-MOST_MESSAGE:]
 
@@ -261,8 +282,9 @@ class Session:
             return
         with time_limit(COMPILATION_SECONDS, stopped):
             inputs = [without_memory(x) for x in problem["inputs"]]
-            triton_ahead.compile_forward(lambda: module.ModelNew(*problem["init"]), inputs, self.path, capability,
-                                         gpu_properties(capability))
+            triton_ahead.compile_forward(
+                lambda: module.ModelNew(*problem["init"]), inputs, self.path, capability, gpu_properties(capability)
+            )
         try:
             self.report["triton_files"] = triton_ahead.cache_files()
         except ValueError as problem:
@@ -274,6 +296,7 @@ class Session:
 @contextlib.contextmanager
 def time_limit(seconds: int, stopped: Callable[[BaseException], None]) -> Iterator[None]:
     """Whatever is raised within ends it, and so does the time; `stopped` hears of it."""
+
     def too_slow(*_args: Any) -> None:
         raise TooSlow()
 

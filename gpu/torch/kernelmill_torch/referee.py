@@ -33,8 +33,8 @@ from kernelmill_torch.processes import ENDING_SECONDS, Process
 from kernelmill_torch.warm import Zygote
 
 MOST_BENCHES = {"cuda": 16, "cpu": 4}
-LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
-MOST_TOLD = 1024       # problems of which it is kept what a look at them told
+LEAST_FREE = 0.5  # of a GPU's memory, while several benches are kept
+MOST_TOLD = 1024  # problems of which it is kept what a look at them told
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
 START_SECONDS = 180.0
 CONTROL_SECONDS = 20.0
@@ -82,7 +82,9 @@ class Referee:
         if found is None:
             self.await_ended()  # its memory may be needed
             found = Bench(self.lib, self.device, directory, precision, self.told.get((directory, digest, precision)))
-            if found.was_short_of_memory and self.benches:  # what is judged by must not depend on what is kept of others
+            if (
+                found.was_short_of_memory and self.benches
+            ):  # what is judged by must not depend on what is kept of others
                 found.close()
                 self.close_benches()
                 found = Bench(self.lib, self.device, directory, precision)
@@ -149,7 +151,11 @@ class Referee:
         try:
             self.await_ended(but=x.ended)  # what former ones do is not asked
             if is_late and self.kept_gpu_busy(x):
-                return Fault("candidate", "timed_out", "the candidate kept the GPU at work while it was stopped, until its time was over")
+                return Fault(
+                    "candidate",
+                    "timed_out",
+                    "the candidate kept the GPU at work while it was stopped, until its time was over",
+                )
             if is_late or fault.category == "gpu_memory" and not self.took_memory(x):
                 return fault
         except Fault as e:  # the GPU is lost, or the candidate's process does not end
@@ -223,7 +229,11 @@ class Referee:
             if not (isinstance(e, Fault) or lacks_memory(e)):
                 raise
             others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
-            if not (others or self.ending) or isinstance(e, Fault) and e.category not in ("out_of_memory", "gpu_memory", "unsupported_problem"):
+            if (
+                not (others or self.ending)
+                or isinstance(e, Fault)
+                and e.category not in ("out_of_memory", "gpu_memory", "unsupported_problem")
+            ):
                 raise
             x = self.judgement
             if x is not None:
@@ -266,10 +276,17 @@ class Referee:
         if x is None:
             return {"trials": [], "findings": [], "spans": [], "seed": "", "inputs": "", "outputs": "", "notes": []}
         layout = x.bench.layout
-        result = {"trials": x.trials, "findings": x.findings, "spans": x.spans, "seed": x.secret.hex(),
-                  "inputs": ", ".join(s.text() for s in layout.inputs if s),
-                  "outputs": ", ".join(s.text() for s in layout.outputs), "notes": x.bench.notes,
-                  "planned": x.planned, "floor_bytes": x.bench.floor_bytes}
+        result = {
+            "trials": x.trials,
+            "findings": x.findings,
+            "spans": x.spans,
+            "seed": x.secret.hex(),
+            "inputs": ", ".join(s.text() for s in layout.inputs if s),
+            "outputs": ", ".join(s.text() for s in layout.outputs),
+            "notes": x.bench.notes,
+            "planned": x.planned,
+            "floor_bytes": x.bench.floor_bytes,
+        }
         if x.mode == "honest" and x.float32 == "fp32":  # else weights may be of a smaller type
             result.update(weight_bytes=x.bench.weight_bytes, read_rate=x.bench.read_rate)
         x.trials, x.findings, x.spans = [], [], []
@@ -281,8 +298,12 @@ class Referee:
         if wanted not in kernels.LANGUAGES:
             return
         if not kernels.own_kernels(self.source, wanted):
-            raise Fault("candidate", "wrong_language", f"the module defines no kernel in the wanted language, {wanted}",
-                        "write the operator as a kernel of your own")
+            raise Fault(
+                "candidate",
+                "wrong_language",
+                f"the module defines no kernel in the wanted language, {wanted}",
+                "write the operator as a kernel of your own",
+            )
 
     def block(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None}
@@ -352,8 +373,12 @@ class Referee:
         for process in [x for x in self.ending if x is not but]:
             self.ending.remove(process)
             if not process.close(working=LINGERING_SECONDS):
-                raise Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
-                            "`nvidia-smi` shows the GPU's state")
+                raise Fault(
+                    "infrastructure",
+                    "gpu_stuck",
+                    "failed to end a candidate's process within 10 s",
+                    "`nvidia-smi` shows the GPU's state",
+                )
 
     def await_memory(self) -> None:
         """Waits for candidates that were ended where they may still hold what the next one needs. Raises Fault."""
@@ -392,7 +417,13 @@ def main() -> None:
     except (Fault, RuntimeError) as e:
         channel.send(control, {"failed": str(e)[:2000]})
         return
-    handlers = {"begin": referee.begin, "block": referee.block, "other": referee.other, "end": referee.end, "check": referee.check}
+    handlers = {
+        "begin": referee.begin,
+        "block": referee.block,
+        "other": referee.other,
+        "end": referee.end,
+        "check": referee.check,
+    }
     while True:
         try:
             request, descriptors = channel.receive(control)

@@ -4,7 +4,7 @@ import time
 from typing import Callable
 
 NEARLY = 0.9
-PATIENCE = 2.5      # seconds
+PATIENCE = 2.5  # seconds
 CYCLES = 4_000_000  # of a look at the clock: 2 ms
 
 
@@ -25,7 +25,9 @@ class Rousing:
     def __init__(self, nominal_mhz: float = 0.0):
         self.known = nominal_mhz  # the highest; 0: none
 
-    def rouse(self, work: Callable[[], None], clock: Callable[[], float], now: Callable[[], float] = time.monotonic) -> None:
+    def rouse(
+        self, work: Callable[[], None], clock: Callable[[], float], now: Callable[[], float] = time.monotonic
+    ) -> None:
         """Has the GPU work until its clock is nearly the highest known. One that does not get there in time is not waited for again:
         its clock is held down, and what it reached is known."""
         started, highest = now(), 0.0

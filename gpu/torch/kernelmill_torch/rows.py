@@ -16,17 +16,17 @@ from kernelmill_torch.processes import SPIN, SPIN_AWAKE, Process
 from kernelmill_torch.watch import Free, Row
 
 LOOKS = 3
-UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
-LEARNING_ROWS = 7          # of each length, of which the first is not like the others
-SLACK = 6e-5               # seconds that a row may take besides its calls, more than one without calls
-WARMED_SECONDS = 5e-3      # calls shorter than that are made on other contents first
-WARM_CALLS = 32            # at most, while they take less than a millisecond
+UNUSUAL = 1.5  # times what was once learned: a candidate may have made it longer
+LEARNING_ROWS = 7  # of each length, of which the first is not like the others
+SLACK = 6e-5  # seconds that a row may take besides its calls, more than one without calls
+WARMED_SECONDS = 5e-3  # calls shorter than that are made on other contents first
+WARM_CALLS = 32  # at most, while they take less than a millisecond
 WARMING_SECONDS = 1e-3
-QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
-ROW_SECONDS = 2e-3         # of calls in a row on a GPU
-LONG_CALL_SECONDS = 2.5e-4 # of a call, from which on a row takes twice as long: it would have few
-MOST_KEPT = 1 << 30        # bytes of a set whose contents are kept for calls before the next row
-SAMPLES = 4096             # places of an output that are looked at when a row is done
+QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU, and longer where their row took longer
+ROW_SECONDS = 2e-3  # of calls in a row on a GPU
+LONG_CALL_SECONDS = 2.5e-4  # of a call, from which on a row takes twice as long: it would have few
+MOST_KEPT = 1 << 30  # bytes of a set whose contents are kept for calls before the next row
+SAMPLES = 4096  # places of an output that are looked at when a row is done
 
 
 class Gateless(Exception):
@@ -44,7 +44,7 @@ class Rows:
     layout: Layout
     sets_bytes: int
     lib: Any
-    cache_bytes: int     # of the GPU's second level
+    cache_bytes: int  # of the GPU's second level
     shares_inputs: bool  # whether outputs of the model may lie in its inputs
 
     def flush(self, calls: int = 0) -> float:
@@ -61,7 +61,7 @@ class Rows:
             # From here on the GPU has work, and who is at work there is waited for. That a core which waited launches 0.1 ms later, more
             # beside compilers and after long waits, is nobody's work.
             started = time.monotonic()
-            self.flush_buffer[:self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
+            self.flush_buffer[: self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
         else:
             self.flush_buffer.add_(1)
         self.synchronize()
@@ -107,8 +107,16 @@ class Rows:
             torch.cuda.synchronize()
         return time.monotonic() - started
 
-    def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]], is_gated: bool = False,
-            seed: int = 0, is_apart: bool = False) -> Row:
+    def row(
+        self,
+        process: Process,
+        count: int,
+        seconds: float,
+        contents: list[list[Any]],
+        is_gated: bool = False,
+        seed: int = 0,
+        is_apart: bool = False,
+    ) -> Row:
         """One row on cold caches; `outputs` is what it gave then. Of a gated row the calls are queued before contents come, and
         their time is the GPU's alone. With a seed torch's generators begin with it when the row does. `is_apart`: each call's
         work begins when that of the call before is over, whatever streams they use. Raises Fault and Gateless; the process stands
@@ -120,8 +128,16 @@ class Rows:
                 process.stop()
             raise
 
-    def timed_row(self, process: Process, count: int, seconds: float, contents: list[list[Any]], is_gated: bool, seed: int,
-                  is_apart: bool) -> Row:
+    def timed_row(
+        self,
+        process: Process,
+        count: int,
+        seconds: float,
+        contents: list[list[Any]],
+        is_gated: bool,
+        seed: int,
+        is_apart: bool,
+    ) -> Row:
         """See row().
 
         A stopped process runs no code, but work that it gave to the GPU before goes on there, and may wait for contents
@@ -135,7 +151,9 @@ class Rows:
         if is_warmed:
             process.arena.fill([self.decoy or self.draw([1])[0]])
             self.synchronize()  # indices of which a part is there would be none
-        if contents and self.layout.set_bytes <= MOST_KEPT:  # memory of large ones is needed when their outputs are checked
+        if (
+            contents and self.layout.set_bytes <= MOST_KEPT
+        ):  # memory of large ones is needed when their outputs are checked
             self.decoy = contents[0]  # nobody is asked for the same again
         if process.reach.is_fleeting:
             process.reach.forget()
@@ -149,8 +167,9 @@ class Rows:
                 # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, and after one call still 0.05 ms, which
                 # is no work of its calls. It stays awake until contents are there: who sleeps meanwhile takes as much again.
                 process.call(native.WARM, 0, self.warm_calls() if is_warmed else 0, seconds, SPIN_AWAKE)
-            is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed,
-                                                   native.QUEUE_APART if is_apart else native.QUEUE)
+            is_queued = is_gated and process.queue(
+                count, self.queue_seconds(count), seed, native.QUEUE_APART if is_apart else native.QUEUE
+            )
             revealing, flushing = self.reveal(process.arena, contents)
             if not is_gated:
                 # The GPU takes 0.16 ms to turn to this process; who does more than that here is seen in what it takes.
@@ -160,7 +179,9 @@ class Rows:
         else:
             # A referee that sleeps when a row of some milliseconds is done is woken 0.05 to 0.1 ms later, and learns of rows without
             # calls, which are over before, that this takes nothing.
-            calls = process.call(native.CALL_APART if is_apart else native.CALL, 0, count, seconds, SPIN_AWAKE if on_gpu else SPIN, seed)
+            calls = process.call(
+                native.CALL_APART if is_apart else native.CALL, 0, count, seconds, SPIN_AWAKE if on_gpu else SPIN, seed
+            )
         started = time.monotonic()
         process.halt()
         looking = self.look()
@@ -260,14 +281,16 @@ class Rows:
         result = []
         for one in sets:
             for x in one.outputs:
-                places = torch.randint(0, max(1, x.numel()), (min(SAMPLES, x.numel()),), generator=self.places,
-                                       device=x.device)
+                places = torch.randint(
+                    0, max(1, x.numel()), (min(SAMPLES, x.numel()),), generator=self.places, device=x.device
+                )
                 result.append((places, x.reshape(-1)[places]))
         self.synchronize()
         return result
 
     def calibrate(self, process: Process, seconds: float, contents: list[list[Any]]) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
+
         def calls(count: int) -> float:
             return min([self.row(process, count, seconds, contents[:count]).calls for _ in range(4)][1:])
 
@@ -283,14 +306,24 @@ class Rows:
         wanted = ROW_SECONDS * (2 if one > LONG_CALL_SECONDS else 1) if self.device == "cuda" else 20e-3
         return max(1, min(self.layout.sets, int(wanted / max(one, 1e-6))))
 
-    def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
-                    is_gated: bool = False, times: int = LEARNING_ROWS) -> list[float]:
+    def learn_costs(
+        self,
+        process: Process,
+        count: int,
+        seconds: float,
+        contents: list[list[Any]],
+        is_gated: bool = False,
+        times: int = LEARNING_ROWS,
+    ) -> list[float]:
         """What a row of the baseline takes besides its calls: when it has none, and as a part of them. So many rows of either
         are made. Returns the seconds of the rows' flushes. Raises Fault and Gateless."""
+
         def rows_of(length: int) -> list[Row]:
             result = []
             for _ in range(times):
-                process.arena.poison(length)  # as before the rows to come: caches are written back then, while contents come
+                process.arena.poison(
+                    length
+                )  # as before the rows to come: caches are written back then, while contents come
                 result.append(self.row(process, length, seconds, contents[:length], is_gated))
             return result
 

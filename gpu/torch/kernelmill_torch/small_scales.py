@@ -11,15 +11,19 @@ from kernelmill_torch.problem import Problem, chunks
 from kernelmill_torch.steadiness import moves_of
 
 RELATIVE = 2.0**-12  # of an element: less is right in any case
-STEADY = 2.0**7      # times what the last bits of the inputs move it: sums in another order stay below, roundings to tf32 do not
-OWN = 2.0**6         # times what the model is off there in its own precision
-LEAST = 2.0**-100    # of an element: smaller ones may be rounded to zero
-MOST = 0.01          # of an output's elements that are not zero, and
-MOST_COUNT = 1       # element
-FEWEST = 8           # elements that are not zero
-SAMPLE = 1024        # places of a timed output
-AGAIN = 0.25         # chance to look at all of another one, after one that was right
-ANYHOW = 0.25        # chance to look at all of a timed output whatever its places say, where the model misses more than the MOST
+STEADY = (
+    2.0**7
+)  # times what the last bits of the inputs move it: sums in another order stay below, roundings to tf32 do not
+OWN = 2.0**6  # times what the model is off there in its own precision
+LEAST = 2.0**-100  # of an element: smaller ones may be rounded to zero
+MOST = 0.01  # of an output's elements that are not zero, and
+MOST_COUNT = 1  # element
+FEWEST = 8  # elements that are not zero
+SAMPLE = 1024  # places of a timed output
+AGAIN = 0.25  # chance to look at all of another one, after one that was right
+ANYHOW = (
+    0.25  # chance to look at all of a timed output whatever its places say, where the model misses more than the MOST
+)
 
 
 def is_asked(x: torch.Tensor) -> bool:
@@ -36,7 +40,10 @@ def missed(got: torch.Tensor, want: torch.Tensor) -> float:
     """The share of elements that are not right in any case. Nobody saves the work of a zero."""
     if not is_asked(want):
         return 0.0
-    found = [((((a.to(b.dtype) - b).abs() > RELATIVE * b.abs().clamp(min=LEAST)) & (b != 0)).sum(), (b != 0).sum()) for a, b in chunks(got, want)]
+    found = [
+        ((((a.to(b.dtype) - b).abs() > RELATIVE * b.abs().clamp(min=LEAST)) & (b != 0)).sum(), (b != 0).sum())
+        for a, b in chunks(got, want)
+    ]
     return share(*(torch.stack(x).sum() for x in zip(*found)))
 
 
@@ -58,7 +65,7 @@ class SmallScales:
     """Of one candidate. Thread safety: none."""
 
     def __init__(self) -> None:
-        self.usual = 0.0        # share that the problem's own model misses, where that was looked at
+        self.usual = 0.0  # share that the problem's own model misses, where that was looked at
         self.was_right = False  # a timed output, of which all was looked at
 
     def wrong(self, got: list[torch.Tensor], want: list[torch.Tensor], inputs: list[Any], problem: Problem) -> float:

@@ -10,7 +10,7 @@ from kernelmill_torch.problem import Problem, chunks
 
 MOVES = 6
 STEP = 2.0**-22  # relative, of the inputs: some roundings of float32
-TIMES = 16.0     # what such moves show: sums have more roundings than inputs
+TIMES = 16.0  # what such moves show: sums have more roundings than inputs
 
 
 def unsteadiness(inputs: list[Any], problem: Problem) -> list[torch.Tensor]:

@@ -26,7 +26,7 @@ RETAKE_SECONDS = 2.0  # after which no pair is taken again: who keeps the GPU bu
 APART_FOR_A_MEDIAN = 8
 MOST_CRAMPED = 2
 LEAST_SPARE = 64 << 20  # bytes
-LOOKED_AT = 2       # calls of a row whose elements are held by their own size
+LOOKED_AT = 2  # calls of a row whose elements are held by their own size
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
@@ -47,7 +47,9 @@ class TimedRows(Quiet):
         self.timed = FIRST_TIMED  # number of the next contents
         self.not_queued = 0  # rows behind the gate
         self.watch = Watch()
-        self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.rows: dict[
+            str, tuple[list[float], list[float]]
+        ] = {}  # by kind of contents, seconds a call: reference, candidate
         self.intercept = Intercept()
         self.cramped = [0, 0]  # rows that failed for want of memory: reference, candidate
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
@@ -101,7 +103,8 @@ class TimedRows(Quiet):
             self.long_rows[kind] += by_so_much[kind]
         known, own = self.long_rows
         return pair[REFERENCE] > DISTURBED * usual[REFERENCE] or (
-            by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1)
+            by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1
+        )
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each. Raises Gateless."""
@@ -150,27 +153,39 @@ class TimedRows(Quiet):
         self.watch.rows[REFERENCE].append(reference)
         if self.kind == OWN:
             self.keep_for_intercept(self.intercept.long, reference)
-        return (self.watch.reference_seconds(reference, free, on_gpu) / count,
-                self.watch.candidate_seconds(candidate, free) / count)
+        return (
+            self.watch.reference_seconds(reference, free, on_gpu) / count,
+            self.watch.candidate_seconds(candidate, free) / count,
+        )
 
     def short_row(self, count: int) -> None:
         """One of the baseline, in the place where its row is in a pair of the other order: before the candidate's or after
         it. So nobody who could slow it knows whether a long or a short one comes."""
-        self.keep_for_intercept(self.intercept.short, self.baseline_row([self.number("short", self.timed + i) for i in range(count)]))
+        self.keep_for_intercept(
+            self.intercept.short, self.baseline_row([self.number("short", self.timed + i) for i in range(count)])
+        )
 
     def keep_for_intercept(self, rows: list[float], row: Row) -> None:
         """Unless the flush before it was long: what somebody left on the GPU is no part of a row that is free."""
         if row.flushing <= self.bench.longest_flush():
             rows.append(row.calls)
 
-    def candidate_row(self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()) -> tuple[Row, Callable[[], None]]:
+    def candidate_row(
+        self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()
+    ) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
         bench, count = self.bench, len(seeds)
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
-        row, contents, seed = self.row_with_room(CANDIDATE, self.process, seeds, min(self.left(), CALL_SECONDS + most), is_apart, laws)
+        row, contents, seed = self.row_with_room(
+            CANDIDATE, self.process, seeds, min(self.left(), CALL_SECONDS + most), is_apart, laws
+        )
         if bench.gives_inputs:
-            self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
+            self.find(
+                "output_is_input",
+                "critical",
+                "an output lies in the memory of the inputs; the problem's own model writes a new tensor",
+            )
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
         return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
@@ -185,14 +200,19 @@ class TimedRows(Quiet):
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
         return row
 
-    def row_with_room(self, side: int, process: Process, seeds: list[int], seconds: float, is_apart: bool,
-                      laws: Sequence[int]) -> tuple[Row, list, int]:
+    def row_with_room(
+        self, side: int, process: Process, seeds: list[int], seconds: float, is_apart: bool, laws: Sequence[int]
+    ) -> tuple[Row, list, int]:
         """A row, its contents, and the seed of its generators. One that found too little memory is made again, on other contents.
         Raises Fault and Gateless."""
         while True:
             contents, seed = self.prepare_row(process, seeds, laws), self.row_seed()
             try:
-                return self.bench.row(process, len(seeds), seconds, contents, self.is_gated, seed, is_apart), contents, seed
+                return (
+                    self.bench.row(process, len(seeds), seconds, contents, self.is_gated, seed, is_apart),
+                    contents,
+                    seed,
+                )
             except Fault as e:
                 if not self.may_lack_room(e, side):
                     raise
@@ -211,7 +231,11 @@ class TimedRows(Quiet):
     def may_lack_room(self, e: Fault, side: int) -> bool:
         """Whether a row failed for want of memory that we keep and do not need, which is to be given back then. Not before each row: what
         is given back is wiped, which takes the GPU's memory from the flushes and calls that follow. A candidate chooses few rows by that."""
-        if e.category != "out_of_memory" or self.cramped[side] >= MOST_CRAMPED or self.bench.spare_bytes() < LEAST_SPARE:
+        if (
+            e.category != "out_of_memory"
+            or self.cramped[side] >= MOST_CRAMPED
+            or self.bench.spare_bytes() < LEAST_SPARE
+        ):
             return False
         self.cramped[side] += 1
         return True
@@ -231,19 +255,25 @@ class TimedRows(Quiet):
             return
         if self.process.reach.moved():
             raise MemoryMoved
-        if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
+        if (
+            self.is_gated
+        ):  # a stream of its own may not have waited; what counts is whether it is right without the gate
             raise Gateless
         contents.clear()  # other draws come, and nobody asks for these again
         if self.kind not in self.tried and not self.is_right_untimed():
-            raise Fault("candidate", "wrong_result", f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} "
-                        "elements", "compute the function for every value of its inputs")
+            raise Fault(
+                "candidate",
+                "wrong_result",
+                f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} elements",
+                "compute the function for every value of its inputs",
+            )
         evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
         self.find("wrong_when_timed", "critical", evidence)
         raise Fault("candidate", "wrong_result", evidence)
 
     def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
         """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
-        drawn = contents[:len(outputs)]
+        drawn = contents[: len(outputs)]
         if seed:
             seed_everything(seed)
         wanted = [x for one in drawn for x in self.bench.problem.run(one)]
@@ -254,7 +284,11 @@ class TimedRows(Quiet):
 
         # Most are right as they are. What a draw's scale is takes four more runs of the model, and what is steady there seven.
         if not bad(got, [0.0] * len(wanted)):
-            return self.wrong_by_own_size(got, wanted, drawn) if self.kind == OWN and drawn and self.asks_small_scales(drawn[0]) else 0.0
+            return (
+                self.wrong_by_own_size(got, wanted, drawn)
+                if self.kind == OWN and drawn and self.asks_small_scales(drawn[0])
+                else 0.0
+            )
         shifts = self.bench.shifts(drawn, self.kind)
         found = bad(got, shifts)
         return found and bad(self.bench.forgive(got, wanted, drawn, self.kind), shifts)
@@ -263,7 +297,7 @@ class TimedRows(Quiet):
         """Elements of a few calls of a row, as small_scales.py has them; nobody knows which calls."""
         each, scales = len(wanted) // len(drawn), self.small_scales
         for i in random.SystemRandom().sample(range(len(drawn)), min(LOOKED_AT, len(drawn))):
-            mine, want = (x[i * each:(i + 1) * each] for x in (got, wanted))
+            mine, want = (x[i * each : (i + 1) * each] for x in (got, wanted))
             if scales.seems_wrong(mine, want, self.bench.places):
                 exact = self.bench.problem.run_exact(drawn[i])
                 if exact is None:

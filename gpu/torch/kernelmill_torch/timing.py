@@ -15,15 +15,20 @@ from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.timed_rows import usual_of_few
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
-APART_ROWS = 2   # of each, after a block
+APART_ROWS = 2  # of each, after a block
 ALL_APART = 4
 APART_IN_DOUBT = 12
-QUEUED_ROWS = 2   # of each, after a block, whose launches are over when the clock starts
-SHORT_OF = "timed_out", "time_spent", "out_of_memory", "gpu_memory"  # what ends no verdict that is there already: who knows itself slow has no other by it
-TOO_SHORT = 4   # times as many calls would fit into a row
+QUEUED_ROWS = 2  # of each, after a block, whose launches are over when the clock starts
+SHORT_OF = (
+    "timed_out",
+    "time_spent",
+    "out_of_memory",
+    "gpu_memory",
+)  # what ends no verdict that is there already: who knows itself slow has no other by it
+TOO_SHORT = 4  # times as many calls would fit into a row
 MOST_GROWTHS = 2  # of a row that was too short
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
-OTHER_ROWS = 4   # of each length, from which its costs are learned
+OTHER_ROWS = 4  # of each length, from which its costs are learned
 
 
 class Timing(ApartRows):
@@ -62,7 +67,9 @@ class Timing(ApartRows):
             self.learn_gate(contents)
         if self.row_length != bench.row_length:  # by another clock nothing is known of rows of this length
             bench.learned.clear()
-        if self.is_gated:  # who leaves the gate is timed with launches: what these cost is known before somebody can make it more
+        if (
+            self.is_gated
+        ):  # who leaves the gate is timed with launches: what these cost is known before somebody can make it more
             self.is_gated = False
             self.learn_costs(contents, BASELINE_SECONDS)
             self.is_gated = True
@@ -79,7 +86,11 @@ class Timing(ApartRows):
 
     def is_too_short(self) -> bool:
         """Whether rows of the baseline are, by what its calls take in them: others may have had its core when the length was found."""
-        return self.mode == "honest" and not self.is_gated and self.bench.fitting(self.bench.call_seconds) >= TOO_SHORT * self.row_length
+        return (
+            self.mode == "honest"
+            and not self.is_gated
+            and self.bench.fitting(self.bench.call_seconds) >= TOO_SHORT * self.row_length
+        )
 
     def learn_gate(self, contents: list) -> None:
         """What a row behind the gate begins with, and whether the baseline's calls can wait there: where they cannot, no candidate
@@ -132,10 +143,14 @@ class Timing(ApartRows):
     def learn_costs(self, contents: list, seconds: float, times: int = LEARNING_ROWS) -> None:
         """What is learned while somebody else uses the GPU would be free for the candidate. Where the baseline's calls cannot
         be queued, there are fewer in a row; where none can, all are timed with their launches. Raises Fault."""
+
         def learn() -> tuple[list[float]]:
             try:
-                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, self.is_gated,
-                                               times),)
+                return (
+                    self.bench.learn_costs(
+                        self.bench.baseline, self.row_length, seconds, contents, self.is_gated, times
+                    ),
+                )
             except Fault as e:
                 raise self.fault_of_baseline(e) from None
 
@@ -160,7 +175,12 @@ class Timing(ApartRows):
             return self.warm_up(seeds, contents)
         evidence = "right in all trials, but wrong when it was timed, where calls follow one another, also when each call's outputs are copied at once"
         self.find("wrong_when_timed", "critical", evidence)
-        raise Fault("candidate", "wrong_result", evidence, "order all work of a call on the current stream, and keep nothing that the next one overwrites")
+        raise Fault(
+            "candidate",
+            "wrong_result",
+            evidence,
+            "order all work of a call on the current stream, and keep nothing that the next one overwrites",
+        )
 
     def is_right_in_a_row(self, seeds: list[int], contents: list) -> bool:
         """Whether the outputs of a row are right. Raises Fault and Gateless."""
@@ -176,8 +196,12 @@ class Timing(ApartRows):
         self.copy_outputs(True)
         if self.is_right_in_a_row(seeds, contents):
             self.process.reach.begin_anew()
-            self.find("outputs_in_one_place", "warning", "right call by call and not in a row, as outputs in one place again and again are: each "
-                      "call's are copied, which takes its time; return new tensors")
+            self.find(
+                "outputs_in_one_place",
+                "warning",
+                "right call by call and not in a row, as outputs in one place again and again are: each "
+                "call's are copied, which takes its time; return new tensors",
+            )
             return True
         self.copy_outputs(False)
         return False
@@ -190,8 +214,10 @@ class Timing(ApartRows):
         """From now on calls are timed with their launches. Raises Fault."""
         self.can_queue_both = False
         self.use_clock(False)
-        self.learn_costs(self.bench.draw([self.number("warm", i) for i in range(self.row_length)]),
-                         max(self.left(), BASELINE_SECONDS))
+        self.learn_costs(
+            self.bench.draw([self.number("warm", i) for i in range(self.row_length)]),
+            max(self.left(), BASELINE_SECONDS),
+        )
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
@@ -282,21 +308,41 @@ class Timing(ApartRows):
         for rule, evidence in self.watch.findings():
             self.find(rule, "critical", evidence)
         if fetching := self.watch.fetching():
-            self.find("outputs_out_of_reach", "warning", "the outputs cannot be read where they lie: their memory is freed in "
-                      "between, or not of cudaMalloc. What it takes to fetch them counts as the candidate's time, "
-                      f"{fetching * 1e3:.3f} ms a row")
+            self.find(
+                "outputs_out_of_reach",
+                "warning",
+                "the outputs cannot be read where they lie: their memory is freed in "
+                "between, or not of cudaMalloc. What it takes to fetch them counts as the candidate's time, "
+                f"{fetching * 1e3:.3f} ms a row",
+            )
         if self.held and self.process is not None and not self.core.has(self.process):
-            self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
+            self.find(
+                "left_its_core", "critical", "the candidate left the core on which it and the baseline take turns"
+            )
         fixed, error = self.fixed()
         apart, beside, cost = self.kept_apart()
         alone, together = self.made_together()
         if together > beside:
             apart, beside = alone, together
         beside = self.to_parity(beside)
-        return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "fixed": fixed, "fixed_error": error, "cold": list(self.cold()), "proven_cold": list(self.proven_cold()),
-                "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
-                "unmet": self.looks.left, "seen": self.seen()}
+        return {
+            "reference": [x[0] for x in pairs],
+            "candidate": [x[1] for x in pairs],
+            "calls": 2 * self.row_length,
+            "fixed": fixed,
+            "fixed_error": error,
+            "cold": list(self.cold()),
+            "proven_cold": list(self.proven_cold()),
+            "apart": apart,
+            "beside": beside,
+            "cost": cost,
+            "held": self.held,
+            "clock": self.clock,
+            "kind": self.kind,
+            "kinds": 1 + len(self.kinds),
+            "unmet": self.looks.left,
+            "seen": self.seen(),
+        }
 
     def keep_apart(self) -> None:
         """Rows that show whether calls run side by side, or are made together; by few nobody is charged. On a CPU one call is
@@ -308,11 +354,17 @@ class Timing(ApartRows):
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):
             self.rows_of_one()
-        while len(self.alone[CANDIDATE]) < APART_IN_DOUBT and (self.made_together(in_doubt=True)[1] > 0 or self.baseline_waits()):
+        while len(self.alone[CANDIDATE]) < APART_IN_DOUBT and (
+            self.made_together(in_doubt=True)[1] > 0 or self.baseline_waits()
+        ):
             self.rows_of_one()
         while self.may_be_launches():
             self.queued_rows_of_one()
-        while 0 < len(self.alone_queued[CANDIDATE]) < APART_IN_DOUBT and self.can_queue_one and self.made_together(in_doubt=True)[1] > 0:
+        while (
+            0 < len(self.alone_queued[CANDIDATE]) < APART_IN_DOUBT
+            and self.can_queue_one
+            and self.made_together(in_doubt=True)[1] > 0
+        ):
             self.queued_rows_of_one()
             if len(self.alone[CANDIDATE]) < APART_IN_DOUBT:
                 self.rows_of_one()
@@ -333,6 +385,8 @@ class Timing(ApartRows):
         if own := self.rows.get(OWN):
             timed = self.kind
             try:
-                self.looks.look(usual_of_few(own[CANDIDATE]), self.fixed()[0], slow_times(own[REFERENCE]), self.seconds_alone)
+                self.looks.look(
+                    usual_of_few(own[CANDIDATE]), self.fixed()[0], slow_times(own[REFERENCE]), self.seconds_alone
+                )
             finally:
                 self.kind = timed

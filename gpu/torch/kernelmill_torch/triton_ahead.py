@@ -53,7 +53,10 @@ class CompilingDriver:
             "max_shared_mem": properties.shared_memory_per_block_optin,
             "max_num_regs": properties.regs_per_multiprocessor,
             "multiprocessor_count": properties.multi_processor_count,
-            "warpSize": WARP_SIZE, "sm_clock_rate": 1_980_000, "mem_clock_rate": 3_201_000, "mem_bus_width": 6144,
+            "warpSize": WARP_SIZE,
+            "sm_clock_rate": 1_980_000,
+            "mem_clock_rate": 3_201_000,
+            "mem_bus_width": 6144,
         }
         self.utils = types.SimpleNamespace(get_device_properties=lambda _device=0: facts)
 
@@ -130,8 +133,15 @@ def build_launchers_without_driver(build: Any) -> None:
     os.environ["TRITON_LIBCUDA_PATH"] = stub
     compile_library = build._build
 
-    def compile_launcher(name: str, src: str, srcdir: str, _libraries_at: List[str], headers_at: List[str],
-                         _libraries: List[str], flags: Optional[List[str]] = None) -> str:
+    def compile_launcher(
+        name: str,
+        src: str,
+        srcdir: str,
+        _libraries_at: List[str],
+        headers_at: List[str],
+        _libraries: List[str],
+        flags: Optional[List[str]] = None,
+    ) -> str:
         named = [*(flags or []), "-L" + stub, "-Wl,--no-as-needed", "-l:libcuda.so.1"]
         return compile_library(name, src, srcdir, [], headers_at, [], named)
 
@@ -197,8 +207,9 @@ def on_meta() -> Any:
 # -- the whole ----------------------------------------------------------------------------------------
 
 
-def compile_forward(make_model: Callable[[], Any], inputs: Iterable[Any], candidate: str, capability: str,
-                    properties: Any) -> None:
+def compile_forward(
+    make_model: Callable[[], Any], inputs: Iterable[Any], candidate: str, capability: str, properties: Any
+) -> None:
     """Calls forward once, compiling what it launches. Raises what the candidate raises."""
     compile_instead_of_launching(capability, properties)
     with on_meta():

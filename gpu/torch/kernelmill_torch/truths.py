@@ -21,10 +21,10 @@ class Truths:
     problem: Problem
     layout: Layout
     admitted: Admitted
-    is_random: bool       # whether the model draws random numbers on some kind of contents
+    is_random: bool  # whether the model draws random numbers on some kind of contents
     changes_inputs: bool  # whether the model does
     known_truths: dict[tuple, Truth]  # by parameters and kind
-    looks_again = False   # at a candidate; see again()
+    looks_again = False  # at a candidate; see again()
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
@@ -42,7 +42,9 @@ class Truths:
         refine(result, gauge, self.problem, not self.has_parameters(), shifts)
         if len(self.known_truths) > 2 * len(KINDS):
             self.known_truths.clear()
-        self.known_truths.setdefault((self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor))
+        self.known_truths.setdefault(
+            (self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor)
+        )
         return result
 
     def shifts(self, contents: list[list[Any]], kind: str) -> list[float]:
@@ -52,7 +54,9 @@ class Truths:
             return []
         return [x for inputs in contents for x in shifts_of(inputs, self.problem)]
 
-    def forgive(self, outputs: list[torch.Tensor], wanted: list[torch.Tensor], contents: list[list[Any]], kind: str) -> list[torch.Tensor]:
+    def forgive(
+        self, outputs: list[torch.Tensor], wanted: list[torch.Tensor], contents: list[list[Any]], kind: str
+    ) -> list[torch.Tensor]:
         """Outputs of all these draws, with what is wanted where an element hangs on the last bits of the inputs, where that can be asked."""
         if kind == OWN or self.is_random or self.changes_inputs or not may_be_copied(contents[0]):
             return outputs
@@ -62,8 +66,13 @@ class Truths:
 
     def can_ask_small_scales(self, inputs: list[Any]) -> bool:
         """Whether elements of a draw can be held by their own size: where double precision says what is right."""
-        return (self.problem.exact and self.problem.dtype == torch.float32 and not self.is_random and not self.changes_inputs
-                and may_be_copied(inputs))
+        return (
+            self.problem.exact
+            and self.problem.dtype == torch.float32
+            and not self.is_random
+            and not self.changes_inputs
+            and may_be_copied(inputs)
+        )
 
     def prepare_kind(self, kind: str) -> None:
         """Before contents of a kind are drawn for a row: what its outputs will be held by takes most memory of large ones, and nothing

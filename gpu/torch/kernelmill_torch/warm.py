@@ -29,12 +29,17 @@ class Zygote:
         try:
             message, descriptors = channel.receive(self.sock, seconds)
         except channel.TimedOut:
-            raise Fault("infrastructure", "python_failed", f"the warm Python process said nothing for {seconds:.0f} s") \
-                from None
+            raise Fault(
+                "infrastructure", "python_failed", f"the warm Python process said nothing for {seconds:.0f} s"
+            ) from None
         except channel.Closed:
             self.over = True
-            raise Fault("infrastructure", "python_failed", "the warm Python process ended",
-                        "`kernelmill doctor` tries the interpreter") from None
+            raise Fault(
+                "infrastructure",
+                "python_failed",
+                "the warm Python process ended",
+                "`kernelmill doctor` tries the interpreter",
+            ) from None
         if "ready" in message:
             self.facts = message["ready"]
         elif "ended" in message:

@@ -35,10 +35,10 @@ class Row(NamedTuple):
 class Free(NamedTuple):
     """Seconds of a row of the baseline that are no calls', as they were learned before anybody was timed."""
 
-    fixed: float = 0.0        # of a row without calls
+    fixed: float = 0.0  # of a row without calls
     most_fixed: float = math.inf  # of any row, however long it takes later
-    besides: float = 0.0      # calls: the longest
-    limit: float = math.inf   # of those, however long they take in later rows: a candidate may have made them longer
+    besides: float = 0.0  # calls: the longest
+    limit: float = math.inf  # of those, however long they take in later rows: a candidate may have made them longer
 
 
 class Watch:
@@ -79,7 +79,9 @@ class Watch:
         reference, candidate = self._besides(REFERENCE), self._besides(CANDIDATE)
         if min(len(reference), len(candidate)) < ROWS:
             return 0.0
-        return statistics.median(candidate) - min(statistics.median(reference) + _chance(reference, candidate), free.limit)
+        return statistics.median(candidate) - min(
+            statistics.median(reference) + _chance(reference, candidate), free.limit
+        )
 
     def charged_besides(self, free: Free) -> dict[str, float]:
         """Seconds that the candidate pays in each row because it usually has longer what lies before and after its calls, and by how
@@ -87,7 +89,9 @@ class Watch:
         result = {"besides": self._usually_longer(free)}
         if result["besides"] > 0:
             for part in PARTS_BESIDES:
-                reference, candidate = (statistics.median(getattr(row, part) for row in kind[-LATEST:]) for kind in self.rows)
+                reference, candidate = (
+                    statistics.median(getattr(row, part) for row in kind[-LATEST:]) for kind in self.rows
+                )
                 result[f"besides_{part}"] = candidate - reference
         return result
 
@@ -107,13 +111,23 @@ class Watch:
         # By no median: who works ahead in a part of the rows is paid for these.
         awake = [row.awake for row in rows if row.awake > AWAKE_SECONDS]
         if len(awake) > 1 + len(rows) // SELDOM:
-            yield "ran_while_stopped", (f"the candidate worked {statistics.median(awake) * 1e3:.3f} ms (median) before "
-                                        f"{len(awake)} of {len(rows)} rows, while it was stopped")
+            yield (
+                "ran_while_stopped",
+                (
+                    f"the candidate worked {statistics.median(awake) * 1e3:.3f} ms (median) before "
+                    f"{len(awake)} of {len(rows)} rows, while it was stopped"
+                ),
+            )
         usual, late = (statistics.median([row.looking for row in kind] or [0.0]) for kind in self.rows)
         if late > usual + UNFINISHED_SECONDS:
-            yield "unfinished_work", ("the GPU was still at work when the candidate said that it was done: it answered "
-                                      f"after {late * 1e6:.0f} us, after the problem's own model {usual * 1e6:.0f} us "
-                                      "(medians)")
+            yield (
+                "unfinished_work",
+                (
+                    "the GPU was still at work when the candidate said that it was done: it answered "
+                    f"after {late * 1e6:.0f} us, after the problem's own model {usual * 1e6:.0f} us "
+                    "(medians)"
+                ),
+            )
 
     def long_before_candidate(self, longest: float) -> Optional[float]:
         """Seconds (median) of flushes before the candidate's rows, where these are too long and the others are not: both

@@ -16,23 +16,42 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernelmill_torch.problem import OUT_OF_MEMORY, Problem
 from kernelmill_torch.reading import LEAST_BYTES, SEED, bytes_of, cache_bytes, spans_of
 
-SECONDS = 2.0    # for one problem, to see what changes the output
-CACHES = 2       # times the last-level cache, which may hold so much from call to call, with registers and shared memory
-SHARE = {4: 0.75, 2: 0.6, 1: 0.6}  # by bytes of a number: what random numbers can be packed to without loss. Random float32 has 24 bits
+SECONDS = 2.0  # for one problem, to see what changes the output
+CACHES = 2  # times the last-level cache, which may hold so much from call to call, with registers and shared memory
+SHARE = {
+    4: 0.75,
+    2: 0.6,
+    1: 0.6,
+}  # by bytes of a number: what random numbers can be packed to without loss. Random float32 has 24 bits
 SAMPLE = 1 << 14
 DISTINCT = {4: 0.9, 2: 0.02, 1: 0.002}  # of a sample, that are other numbers; else who knows the law need not read them
 RATE_READS = 20
 
-MATRIX = {"mm": 0, "bmm": 0, "mv": 0, "matmul": 0, "linear": 0, "mkldnn_linear": 0, "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1}  # which
+MATRIX = {
+    "mm": 0,
+    "bmm": 0,
+    "mv": 0,
+    "matmul": 0,
+    "linear": 0,
+    "mkldnn_linear": 0,
+    "addmm": 1,
+    "baddbmm": 1,
+    "addbmm": 1,
+    "addmv": 1,
+}  # which
 # argument is summed over in its last dimension
 CONVOLUTION = re.compile(r"conv(olution|\dd|_transpose\dd|_depthwise\dd)?(_overrideable|_relu)?$")
 RECURRENT = re.compile(r"(^|_)(rnn|lstm|gru)(_|$)")
 # Elementwise functions that are not linear, and norms: whoever knows their sum does not know what went in.
-BENT = frozenset("relu gelu silu sigmoid tanh softplus exp log abs mish hardswish hardsigmoid hardtanh clamp clamp_min clamp_max elu "
-                 "leaky_relu _softmax _log_softmax pow native_layer_norm native_group_norm".split())
+BENT = frozenset(
+    "relu gelu silu sigmoid tanh softplus exp log abs mish hardswish hardsigmoid hardtanh clamp clamp_min clamp_max elu "
+    "leaky_relu _softmax _log_softmax pow native_layer_norm native_group_norm".split()
+)
 # What of an argument comes out in full, and linear.
-STRAIGHT = frozenset("add sub mul div neg _to_copy clone copy native_batch_norm cudnn_batch_norm _native_batch_norm_legit "
-                     "_batch_norm_with_update _native_batch_norm_legit_no_training native_dropout".split())
+STRAIGHT = frozenset(
+    "add sub mul div neg _to_copy clone copy native_batch_norm cudnn_batch_norm _native_batch_norm_legit "
+    "_batch_norm_with_update _native_batch_norm_legit_no_training native_dropout".split()
+)
 
 
 @dataclass
@@ -54,8 +73,13 @@ class Reads:
     def bytes_read(self, x: torch.Tensor) -> int:
         """Of a parameter."""
         at, first = place_of(x)
-        parts = sorted((max(begin, first), min(begin + size, first + bytes_of(x)))
-                       for y in self.operations if y.is_whole for memory, begin, size in y.reads if memory == at)
+        parts = sorted(
+            (max(begin, first), min(begin + size, first + bytes_of(x)))
+            for y in self.operations
+            if y.is_whole
+            for memory, begin, size in y.reads
+            if memory == at
+        )
         total, end = 0, first
         for begin, stop in parts:
             total += max(0, stop - max(begin, end))
@@ -110,7 +134,9 @@ class Watching(TorchDispatchMode):
             self.reads.terms = max(self.reads.terms, terms_of(name, args, given))
         operations = self.followed_in(given)
         if is_dense and any(place_of(x)[0] in self.known for x in given):
-            own = Operation([(*place_of(x), bytes_of(x)) for x in given if place_of(x)[0] in self.known and is_solid(x)])
+            own = Operation(
+                [(*place_of(x), bytes_of(x)) for x in given if place_of(x)[0] in self.known and is_solid(x)]
+            )
             self.reads.operations.append(own)
             own.is_whole = RECURRENT.search(name) is not None
             self.follow(results[:1], [] if operations else [own])  # two in a row are one
@@ -201,7 +227,9 @@ def least_bytes(problem: Problem, reads: Reads) -> float:
     for x, size in read:
         flat = x.view(-1)
         sample = flat[torch.randint(0, flat.numel(), (SAMPLE,), device=x.device)]
-        is_drawn = sample.unique().numel() > DISTINCT[x.element_size()] * SAMPLE if x.element_size() in DISTINCT else False
+        is_drawn = (
+            sample.unique().numel() > DISTINCT[x.element_size()] * SAMPLE if x.element_size() in DISTINCT else False
+        )
         if is_drawn and matters(problem, flat, inputs, right, end):
             total += size * float((sample != 0).float().mean())
             share = max(share, SHARE[x.element_size()])
@@ -211,13 +239,21 @@ def least_bytes(problem: Problem, reads: Reads) -> float:
 def matters(problem: Problem, flat: torch.Tensor, inputs: list[Any], right: list[torch.Tensor], end: float) -> bool:
     """Whether each of some places of a parameter, and each of its blocks, changes the output. False where there is no time."""
     scale = float(flat[:SAMPLE].float().square().mean().sqrt()) or 1.0
-    return all(time.monotonic() < end and any(changes(problem, flat, inputs, span, sign * scale, right) for sign in (1, -1))
-               for span in spans_of(flat.numel()))
+    return all(
+        time.monotonic() < end and any(changes(problem, flat, inputs, span, sign * scale, right) for sign in (1, -1))
+        for span in spans_of(flat.numel())
+    )
 
 
-def changes(problem: Problem, flat: torch.Tensor, inputs: list[Any], span: tuple[int, int], scale: float,
-            right: list[torch.Tensor]) -> bool:
-    part = flat[span[0]:span[0] + span[1]]
+def changes(
+    problem: Problem,
+    flat: torch.Tensor,
+    inputs: list[Any],
+    span: tuple[int, int],
+    scale: float,
+    right: list[torch.Tensor],
+) -> bool:
+    part = flat[span[0] : span[0] + span[1]]
     kept = part.clone()
     try:
         if span[1] == 1:

@@ -71,8 +71,9 @@ def become_candidate(lib, options, descriptors: list[int], number: int) -> None:
     try:
         page, sock, printed = descriptors
         place({1: printed, 2: printed, 10: sock, 11: page, 12: FILTER})
-        walls = native.Isolation(options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes,
-                                 options.file_bytes, 12)
+        walls = native.Isolation(
+            options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes, options.file_bytes, 12
+        )
         if lib.km_isolate(walls) != 0:
             channel.send(socket.socket(fileno=10), {"failed": lib.km_isolate_problem().decode()})
             os._exit(120)
@@ -98,8 +99,9 @@ def become_recorder(lib, options, request: dict, descriptors: list[int], number:
                 file.seek(0)
                 init = file.read()
         place({1: descriptors[2], 2: descriptors[2], 10: descriptors[1], 12: FILTER})
-        walls = native.Isolation(options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes,
-                                 options.file_bytes, 12)
+        walls = native.Isolation(
+            options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes, options.file_bytes, 12
+        )
         if lib.km_isolate(walls) != 0:
             print(lib.km_isolate_problem().decode(), flush=True)
             os._exit(120)
@@ -108,8 +110,15 @@ def become_recorder(lib, options, request: dict, descriptors: list[int], number:
         for name, data in (("candidate.py", source), ("init.pt", init)):
             with open("/tmp/build/" + name, "wb") as file:
                 file.write(data)
-        record.main(["/tmp/build/candidate.py", "/proc/self/fd/10", request["backend"], request["capability"],
-                     "/tmp/build/init.pt" if init else "-"])
+        record.main(
+            [
+                "/tmp/build/candidate.py",
+                "/proc/self/fd/10",
+                request["backend"],
+                request["capability"],
+                "/tmp/build/init.pt" if init else "-",
+            ]
+        )
     except BaseException:
         traceback.print_exc()
     os._exit(121)

@@ -18,7 +18,11 @@ from .curve import lines_of
 
 def best_of(folder: pathlib.Path) -> Dict[str, str]:
     """The turn with the highest speedup for each held-out task."""
-    found = [(x["speedup"], task, x["turn"]) for line in lines_of(folder / "evaluations.jsonl") for task, x in line["best"].items()]
+    found = [
+        (x["speedup"], task, x["turn"])
+        for line in lines_of(folder / "evaluations.jsonl")
+        for task, x in line["best"].items()
+    ]
     return {task: turn for _, task, turn in sorted(found)}
 
 
@@ -36,20 +40,30 @@ def judged_again(program: str, tasks: pathlib.Path, turn: str) -> Dict[str, Any]
     stored = asked(program, "show", turn)
     with tempfile.TemporaryDirectory() as folder:
         backend = stored["facts"]["backend"]
-        completion, kernel = (pathlib.Path(folder, x) for x in ("completion.txt", "kernel.cu" if backend == "cuda" else "kernel.cpp"))
+        completion, kernel = (
+            pathlib.Path(folder, x) for x in ("completion.txt", "kernel.cu" if backend == "cuda" else "kernel.cpp")
+        )
         completion.write_text(stored["completion"]["text"])
         kernel.write_text(stored["candidate"])
         where = ["--task", stored["episode"]["task"], "--root", str(tasks), "--backend", backend]
         now = asked(program, "eval", str(completion), "--completion", *where)
         memory = asked(program, "sanitize", str(kernel), *where)
     replayed = asked(program, "replay", turn)["replayed"][0]
-    return {"task": stored["episode"]["task"], "backend": backend,
-            "first": stored["facts"]["evaluation"]["timing"]["speedup"], "again": now["timing"]["speedup"],
-            "outcome": now["outcome"], "category": now["category"], "stands": replayed["stands"],
-            "findings": [x["rule"] for x in now["integrity"]["findings"]],
-            "replay_differs": [f"{x['level']}: {x['what']}: {x['detail']}" for x in replayed["checks"] if x["said"] == "different"],
-            "sanitizers": {x["check"]: x["errors"] if x["problem"] == "none" else x["problem"] for x in memory["checks"]},
-            "kernel": stored["candidate"]}
+    return {
+        "task": stored["episode"]["task"],
+        "backend": backend,
+        "first": stored["facts"]["evaluation"]["timing"]["speedup"],
+        "again": now["timing"]["speedup"],
+        "outcome": now["outcome"],
+        "category": now["category"],
+        "stands": replayed["stands"],
+        "findings": [x["rule"] for x in now["integrity"]["findings"]],
+        "replay_differs": [
+            f"{x['level']}: {x['what']}: {x['detail']}" for x in replayed["checks"] if x["said"] == "different"
+        ],
+        "sanitizers": {x["check"]: x["errors"] if x["problem"] == "none" else x["problem"] for x in memory["checks"]},
+        "kernel": stored["candidate"],
+    }
 
 
 def interval_of(x: Dict[str, Any]) -> str:

@@ -48,8 +48,9 @@ def sequences_of(group: Dict[str, Any]) -> List[Sequence]:
     return result
 
 
-def learn(policy: model.Policy, optimizer: torch.optim.Optimizer, sequences: List[Sequence], passes: int = 1,
-          rows: int = 8) -> Dict[str, float]:
+def learn(
+    policy: model.Policy, optimizer: torch.optim.Optimizer, sequences: List[Sequence], passes: int = 1, rows: int = 8
+) -> Dict[str, float]:
     """Optimizer steps on one batch: one for each pass. Every token counts alike."""
     device = policy.embedding.weight.device
     tokens = sum(sum(x.learned) for x in sequences)
@@ -58,7 +59,7 @@ def learn(policy: model.Policy, optimizer: torch.optim.Optimizer, sequences: Lis
         optimizer.zero_grad()
         said = {"loss": 0.0, "ratio": 0.0, "clipped": 0.0}
         for i in range(0, len(sequences), rows):
-            part = sequences[i:i + rows]
+            part = sequences[i : i + rows]
             new = model.logprobs_of(policy, [x.ids for x in part])
             old = model.padded([x.old for x in part], device)
             advantage = model.padded([x.advantages for x in part], device)
@@ -101,9 +102,14 @@ class Trainer:
         passes, rows = settings.get("passes", 1), settings.get("rows", 8)
         said = learn(self.policy, self.optimizer, sequences, passes, rows) if sequences else {}
         path = request["checkpoint"] + ".pt"
-        model.save(path, self.policy, self.vocabulary, optimizer=self.optimizer.state_dict(), version=request["version"])
+        model.save(
+            path, self.policy, self.vocabulary, optimizer=self.optimizer.state_dict(), version=request["version"]
+        )
         self.path = path
-        return {"weights": path, "metrics": {**said, "sequences": len(sequences), "Optimizer/LearningRate": settings["rate"]}}
+        return {
+            "weights": path,
+            "metrics": {**said, "sequences": len(sequences), "Optimizer/LearningRate": settings["rate"]},
+        }
 
 
 def main() -> None:

@@ -25,7 +25,11 @@ STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]
 def compare(folders: List[pathlib.Path]) -> Dict[str, Any]:
     """The differences of the seeds, paired, with their 95 % interval where there are two or more."""
     lines = [lines_of(folder / "evaluations.jsonl") for folder in folders]
-    result: Dict[str, Any] = {"seeds": len(folders), "after": [x[-1]["after"] for x in lines], "samples": [x[-1]["samples"] for x in lines]}
+    result: Dict[str, Any] = {
+        "seeds": len(folders),
+        "after": [x[-1]["after"] for x in lines],
+        "samples": [x[-1]["samples"] for x in lines],
+    }
     for name in lines[0][0]:
         if not isinstance(lines[0][0][name], list):
             continue
@@ -42,9 +46,13 @@ def rates(folder: pathlib.Path) -> Dict[str, float]:
     """Of the steps alone: turns, each with its verdict, and optimizer steps a minute, and the share of the time in episodes."""
     steps = lines_of(folder / "checkpoints.jsonl")
     total = sum(x["Timing/Total"] for x in steps)
-    return {"steps": len(steps), "seconds": round(total, 1), "verdicts_a_minute": round(60 * sum(x["turns"] for x in steps) / total, 1),
-            "steps_a_minute": round(60 * len(steps) / total, 2),
-            "share_of_episodes": round(sum(x["Timing/Rollout"] for x in steps) / total, 3)}
+    return {
+        "steps": len(steps),
+        "seconds": round(total, 1),
+        "verdicts_a_minute": round(60 * sum(x["turns"] for x in steps) / total, 1),
+        "steps_a_minute": round(60 * len(steps) / total, 2),
+        "share_of_episodes": round(sum(x["Timing/Rollout"] for x in steps) / total, 3),
+    }
 
 
 def plans(folder: pathlib.Path, after: int) -> Dict[str, Dict[str, float]]:
@@ -55,12 +63,17 @@ def plans(folder: pathlib.Path, after: int) -> Dict[str, Dict[str, float]]:
         if line["kind"] == "turn":
             family, plan = line["task"].rsplit("/", 1)[-1].rsplit("_", 1)[0], line["response"]["thought"].strip()
             counts[family][plan if known.fullmatch(plan) else "other words"] += 1
-    return {family: {plan: round(n / sum(x.values()), 3) for plan, n in x.most_common()} for family, x in sorted(counts.items())}
+    return {
+        family: {plan: round(n / sum(x.values()), 3) for plan, n in x.most_common()}
+        for family, x in sorted(counts.items())
+    }
 
 
 if __name__ == "__main__":
     given = [pathlib.Path(x) for x in sys.argv[1:]]
     said = {**compare(given), "rates": {str(x): rates(x) for x in given}}
     for name, place in (("plans_before", 0), ("plans_after", -1)):
-        said[name] = {str(x): made for x in given if (made := plans(x, lines_of(x / "evaluations.jsonl")[place]["after"]))}
+        said[name] = {
+            str(x): made for x in given if (made := plans(x, lines_of(x / "evaluations.jsonl")[place]["after"]))
+        }
     print(json.dumps(said, indent=1))

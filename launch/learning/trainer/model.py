@@ -40,7 +40,9 @@ class Vocabulary:
         common = [x for x, count in lines.items() if 5 * count >= len(prompts) and len(x) > 12]
         words = collections.Counter(word for text in [*prompts, *answers] for word in WORD.findall(text))
         pieces = [*sorted(common), *sorted(x for x, count in words.items() if count >= 3)]
-        spans: Dict[Tuple[str, ...], int] = collections.Counter(tuple(WORD.findall(x)) for text in answers for x in LINE.findall(text))
+        spans: Dict[Tuple[str, ...], int] = collections.Counter(
+            tuple(WORD.findall(x)) for text in answers for x in LINE.findall(text)
+        )
         for _ in range(phrases):
             pairs: "collections.Counter[Tuple[str, ...]]" = collections.Counter()
             for span, count in spans.items():
@@ -58,8 +60,12 @@ class Vocabulary:
             words = [line] if line in self.ids else WORD.findall(line)
             i = 0
             while i < len(words):
-                size = next((n for n in range(min(PHRASE, len(words) - i), 0, -1) if "".join(words[i:i + n]) in self.ids), 0)
-                result += [self.ids["".join(words[i:i + size])]] if size else [FIRST_BYTE + x for x in words[i].encode()]
+                size = next(
+                    (n for n in range(min(PHRASE, len(words) - i), 0, -1) if "".join(words[i : i + n]) in self.ids), 0
+                )
+                result += (
+                    [self.ids["".join(words[i : i + size])]] if size else [FIRST_BYTE + x for x in words[i].encode()]
+                )
                 i += max(size, 1)
         return result
 
@@ -97,8 +103,13 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
         self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x: torch.Tensor, turn: Tuple[torch.Tensor, torch.Tensor], mask: torch.Tensor,
-                kept: Optional[List[torch.Tensor]]) -> torch.Tensor:
+    def forward(
+        self,
+        x: torch.Tensor,
+        turn: Tuple[torch.Tensor, torch.Tensor],
+        mask: torch.Tensor,
+        kept: Optional[List[torch.Tensor]],
+    ) -> torch.Tensor:
         rows, length, width = x.shape
         q, k, v = self.qkv(self.before(x)).view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         q, k = rotated(q, *turn), rotated(k, *turn)
@@ -127,8 +138,9 @@ class Policy(nn.Module):
         size = shape["width"] // shape["heads"] // 2
         self.register_buffer("speeds", 10000.0 ** (-torch.arange(size) / size), persistent=False)
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor, first: int = 0,
-                kept: Optional[List[List[torch.Tensor]]] = None) -> torch.Tensor:
+    def forward(
+        self, ids: torch.Tensor, mask: torch.Tensor, first: int = 0, kept: Optional[List[List[torch.Tensor]]] = None
+    ) -> torch.Tensor:
         """Logits; `first` is the position of the first id, `kept` the keys and values before it."""
         angles = torch.arange(first, first + ids.shape[1], device=ids.device)[:, None] * self.speeds
         turn = (angles.cos(), angles.sin())
@@ -161,8 +173,9 @@ def logprobs_of(policy: Policy, sequences: Sequence[Sequence[int]]) -> torch.Ten
 
 
 @torch.no_grad()
-def sample(policy: Policy, prompts: Sequence[Sequence[int]], most: Sequence[int],
-           temperature: Sequence[float]) -> List[Tuple[List[int], List[float]]]:
+def sample(
+    policy: Policy, prompts: Sequence[Sequence[int]], most: Sequence[int], temperature: Sequence[float]
+) -> List[Tuple[List[int], List[float]]]:
     """Ids and their log-probabilities for each prompt, until END or its limit; temperature 0 takes the likeliest."""
     device = policy.embedding.weight.device
     ids = padded([x[::-1] for x in prompts], device).flip(1)  # in front
@@ -194,7 +207,10 @@ def sample(policy: Policy, prompts: Sequence[Sequence[int]], most: Sequence[int]
 def save(path: str, policy: Policy, vocabulary: Vocabulary, **more: Any) -> None:
     """Whole or not at all, and on the disk before it returns."""
     with open(path + ".new", "wb") as file:
-        torch.save({"shape": policy.shape, "pieces": json.dumps(vocabulary.pieces), "weights": policy.state_dict(), **more}, file)
+        torch.save(
+            {"shape": policy.shape, "pieces": json.dumps(vocabulary.pieces), "weights": policy.state_dict(), **more},
+            file,
+        )
         file.flush()
         os.fsync(file.fileno())
     os.replace(path + ".new", path)

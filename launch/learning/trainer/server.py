@@ -13,8 +13,6 @@ import threading
 import time
 from typing import Any, Dict, List, NamedTuple
 
-import torch
-
 from . import model, web
 
 MOST_ROWS = 64  # completions that are sampled together
@@ -54,8 +52,12 @@ class Sampler:
             self.running = len(wishes)
             with self.changing:
                 try:
-                    made = model.sample(self.policy, [x.prompt for x in wishes], [x.most for x in wishes],
-                                        [x.temperature for x in wishes])
+                    made = model.sample(
+                        self.policy,
+                        [x.prompt for x in wishes],
+                        [x.most for x in wishes],
+                        [x.temperature for x in wishes],
+                    )
                     for wish, (ids, scores) in zip(wishes, made):
                         wish.done.set_result((ids, scores, self.vocabulary.decode(ids), self.version))
                 except RuntimeError as error:  # such as a GPU without memory
@@ -65,7 +67,11 @@ class Sampler:
 
     def complete(self, body: Dict[str, Any]) -> Dict[str, Any]:
         prompt, asked = body.get("input_ids"), body.get("sampling_params", {})
-        if not isinstance(prompt, list) or not prompt or not all(isinstance(x, int) and model.PAD < x < len(self.vocabulary) for x in prompt):
+        if (
+            not isinstance(prompt, list)
+            or not prompt
+            or not all(isinstance(x, int) and model.PAD < x < len(self.vocabulary) for x in prompt)
+        ):
             raise ValueError("input_ids must be ids of the vocabulary")
         if asked.get("top_p", 1.0) != 1.0 or asked.get("stop"):
             raise ValueError("top_p below 1 and stop texts are not known here")
@@ -75,22 +81,52 @@ class Sampler:
         wish = Wish(prompt, most, float(asked.get("temperature", 1.0)), concurrent.futures.Future())
         self.wishes.put(wish)
         ids, scores, text, version = wish.done.result()
-        finish = {"type": "stop", "matched": model.END} if ids[-1] == model.END else {"type": "length", "length": len(ids)}
-        return {"text": text, "output_ids": ids, "meta_info": {
-            "id": body.get("rid", ""), "finish_reason": finish, "prompt_tokens": len(prompt), "completion_tokens": len(ids),
-            "weight_version": version, "output_token_logprobs": [[score, x, None] for score, x in zip(scores, ids)]}}
+        finish = (
+            {"type": "stop", "matched": model.END} if ids[-1] == model.END else {"type": "length", "length": len(ids)}
+        )
+        return {
+            "text": text,
+            "output_ids": ids,
+            "meta_info": {
+                "id": body.get("rid", ""),
+                "finish_reason": finish,
+                "prompt_tokens": len(prompt),
+                "completion_tokens": len(ids),
+                "weight_version": version,
+                "output_token_logprobs": [[score, x, None] for score, x in zip(scores, ids)],
+            },
+        }
 
     def chat(self, body: Dict[str, Any]) -> Dict[str, Any]:
         """The same by messages, for `kernelmill policy probe`; without streams."""
-        asked = {"max_new_tokens": body.get("max_completion_tokens") or body.get("max_tokens", 128),
-                 "temperature": body.get("temperature", 1.0), "top_p": body.get("top_p", 1.0), "stop": body.get("stop")}
+        asked = {
+            "max_new_tokens": body.get("max_completion_tokens") or body.get("max_tokens", 128),
+            "temperature": body.get("temperature", 1.0),
+            "top_p": body.get("top_p", 1.0),
+            "stop": body.get("stop"),
+        }
         made = self.complete({"input_ids": self.vocabulary.render(body["messages"]), "sampling_params": asked})
         meta = made["meta_info"]
-        return {"object": "chat.completion", "model": "policy", "choices": [{
-            "index": 0, "message": {"role": "assistant", "content": made["text"]}, "finish_reason": meta["finish_reason"]["type"],
-            "logprobs": {"content": [{"token": self.vocabulary.decode([x]), "logprob": score, "top_logprobs": []}
-                                     for score, x, _ in meta["output_token_logprobs"]]} if body.get("logprobs") else None}],
-            "usage": {k: meta[k] for k in ("prompt_tokens", "completion_tokens")}}
+        return {
+            "object": "chat.completion",
+            "model": "policy",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": made["text"]},
+                    "finish_reason": meta["finish_reason"]["type"],
+                    "logprobs": {
+                        "content": [
+                            {"token": self.vocabulary.decode([x]), "logprob": score, "top_logprobs": []}
+                            for score, x, _ in meta["output_token_logprobs"]
+                        ]
+                    }
+                    if body.get("logprobs")
+                    else None,
+                }
+            ],
+            "usage": {k: meta[k] for k in ("prompt_tokens", "completion_tokens")},
+        }
 
     def answer(self, path: str, body: Dict[str, Any]) -> Any:
         if path == "/generate":
@@ -98,7 +134,11 @@ class Sampler:
         if path == "/v1/chat/completions":
             return self.chat(body)
         if path == "/v1/tokenize":
-            ids = self.vocabulary.render(body["messages"]) if "messages" in body else self.vocabulary.encode(body["prompt"])
+            ids = (
+                self.vocabulary.render(body["messages"])
+                if "messages" in body
+                else self.vocabulary.encode(body["prompt"])
+            )
             return {"tokens": ids, "count": len(ids), "max_model_len": self.most_ids}
         if path == "/v1/detokenize":
             return {"text": self.vocabulary.decode(body["tokens"])}
@@ -110,8 +150,10 @@ class Sampler:
         if path == "/v1/models":
             return {"object": "list", "data": [{"id": "policy", "object": "model", "max_model_len": self.most_ids}]}
         if path == "/metrics":
-            return "".join(f"# TYPE sglang:{name} gauge\nsglang:{name} {value}\n" for name, value in
-                           (("num_running_reqs", self.running), ("num_queue_reqs", self.wishes.qsize())))
+            return "".join(
+                f"# TYPE sglang:{name} gauge\nsglang:{name} {value}\n"
+                for name, value in (("num_running_reqs", self.running), ("num_queue_reqs", self.wishes.qsize()))
+            )
         return None
 
 

@@ -24,7 +24,7 @@ WORDS = {
 }
 OUTPUT = {"row_sum": "rows", "row_max": "rows", "col_sum": "cols", "turned": "cols * rows"}
 WITHOUT_SIZE = {"plain": "in order", "order": "the other order", "simd": "simd", "warp": "a warp"}
-HEAD = '#include <algorithm>\n#include <cmath>\n\nstatic float f(float v) {{ return {}; }}\n\n'
+HEAD = "#include <algorithm>\n#include <cmath>\n\nstatic float f(float v) {{ return {}; }}\n\n"
 SOLVE = 'extern "C" void solve(const float* x, float* y, int rows, int cols) {\n'
 
 
@@ -72,7 +72,11 @@ def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), bac
                 rows = draw.choice([256, 384, 512]) if family == "turned" else draw.randrange(128, 321, 16)
                 # An odd number of lines a row: walked down 144 rows of 52 lines, a baseline is at the edge of what its cache's sets
                 # hold, and slower after whoever ran before it (`slows_baseline`).
-                shape = (rows, draw.randrange(528, 1025, 32)) if backend == "cpu" else (8 * rows, 4 * draw.randrange(512, 1025, 16))
+                shape = (
+                    (rows, draw.randrange(528, 1025, 32))
+                    if backend == "cpu"
+                    else (8 * rows, 4 * draw.randrange(512, 1025, 16))
+                )
             if part != "practice":  # tasks that count differ from each other too
                 functions.add(" + ".join(terms))
                 shapes.add(shape)
@@ -91,21 +95,33 @@ def truth(task: Task) -> Tuple[str, str]:
 
 def reference(task: Task) -> str:
     value, size = truth(task)
-    head = ("#include <algorithm>\n#include <cmath>\n\n"
-            f"static double f(double v) {{ return {value}; }}\nstatic double size(double v) {{ return {size}; }}\n\n"
-            'extern "C" void reference(const double* x, double* y, double* y_scale, int rows, int cols) {\n')
+    head = (
+        "#include <algorithm>\n#include <cmath>\n\n"
+        f"static double f(double v) {{ return {value}; }}\nstatic double size(double v) {{ return {size}; }}\n\n"
+        'extern "C" void reference(const double* x, double* y, double* y_scale, int rows, int cols) {\n'
+    )
     if task.family == "turned":
-        return head + ("  for (long i = 0; i < rows; ++i)\n    for (long j = 0; j < cols; ++j) {\n"
-                       "      y[j * rows + i] = f(x[i * cols + j]);\n      y_scale[j * rows + i] = size(x[i * cols + j]);\n    }\n}\n")
-    outer, inner, place = ("cols", "rows", "j * cols + i") if task.family == "col_sum" else ("rows", "cols", "i * cols + j")
+        return head + (
+            "  for (long i = 0; i < rows; ++i)\n    for (long j = 0; j < cols; ++j) {\n"
+            "      y[j * rows + i] = f(x[i * cols + j]);\n      y_scale[j * rows + i] = size(x[i * cols + j]);\n    }\n}\n"
+        )
+    outer, inner, place = (
+        ("cols", "rows", "j * cols + i") if task.family == "col_sum" else ("rows", "cols", "i * cols + j")
+    )
     if task.family == "row_max":
-        start, step, scale = "-INFINITY", "result = std::max(result, f(v));\n      sizes = std::max(sizes, size(v));", "sizes"
+        start, step, scale = (
+            "-INFINITY",
+            "result = std::max(result, f(v));\n      sizes = std::max(sizes, size(v));",
+            "sizes",
+        )
     else:
         start, scale = "0", f"sizes + std::sqrt(double({inner})) * most"
         step = "result += f(v);\n      sizes += size(v);\n      most = std::max(most, std::fabs(result));"
-    return head + (f"  for (long i = 0; i < {outer}; ++i) {{\n    double result = {start}, sizes = 0, most = 0;\n"
-                   f"    for (long j = 0; j < {inner}; ++j) {{\n      const double v = x[{place}];\n      {step}\n    }}\n"
-                   f"    y[i] = result;\n    y_scale[i] = {scale};\n  }}\n}}\n")
+    return head + (
+        f"  for (long i = 0; i < {outer}; ++i) {{\n    double result = {start}, sizes = 0, most = 0;\n"
+        f"    for (long j = 0; j < {inner}; ++j) {{\n      const double v = x[{place}];\n      {step}\n    }}\n"
+        f"    y[i] = result;\n    y_scale[i] = {scale};\n  }}\n}}\n"
+    )
 
 
 def baseline(task: Task, backend: str) -> str:
@@ -119,21 +135,49 @@ def write_task(root: pathlib.Path, task: Task) -> None:
     cuda = task.backend == "cuda"
     timed = {"scalars": {"rows": task.rows, "cols": task.cols}}
     case = lambda name, rows, cols, fill="", hidden=True: {  # noqa: E731
-        "name": name, "scalars": {"rows": rows, "cols": cols}, **({"hidden": True} if hidden else {}),
-        **({"fills": {"x": fill}} if fill else {})}
-    (folder / "task.json").write_text(json.dumps({
-        "schema_version": 1, "id": task.id, "title": WORDS[task.family].split(":")[0], "verb": "optimize", "source": "own",
-        "operator_family": "layout" if task.family == "turned" else "reduction", "backends": ["cpu"] + ["cuda"] * cuda,
-        "arguments": [{"name": "x", "role": "input", "type": "f32", "shape": ["rows", "cols"], "fill": "normal"},
-                      {"name": "y", "role": "output", "type": "f32", "shape": [OUTPUT[task.family]]},
-                      {"name": "rows", "role": "scalar", "type": "i32"}, {"name": "cols", "role": "scalar", "type": "i32"}],
-        "cases": [case("small", 4, 8, hidden=False), case("odd", 5, 37, hidden=False), case("one", 1, 1), case("primes", 67, 127),
-                  case("tail", 33, 259, "outlier"), case("tall", 1021, 3, "positive"), case("wide", 3, 1025, "signs"),
-                  case("beyond", 65, 33, "sparse")],
-        **({"timed": {"scalars": {"rows": 97, "cols": 401}}, "timed_gpu": timed} if cuda else {"timed": timed}), "tolerance": 8,
-        "bytes": f"4*rows*cols + 4*{OUTPUT[task.family].replace(' ', '')}", "flops": "rows*cols"}, indent=1))
-    (folder / "prompt.md").write_text(WORDS[task.family] + f"\n\n```cpp\nfloat f(float v) {{ return {task.f}; }}\n```\n\n"
-                                      "`rows` and `cols` are at least 1 and otherwise arbitrary.\n")
+        "name": name,
+        "scalars": {"rows": rows, "cols": cols},
+        **({"hidden": True} if hidden else {}),
+        **({"fills": {"x": fill}} if fill else {}),
+    }
+    (folder / "task.json").write_text(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "id": task.id,
+                "title": WORDS[task.family].split(":")[0],
+                "verb": "optimize",
+                "source": "own",
+                "operator_family": "layout" if task.family == "turned" else "reduction",
+                "backends": ["cpu"] + ["cuda"] * cuda,
+                "arguments": [
+                    {"name": "x", "role": "input", "type": "f32", "shape": ["rows", "cols"], "fill": "normal"},
+                    {"name": "y", "role": "output", "type": "f32", "shape": [OUTPUT[task.family]]},
+                    {"name": "rows", "role": "scalar", "type": "i32"},
+                    {"name": "cols", "role": "scalar", "type": "i32"},
+                ],
+                "cases": [
+                    case("small", 4, 8, hidden=False),
+                    case("odd", 5, 37, hidden=False),
+                    case("one", 1, 1),
+                    case("primes", 67, 127),
+                    case("tail", 33, 259, "outlier"),
+                    case("tall", 1021, 3, "positive"),
+                    case("wide", 3, 1025, "signs"),
+                    case("beyond", 65, 33, "sparse"),
+                ],
+                **({"timed": {"scalars": {"rows": 97, "cols": 401}}, "timed_gpu": timed} if cuda else {"timed": timed}),
+                "tolerance": 8,
+                "bytes": f"4*rows*cols + 4*{OUTPUT[task.family].replace(' ', '')}",
+                "flops": "rows*cols",
+            },
+            indent=1,
+        )
+    )
+    (folder / "prompt.md").write_text(
+        WORDS[task.family] + f"\n\n```cpp\nfloat f(float v) {{ return {task.f}; }}\n```\n\n"
+        "`rows` and `cols` are at least 1 and otherwise arbitrary.\n"
+    )
     (folder / "reference.cpp").write_text(reference(task))
     (folder / "baseline.cpp").write_text(baseline(task, "cpu"))
     if cuda:
@@ -153,43 +197,69 @@ def row_body(task: Task, kind: str) -> str:
     open_row = "  for (int i = 0; i < rows; ++i) {\n    const float* a = x + long(i) * cols;\n"
     if kind == "order":  # walks down the columns
         start = "f(x[long(i) * cols])" if task.family == "row_max" else "0"
-        return (f"  for (int i = 0; i < rows; ++i) y[i] = {start};\n  for (int j = 0; j < cols; ++j)\n"
-                f"    for (int i = 0; i < rows; ++i) {fold(task.family, 'y[i]', 'f(x[long(i) * cols + j])')}\n")
+        return (
+            f"  for (int i = 0; i < rows; ++i) y[i] = {start};\n  for (int j = 0; j < cols; ++j)\n"
+            f"    for (int i = 0; i < rows; ++i) {fold(task.family, 'y[i]', 'f(x[long(i) * cols + j])')}\n"
+        )
     if kind in ("plain", "simd"):
         how = "max" if task.family == "row_max" else "+"
         mark = f"#pragma omp simd reduction({how} : s)\n" if kind == "simd" else ""
-        return (f"{open_row}    float s = {first};\n{mark}    for (int j = 0; j < cols; ++j) {fold(task.family, 's', 'f(a[j])')}\n"
-                "    y[i] = s;\n  }\n")
-    start = "    float s[n];\n    for (int k = 0; k < n; ++k) s[k] = f(a[0]);\n" if task.family == "row_max" else "    float s[n] = {};\n"
+        return (
+            f"{open_row}    float s = {first};\n{mark}    for (int j = 0; j < cols; ++j) {fold(task.family, 's', 'f(a[j])')}\n"
+            "    y[i] = s;\n  }\n"
+        )
+    start = (
+        "    float s[n];\n    for (int k = 0; k < n; ++k) s[k] = f(a[0]);\n"
+        if task.family == "row_max"
+        else "    float s[n] = {};\n"
+    )
     tail = "" if kind == "no tail" else f"    for (; j < cols; ++j) {fold(task.family, 's[0]', 'f(a[j])')}\n"
-    return (f"{open_row}{start}    int j = 0;\n    for (; j + n <= cols; j += n)\n"
-            f"      for (int k = 0; k < n; ++k) {fold(task.family, 's[k]', 'f(a[j + k])')}\n{tail}"
-            f"    for (int k = 1; k < n; ++k) {fold(task.family, 's[0]', 's[k]')}\n    y[i] = s[0];\n  }}\n")
+    return (
+        f"{open_row}{start}    int j = 0;\n    for (; j + n <= cols; j += n)\n"
+        f"      for (int k = 0; k < n; ++k) {fold(task.family, 's[k]', 'f(a[j + k])')}\n{tail}"
+        f"    for (int k = 1; k < n; ++k) {fold(task.family, 's[0]', 's[k]')}\n    y[i] = s[0];\n  }}\n"
+    )
 
 
 def column_body(kind: str) -> str:
     if kind == "plain":
-        return ("  for (int j = 0; j < cols; ++j) y[j] = 0;\n  for (int i = 0; i < rows; ++i)\n"
-                "    for (int j = 0; j < cols; ++j) y[j] += f(x[long(i) * cols + j]);\n")
+        return (
+            "  for (int j = 0; j < cols; ++j) y[j] = 0;\n  for (int i = 0; i < rows; ++i)\n"
+            "    for (int j = 0; j < cols; ++j) y[j] += f(x[long(i) * cols + j]);\n"
+        )
     if kind == "order":
-        return ("  for (int j = 0; j < cols; ++j) {\n    float s = 0;\n"
-                "    for (int i = 0; i < rows; ++i) s += f(x[long(i) * cols + j]);\n    y[j] = s;\n  }\n")
-    tail = ("    else\n      for (int i = 0; i < rows; ++i)\n"
-            "        for (int k = 0; k < w; ++k) s[k] += f(x[long(i) * cols + j + k]);\n") if kind != "no tail" else ""
-    return ("  for (int j = 0; j < cols; j += n) {\n    float s[n] = {};\n    const int w = std::min(n, cols - j);\n    if (w == n)\n"
-            "      for (int i = 0; i < rows; ++i)\n        for (int k = 0; k < n; ++k) s[k] += f(x[long(i) * cols + j + k]);\n"
-            f"{tail}    for (int k = 0; k < w; ++k) y[j + k] = s[k];\n  }}\n")
+        return (
+            "  for (int j = 0; j < cols; ++j) {\n    float s = 0;\n"
+            "    for (int i = 0; i < rows; ++i) s += f(x[long(i) * cols + j]);\n    y[j] = s;\n  }\n"
+        )
+    tail = (
+        (
+            "    else\n      for (int i = 0; i < rows; ++i)\n"
+            "        for (int k = 0; k < w; ++k) s[k] += f(x[long(i) * cols + j + k]);\n"
+        )
+        if kind != "no tail"
+        else ""
+    )
+    return (
+        "  for (int j = 0; j < cols; j += n) {\n    float s[n] = {};\n    const int w = std::min(n, cols - j);\n    if (w == n)\n"
+        "      for (int i = 0; i < rows; ++i)\n        for (int k = 0; k < n; ++k) s[k] += f(x[long(i) * cols + j + k]);\n"
+        f"{tail}    for (int k = 0; k < w; ++k) y[j + k] = s[k];\n  }}\n"
+    )
 
 
 def turned_body(kind: str) -> str:
     body = "y[long(j) * rows + i] = f(x[long(i) * cols + j]);\n"
     if kind in ("plain", "order"):
         outer, inner = (("i", "rows"), ("j", "cols")) if kind == "plain" else (("j", "cols"), ("i", "rows"))
-        return (f"  for (int {outer[0]} = 0; {outer[0]} < {outer[1]}; ++{outer[0]})\n"
-                f"    for (int {inner[0]} = 0; {inner[0]} < {inner[1]}; ++{inner[0]}) {body}")
+        return (
+            f"  for (int {outer[0]} = 0; {outer[0]} < {outer[1]}; ++{outer[0]})\n"
+            f"    for (int {inner[0]} = 0; {inner[0]} < {inner[1]}; ++{inner[0]}) {body}"
+        )
     ends = ("p + n", "q + n") if kind == "no tail" else ("std::min(p + n, rows)", "std::min(q + n, cols)")
-    return ("  for (int p = 0; p < rows; p += n)\n    for (int q = 0; q < cols; q += n)\n"
-            f"      for (int j = q; j < {ends[1]}; ++j)\n        for (int i = p; i < {ends[0]}; ++i)\n          {body}")
+    return (
+        "  for (int p = 0; p < rows; p += n)\n    for (int q = 0; q < cols; q += n)\n"
+        f"      for (int j = q; j < {ends[1]}; ++j)\n        for (int i = p; i < {ends[0]}; ++i)\n          {body}"
+    )
 
 
 def kernel(task: Task, kind: str, size: int) -> str:
@@ -201,7 +271,9 @@ def kernel(task: Task, kind: str, size: int) -> str:
 
 def answer(task: Task, draw: random.Random) -> str:
     """An answer in the form that Kernelmill asks for: right or wrong, fast or slow, as it comes."""
-    kinds = ["plain", "order", "parts", "parts", "parts", "no tail"] + (["simd"] if task.family.startswith("row") else [])
+    kinds = ["plain", "order", "parts", "parts", "parts", "no tail"] + (
+        ["simd"] if task.family.startswith("row") else []
+    )
     sizes, language = SIZES, "cpp"
     if task.backend == "cuda":
         kinds, sizes, language = cuda_answers.kinds(task.family), cuda_answers.sizes(task.family), "cuda"
@@ -224,13 +296,22 @@ def check_held_out(texts: Sequence[str], held_out: Sequence[Task]) -> int:
         rows, cols, between = rf"\b{task.rows}\b", rf"\b{task.cols}\b", r"\D{1,12}"
         shape = re.compile(f"{rows}{between}{cols}|{cols}{between}{rows}")
         for text in texts:
-            found = task.id in text and task.id or f"return {task.f};" in text and task.f or shape.search(text) and task.shape
+            found = (
+                task.id in text
+                and task.id
+                or f"return {task.f};" in text
+                and task.f
+                or shape.search(text)
+                and task.shape
+            )
             if found:
-                raise Leak(f"a text for training has \"{found}\" of the held-out task {task.id}")
+                raise Leak(f'a text for training has "{found}" of the held-out task {task.id}')
     return len(texts)
 
 
-def write_all(root: pathlib.Path, train: int = 3, held_out: int = 1, practice: int = 100, seed: int = 1, backend: str = "cpu") -> Dict[str, Any]:
+def write_all(
+    root: pathlib.Path, train: int = 3, held_out: int = 1, practice: int = 100, seed: int = 1, backend: str = "cpu"
+) -> Dict[str, Any]:
     """Writes the folders of all tasks; returns them by part: held_out, train, and practice for the texts."""
     parts = {"held_out": make_tasks("held_out", held_out, seed, (), backend)}
     parts["train"] = make_tasks("train", train, seed, parts["held_out"], backend)

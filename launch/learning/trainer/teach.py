@@ -39,30 +39,55 @@ def training_of(folder: pathlib.Path) -> Dict[str, Any]:
         return {k: teaching[k] for k in names if k in teaching}
 
     result = {
-        "dir": ".", "preset": teaching["preset"], "seed": config["seed"], "steps": teaching["steps"],
+        "dir": ".",
+        "preset": teaching["preset"],
+        "seed": config["seed"],
+        "steps": teaching["steps"],
         "backend": config.get("backend", "cpu"),
         "tasks": {"root": "tasks", "train": ["train/*"], "held_out": ["held_out/*"], "texts": ["pretraining.jsonl"]},
         "batch": given("groups", "group_size", "rounds", "least_deviation", "thinking", "ahead"),
         "evaluation": {"every": teaching["evaluate_every"], "samples": teaching["samples"], "fast": [1, 1.5, 2, 4]},
-        "policy": {"command": [*python, "trainer.server", "{weights}", "--port", str(ports["policy"]), *device],
-                   "weights": "pretrained.pt", "version": "pretrained"},
-        "trainer": {"command": [*python, "trainer.grpo", "--port", str(ports["trainer"]), *device],
-                    "url": f"http://127.0.0.1:{ports['trainer']}/step", "settings": given("rate", "passes", "rows")},
-        "run": {"policy": {"kind": "sglang", "base_url": f"http://127.0.0.1:{ports['policy']}/v1", "model": "policy",
-                           "tokens": "exact",
-                           "sampling": {"temperature": 1.0, "max_tokens": teaching.get("max_tokens", 512), "logprobs": True}},
-                "tasks": given("max_turns"), "evaluation": given("timing", "slots")},
-        **given("stages")}
+        "policy": {
+            "command": [*python, "trainer.server", "{weights}", "--port", str(ports["policy"]), *device],
+            "weights": "pretrained.pt",
+            "version": "pretrained",
+        },
+        "trainer": {
+            "command": [*python, "trainer.grpo", "--port", str(ports["trainer"]), *device],
+            "url": f"http://127.0.0.1:{ports['trainer']}/step",
+            "settings": given("rate", "passes", "rows"),
+        },
+        "run": {
+            "policy": {
+                "kind": "sglang",
+                "base_url": f"http://127.0.0.1:{ports['policy']}/v1",
+                "model": "policy",
+                "tokens": "exact",
+                "sampling": {"temperature": 1.0, "max_tokens": teaching.get("max_tokens", 512), "logprobs": True},
+            },
+            "tasks": given("max_turns"),
+            "evaluation": given("timing", "slots"),
+        },
+        **given("stages"),
+    }
     return result
 
 
 def main() -> int:
-    words = argparse.ArgumentParser(prog="teach.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("folder", type=pathlib.Path, help="where everything of this policy lies; made when it is not there")
-    words.add_argument("--config", type=pathlib.Path, default=HERE / "cpu.json", help="for a new folder; default: cpu.json")
+    words = argparse.ArgumentParser(
+        prog="teach.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    words.add_argument(
+        "folder", type=pathlib.Path, help="where everything of this policy lies; made when it is not there"
+    )
+    words.add_argument(
+        "--config", type=pathlib.Path, default=HERE / "cpu.json", help="for a new folder; default: cpu.json"
+    )
     words.add_argument("--program", required=True, help=argparse.SUPPRESS)
     words.add_argument("--seed", type=int, help="for a new folder, in place of the configuration's")
-    words.add_argument("--pretrained", type=pathlib.Path, help="for a new folder: begins with the policy and the tasks of this one")
+    words.add_argument(
+        "--pretrained", type=pathlib.Path, help="for a new folder: begins with the policy and the tasks of this one"
+    )
     given = words.parse_args()
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,10 +101,24 @@ def main() -> int:
                 shutil.copy(given.pretrained / name, folder / name)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     # Threads of small products wait for each other where verdicts have the cores: a step took 20 s with two, 1 s with one.
-    os.environ.setdefault("OMP_NUM_THREADS", "1" if json.loads((folder / "config.json").read_text())["device"] == "cpu" else "8")
+    os.environ.setdefault(
+        "OMP_NUM_THREADS", "1" if json.loads((folder / "config.json").read_text())["device"] == "cpu" else "8"
+    )
     if not (folder / "pretrained.pt").exists():
-        made = subprocess.run([sys.executable, "-B", "-m", "trainer.pretrain", str(folder), "--program", given.program,
-                               "--config", str(folder / "config.json")], cwd=HERE.parent)
+        made = subprocess.run(
+            [
+                sys.executable,
+                "-B",
+                "-m",
+                "trainer.pretrain",
+                str(folder),
+                "--program",
+                given.program,
+                "--config",
+                str(folder / "config.json"),
+            ],
+            cwd=HERE.parent,
+        )
         if made.returncode:
             return made.returncode
     (folder / "training.json").write_text(json.dumps(training_of(folder), indent=2) + "\n")

@@ -9,16 +9,45 @@ import traceback
 
 from gpu_check import clocks, common, copies, corpora, false_alarms, faults, matrix, profiles, runs, truth
 
-PARTS = {"tasks": corpora.check_tasks, "exploits": corpora.check_exploits, "torch_exploits": corpora.check_torch_exploits,
-         "clocks": clocks.check_clocks, "same": copies.check_same, "torch_same": copies.check_torch_same,
-         "planted": copies.check_planted, "truth": truth.check_truth, "matrix": matrix.check_matrix,
-         "false_alarms": false_alarms.check_false_alarms, "faults": faults.check_faults, "speed": faults.check_speed, "run": runs.check_run, "device_run": runs.check_device_run, "profile": profiles.check_profile,
-         "profile_cost": runs.check_profile_cost}
+PARTS = {
+    "tasks": corpora.check_tasks,
+    "exploits": corpora.check_exploits,
+    "torch_exploits": corpora.check_torch_exploits,
+    "clocks": clocks.check_clocks,
+    "same": copies.check_same,
+    "torch_same": copies.check_torch_same,
+    "planted": copies.check_planted,
+    "truth": truth.check_truth,
+    "matrix": matrix.check_matrix,
+    "false_alarms": false_alarms.check_false_alarms,
+    "faults": faults.check_faults,
+    "speed": faults.check_speed,
+    "run": runs.check_run,
+    "device_run": runs.check_device_run,
+    "profile": profiles.check_profile,
+    "profile_cost": runs.check_profile_cost,
+}
 
 # Seconds that parts usually take on an H200, by which they share the time where all of it is limited.
 SAME_STARTS, SAME_EACH = 8, 0.8
-USUALLY = {"tasks": 30, "exploits": 120, "torch_exploits": 200, "clocks": 200, "same": 168, "torch_same": 155, "planted": 45, "truth": 820,
-           "matrix": 500, "false_alarms": 350, "faults": 440, "speed": 230, "run": 60, "device_run": 60, "profile": 140, "profile_cost": 180}
+USUALLY = {
+    "tasks": 30,
+    "exploits": 120,
+    "torch_exploits": 200,
+    "clocks": 200,
+    "same": 168,
+    "torch_same": 155,
+    "planted": 45,
+    "truth": 820,
+    "matrix": 500,
+    "false_alarms": 350,
+    "faults": 440,
+    "speed": 230,
+    "run": 60,
+    "device_run": 60,
+    "profile": 140,
+    "profile_cost": 180,
+}
 
 
 def usual_seconds(copies):
@@ -35,21 +64,51 @@ def read_options(arguments):
     add = parser.add_argument
     add("parts", nargs="*", metavar="PART", help=f"all without one: {' '.join(PARTS)}")
     add("--seconds", type=float, help="time for each part; it then ends with what it has")
-    add("--total", type=float, metavar="SECONDS", help="time for all parts: each has a share, and leaves what it does not use to the others")
+    add(
+        "--total",
+        type=float,
+        metavar="SECONDS",
+        help="time for all parts: each has a share, and leaves what it does not use to the others",
+    )
     add("--problems", type=words, default=[], help="truth: those whose names begin so, or how many")
     add("--modules", type=words, default=[], help="truth: which of a problem's modules")
     add("--contracts", type=words, default=[], help="truth, matrix, false_alarms: which contracts")
-    add("--clocks", type=words, default=[], help="truth: which clocks are asked for, each of all kernels; without it each task has one, by turns")
-    add("--seeds", type=int, help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, timing and sampling that were once paid and 5 of the others, or 2 on a CPU")
+    add(
+        "--clocks",
+        type=words,
+        default=[],
+        help="truth: which clocks are asked for, each of all kernels; without it each task has one, by turns",
+    )
+    add(
+        "--seeds",
+        type=int,
+        help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, timing and sampling that were once paid and 5 of the others, or 2 on a CPU",
+    )
     add("--first-seed", type=int, default=0, help="matrix: where they begin")
-    add("--add", type=words, default=[], metavar="FOLDERS", help="matrix: results of other runs of this commit, $OUT of each: their variants are printed with ours, and not judged again")
+    add(
+        "--add",
+        type=words,
+        default=[],
+        metavar="FOLDERS",
+        help="matrix: results of other runs of this commit, $OUT of each: their variants are printed with ours, and not judged again",
+    )
     add("--only", type=words, default=[], help="matrix: which classes")
     add("--count", type=int, default=1000, help="false_alarms: how many verdicts")
     add("--copies", type=int, default=200, help="same: how many verdicts")
     add("--members", type=int, default=4, help="profile_cost: episodes of each of the 16 tasks")
-    add("--cores", default="both", choices=["both", "busy", "quiet"], help="false_alarms: whether other processes keep the cores busy")
+    add(
+        "--cores",
+        default="both",
+        choices=["both", "busy", "quiet"],
+        help="false_alarms: whether other processes keep the cores busy",
+    )
     add("--beside", type=words, default=[], metavar="PARTS", help="parts that run meanwhile on the other GPUs")
-    add("--backend", default="cuda", choices=["cuda", "cpu"], help="truth, matrix, false_alarms: cpu tries them without a GPU")
+    add(
+        "--backend",
+        default="cuda",
+        choices=["cuda", "cpu"],
+        help="truth, matrix, false_alarms: cpu tries them without a GPU",
+    )
     chosen = parser.parse_args(arguments)
     unknown = [x for x in chosen.parts + chosen.beside if x not in PARTS]
     if unknown:
@@ -70,15 +129,21 @@ def start_beside(parts):
     """Runs parts on all GPUs but the first, which is left to us. Returns the process; what it says lies in OUT/beside.txt."""
     found = gpus()
     if len(found) < 2:
-        sys.exit(f"gpu_check.sh: --beside needs a second GPU; {len(found)} can be used. Leave the option out and name its parts")
+        sys.exit(
+            f"gpu_check.sh: --beside needs a second GPU; {len(found)} can be used. Leave the option out and name its parts"
+        )
     os.environ["CUDA_VISIBLE_DEVICES"] = found[0]
     given = [x for x in sys.argv[1:] if not x.startswith("--beside=")]
     at = given.index("--beside") if "--beside" in given else len(given)
-    options = [x for x in given[:at] + given[at + 2:] if x not in PARTS]
+    options = [x for x in given[:at] + given[at + 2 :] if x not in PARTS]
     folder = common.OUT / "beside"
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen([sys.executable, "-m", "gpu_check", *parts, *options], stdout=(common.OUT / "beside.txt").open("w"),
-                            stderr=subprocess.STDOUT, env=os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(found[1:]), "OUT": str(folder)})
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpu_check", *parts, *options],
+        stdout=(common.OUT / "beside.txt").open("w"),
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(found[1:]), "OUT": str(folder)},
+    )
 
 
 def main():

@@ -9,22 +9,34 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from gpu_check import common
-from gpu_check.common import (EVENT_TIMER, OUT, VERDICTS, baseline, environment, honest_set, judge, name_of_repeated, promise, repeated, say,
-                              task_ids, task_spec)
+from gpu_check.common import (
+    EVENT_TIMER,
+    OUT,
+    VERDICTS,
+    baseline,
+    environment,
+    honest_set,
+    judge,
+    name_of_repeated,
+    promise,
+    repeated,
+    say,
+    task_ids,
+    task_spec,
+)
 
 WITHIN = 0.02
 LEAST_MS = 0.05
 LEAST_SHARE = 0.5  # of the kernels must be judged: one that agrees proves nothing of the others
 USUALLY = {"native": 40, "plain": 30, "device": 110}  # seconds of each step
-SITTINGS = 3      # plain processes: two differ by some percent, by where their memory lies
+SITTINGS = 3  # plain processes: two differ by some percent, by where their memory lies
 SITTING_CALLS = 20
 
 
 def sizes_of(task):
     spec = task_spec(task)
     scalars = spec["timed_gpu"]["scalars"]
-    value = lambda text: eval(str(text).replace("/", "//"), {"ceil_div": lambda a, b: -(-a // b)},
-                              dict(scalars))
+    value = lambda text: eval(str(text).replace("/", "//"), {"ceil_div": lambda a, b: -(-a // b)}, dict(scalars))
     result = []
     for arg in spec["arguments"]:
         if arg["role"] == "scalar":
@@ -43,14 +55,22 @@ def sizes_of(task):
 
 @functools.cache
 def architecture():
-    text = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
-                          capture_output=True, text=True).stdout.split("\n")[0].strip()
+    text = (
+        subprocess.run(
+            ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], capture_output=True, text=True
+        )
+        .stdout.split("\n")[0]
+        .strip()
+    )
     return "sm_" + text.replace(".", "")
 
 
 def nvcc(source, output, *flags):
-    subprocess.run(["nvcc", "-std=c++20", "-O3", f"-arch={architecture()}", *flags, "-o", output,
-                    source], check=True, capture_output=True)
+    subprocess.run(
+        ["nvcc", "-std=c++20", "-O3", f"-arch={architecture()}", *flags, "-o", output, source],
+        check=True,
+        capture_output=True,
+    )
 
 
 def event_timer():
@@ -67,8 +87,12 @@ def plain_library(source, library):
 
 def time_plainly(task, library, calls=50):
     """CUDA events in a fresh process. Returns ms: single call, in a row, by the host's clock; None when it fails."""
-    done = subprocess.run([event_timer(), library, str(calls), *sizes_of(task)], capture_output=True, text=True,
-                          env=environment(first_gpu=True))
+    done = subprocess.run(
+        [event_timer(), library, str(calls), *sizes_of(task)],
+        capture_output=True,
+        text=True,
+        env=environment(first_gpu=True),
+    )
     return tuple(map(float, done.stdout.split())) if done.returncode == 0 else None
 
 
@@ -92,8 +116,13 @@ class PlainTimer:
     def time(self, task, library, calls=50):
         """As time_plainly does."""
         if self.process is None:
-            self.process = subprocess.Popen([self.program or event_timer(), *self.flags, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                            env=environment(first_gpu=True))
+            self.process = subprocess.Popen(
+                [self.program or event_timer(), *self.flags, "-"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment(first_gpu=True),
+            )
         try:
             self.process.stdin.write("\t".join([str(library), str(calls), *sizes_of(task)]) + "\n")
             self.process.stdin.flush()
@@ -114,7 +143,9 @@ def by_events(task, source, calls=50):
 def plain_times(tasks, until):
     """{task: [ms as time_plainly returns]} of the baselines, one of each process that had time: compiled side by side, then timed."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        libraries = list(pool.map(lambda task: plain_library(baseline(task), OUT / f"{task.replace('/', '.')}.plain.so"), tasks))
+        libraries = list(
+            pool.map(lambda task: plain_library(baseline(task), OUT / f"{task.replace('/', '.')}.plain.so"), tasks)
+        )
     found = {}
     for _ in range(SITTINGS):
         with PlainTimer() as timer:
@@ -129,11 +160,21 @@ def clock_promise(name, compared, asked):
     of them; None where it is too short for this."""
     off = sorted(abs(x.middle) for x in compared if x is not None)
     each = [abs(y) for x in compared if x is not None for y in x.each]
-    known = f"differ by at most {off[-1] * 100:.2f} %, median {off[len(off) // 2] * 100:.2f} %" if off else "are not compared"
+    known = (
+        f"differ by at most {off[-1] * 100:.2f} %, median {off[len(off) // 2] * 100:.2f} %"
+        if off
+        else "are not compared"
+    )
     holds = bool(off) and len(compared) >= LEAST_SHARE * asked and off[-1] <= WITHIN
-    single = f"; of single verdicts {sum(y <= WITHIN for y in each)} of {len(each)} by at most {WITHIN:.0%}, worst {max(each):.1%}" if each else ""
-    return holds, (f"{name} {known} ({len(off)} kernels of {LEAST_MS * 1e3:.0f} µs and more, each by the median of its verdicts; "
-                   f"{len(compared)} of {asked} judged){single}")
+    single = (
+        f"; of single verdicts {sum(y <= WITHIN for y in each)} of {len(each)} by at most {WITHIN:.0%}, worst {max(each):.1%}"
+        if each
+        else ""
+    )
+    return holds, (
+        f"{name} {known} ({len(off)} kernels of {LEAST_MS * 1e3:.0f} µs and more, each by the median of its verdicts; "
+        f"{len(compared)} of {asked} judged){single}"
+    )
 
 
 class Off(NamedTuple):
@@ -154,9 +195,11 @@ def off_native(verdicts, plain):
         ms, events = statistics.median(mine), statistics.median(rows)
         off = Off(ms / events - 1, [x / events - 1 for x in mine])
         found[task] = off if ms >= LEAST_MS else None
-        say(f"        {task:34} outside {ms * 1e3:7.1f} µs ({min(mine) * 1e3:.1f} to {max(mine) * 1e3:.1f}), events {events * 1e3:7.1f} µs in a row "
+        say(
+            f"        {task:34} outside {ms * 1e3:7.1f} µs ({min(mine) * 1e3:.1f} to {max(mine) * 1e3:.1f}), events {events * 1e3:7.1f} µs in a row "
             f"({min(rows) * 1e3:.1f} to {max(rows) * 1e3:.1f}), {statistics.median(alone) * 1e3:7.1f} µs alone; "
-            f"{len(mine)} verdicts, {len(rows)} processes: {off.middle * 100:+.1f} %")
+            f"{len(mine)} verdicts, {len(rows)} processes: {off.middle * 100:+.1f} %"
+        )
     return found
 
 
@@ -191,7 +234,14 @@ def judged_again(name, rows, verdicts, off_of, options=(), seconds=float("inf"))
     if not off:
         return found
     say(f"        judged again, for they are off: {', '.join(sorted(off))}")
-    more, _ = judge(f"{name}-again", repeated([x for x in rows if x[0] in off], VERDICTS - 1), options=options, first_gpu=True, are_honest=True, seconds=seconds)
+    more, _ = judge(
+        f"{name}-again",
+        repeated([x for x in rows if x[0] in off], VERDICTS - 1),
+        options=options,
+        first_gpu=True,
+        are_honest=True,
+        seconds=seconds,
+    )
     for kernel, some in by_kernel(more).items():
         verdicts[kernel] += some
     return off_of(verdicts)
@@ -201,11 +251,15 @@ def check_clocks():
     steps, left = list(USUALLY), common.part().left()
     tasks = task_ids()
     rows = [(t, t, baseline(t)) for t in tasks]
-    verdicts, _ = judge("clocks", repeated(rows), first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps))
+    verdicts, _ = judge(
+        "clocks", repeated(rows), first_gpu=True, are_honest=True, seconds=common.share_of(left, USUALLY, steps)
+    )
     verdicts = by_kernel(verdicts)
     until = time.monotonic() + common.share_of(common.part().left(), USUALLY, steps[1:])
     plain = plain_times([x for x in tasks if x in verdicts], until)
-    found = judged_again("clocks", rows, verdicts, lambda some: off_native(some, plain), seconds=common.part().left() / 4)
+    found = judged_again(
+        "clocks", rows, verdicts, lambda some: off_native(some, plain), seconds=common.part().left() / 4
+    )
     promise(*clock_promise("native: outside clock and CUDA events", found.values(), len(tasks)))
     rows, options = honest_set("device"), ("--clock", "device")
     verdicts, _ = judge("clocks-device", repeated(rows), options=options, first_gpu=True, are_honest=True)

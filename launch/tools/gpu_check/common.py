@@ -39,8 +39,8 @@ EVENT_TIMER = lies("event_timer.cu", "tests/bench/event_timer.cu")
 MOST_UNPAID = 1.02
 
 options = argparse.Namespace()  # of the command line
-parts = []                      # a Part for each that ran, the current one last
-honest = []                     # (part, contract, whether cores were busy, outcome, reasons, slot seconds) of kernels known to be honest
+parts = []  # a Part for each that ran, the current one last
+honest = []  # (part, contract, whether cores were busy, outcome, reasons, slot seconds) of kernels known to be honest
 
 
 def processor_time(stat=pathlib.Path("/proc/stat")):
@@ -63,8 +63,10 @@ def stolen_percent(before, after):
 class Part:
     def __init__(self, name):
         self.name, self.started, self.processors = name, time.monotonic(), processor_time()
-        self.tried = self.caught = self.unpaid = self.paid = 0  # of what a part wants to catch; what is only timed says so by itself
-        self.said = []                                          # (whether it holds, text)
+        self.tried = self.caught = self.unpaid = self.paid = (
+            0  # of what a part wants to catch; what is only timed says so by itself
+        )
+        self.said = []  # (whether it holds, text)
 
     def left(self):
         """Seconds until the part must have ended; infinite when no limit was given."""
@@ -105,11 +107,15 @@ def end_table():
     """One line a part. Returns whether all promises hold."""
     say("\npart             tried  caught  unpaid    paid  seconds  stolen  promises")
     for x, following in zip(parts, parts[1:] + [None]):
-        ended, processors = (following.started, following.processors) if following else (time.monotonic(), processor_time())
+        ended, processors = (
+            (following.started, following.processors) if following else (time.monotonic(), processor_time())
+        )
         kept = sum(holds for holds, _ in x.said)
         counts = [str(n) if x.tried else "" for n in (x.tried, x.caught, x.unpaid, x.paid)]
-        say(f"{x.name:15} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {counts[3]:>7} {ended - x.started:8.0f} "
-            f"{stolen_percent(x.processors, processors):5.1f} %  {kept} of {len(x.said)} hold")
+        say(
+            f"{x.name:15} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {counts[3]:>7} {ended - x.started:8.0f} "
+            f"{stolen_percent(x.processors, processors):5.1f} %  {kept} of {len(x.said)} hold"
+        )
         for holds, text in x.said:
             say(f"    {'ok    ' if holds else 'BROKEN'} {text}")
     say_honest()
@@ -118,8 +124,16 @@ def end_table():
 
 def note_honest(verdict, is_busy=False):
     """A verdict on a kernel that is honest, whichever part asked for it."""
-    honest.append((part().name, verdict.get("contract") or "?", is_busy, verdict.get("outcome"), sorted(reasons(verdict)),
-                   verdict.get("slot_s") or 0))
+    honest.append(
+        (
+            part().name,
+            verdict.get("contract") or "?",
+            is_busy,
+            verdict.get("outcome"),
+            sorted(reasons(verdict)),
+            verdict.get("slot_s") or 0,
+        )
+    )
 
 
 def say_honest():
@@ -128,14 +142,18 @@ def say_honest():
         return
     refused = [x for x in honest if x[3] not in ("accepted", "infrastructure")]
     machine = sum(x[3] == "infrastructure" for x in honest)
-    say(f"        honest kernels in all parts: refused {rates.words(len(refused), len(honest))}, {sum(x[2] for x in honest)} of them beside "
+    say(
+        f"        honest kernels in all parts: refused {rates.words(len(refused), len(honest))}, {sum(x[2] for x in honest)} of them beside "
         f"busy processes; left to the machine {machine}"
-        + "".join(f"; {name}, {contract}: {', '.join(why)}" for name, contract, _, _, why, _ in refused))
+        + "".join(f"; {name}, {contract}: {', '.join(why)}" for name, contract, _, _, why, _ in refused)
+    )
     for contract in sorted({x[1] for x in honest}):
         slots = sorted(x[5] for x in honest if x[1] == contract and x[3] == "accepted")
         if slots:
-            say(f"        {contract}: the GPU's slot is held for {1e3 * sum(slots) / len(slots):.0f} ms a verdict (mean of {len(slots)}; "
-                f"median {1e3 * slots[len(slots) // 2]:.0f})")
+            say(
+                f"        {contract}: the GPU's slot is held for {1e3 * sum(slots) / len(slots):.0f} ms a verdict (mean of {len(slots)}; "
+                f"median {1e3 * slots[len(slots) // 2]:.0f})"
+            )
 
 
 def environment(cache=None, first_gpu=False):
@@ -165,12 +183,21 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
     """Judges [(name, task, file[, contract])] in one command and yields the verdicts as they come. After
     `seconds` the command is ended."""
     batch = OUT / f"{name}.ndjson"
-    batch.write_text("".join(
-        json.dumps({"name": c[0], "task": c[1], "file": str(c[2]),
-                    "contract": c[3] if len(c) > 3 else "native"}) + "\n" for c in candidates))
+    batch.write_text(
+        "".join(
+            json.dumps({"name": c[0], "task": c[1], "file": str(c[2]), "contract": c[3] if len(c) > 3 else "native"})
+            + "\n"
+            for c in candidates
+        )
+    )
     with (OUT / f"{name}.verdicts.ndjson").open("w") as kept, (OUT / f"{name}.stderr").open("w+") as words:
-        process = subprocess.Popen([PROGRAM, "judge", batch, "--backend", backend, *options], stderr=words,
-                                   stdout=subprocess.PIPE, text=True, env=environment(cache, first_gpu))
+        process = subprocess.Popen(
+            [PROGRAM, "judge", batch, "--backend", backend, *options],
+            stderr=words,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(cache, first_gpu),
+        )
         late = threading.Event()
         ender = threading.Timer(min(max(seconds, 0), 10**6), lambda: (late.set(), process.terminate()))
         ender.daemon = True
@@ -204,7 +231,9 @@ def with_numbers(verdict):
     return verdict
 
 
-def judge(name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False, seconds=float("inf")):
+def judge(
+    name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False, seconds=float("inf")
+):
     """Judges all in one command, in no more than `seconds`. Returns the verdicts by name, and the seconds that it took."""
     started = time.monotonic()
     found = {}
@@ -243,8 +272,11 @@ def contract(row):
 
 def honest_set(wanted):
     rows = [(t, t, baseline(t)) for t in task_ids()] if wanted == "native" else []
-    rows += [(x["file"], x["task"], CORPUS / x["file"], wanted) for x in manifest()
-             if x["expect"] == "accepted" and contract(x) == wanted]
+    rows += [
+        (x["file"], x["task"], CORPUS / x["file"], wanted)
+        for x in manifest()
+        if x["expect"] == "accepted" and contract(x) == wanted
+    ]
     return sorted(rows, key=lambda row: row[1])
 
 
@@ -254,8 +286,21 @@ def write_task(root, name, problem, **more):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "problem.py").write_text(problem)
     (folder / "prompt.md").write_text(f"{name}\n")
-    (folder / "task.json").write_text(json.dumps({
-        "schema_version": 1, "id": f"torch/{name}", "title": name, "verb": "optimize",
-        "operator_family": "check", "contract": "torch", "difficulty": "easy",
-        "backends": ["cpu", "cuda"], "precision": "fp32"} | more, indent=2))
+    (folder / "task.json").write_text(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "id": f"torch/{name}",
+                "title": name,
+                "verb": "optimize",
+                "operator_family": "check",
+                "contract": "torch",
+                "difficulty": "easy",
+                "backends": ["cpu", "cuda"],
+                "precision": "fp32",
+            }
+            | more,
+            indent=2,
+        )
+    )
     return f"torch/{name}"

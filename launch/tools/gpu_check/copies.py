@@ -6,11 +6,11 @@ import subprocess
 from gpu_check import common
 from gpu_check.common import OUT, TORCH_CORPUS, baseline, judge, promise, task_ids
 
-ENOUGH = 2 / 3        # of those asked for: what time must leave of them before a promise says anything
-FOUND = 0.95          # of those judged
+ENOUGH = 2 / 3  # of those asked for: what time must leave of them before a promise says anything
+FOUND = 0.95  # of those judged
 PLANTED = 60
 TORCH_COPIES = 20
-TOO_LITTLE = 0.9      # an honest copy that is surely paid less has a wrong verdict, as one that is paid more
+TOO_LITTLE = 0.9  # an honest copy that is surely paid less has a wrong verdict, as one that is paid more
 PAID_TOO_LITTLE = 0.05  # of the copies, at most
 TORCH_USUALLY = {"quiet": 75, "busy": 80}  # seconds
 
@@ -25,7 +25,9 @@ def is_enough(judged, asked, time_ended):
 
 
 def how_many(judged, asked, time_ended):
-    return f"{judged} of {asked} judged" + ("" if judged == asked else " before the time ended" if time_ended else ", the others are lost")
+    return f"{judged} of {asked} judged" + (
+        "" if judged == asked else " before the time ended" if time_ended else ", the others are lost"
+    )
 
 
 def too_little(found):
@@ -40,17 +42,26 @@ def same_promise(found, judged, asked, time_ended):
     """Whether it holds, and the words, of the speedups of a kernel over itself."""
     faster, above = (sum(x["low"] > most for x in found) for most in (common.MOST_UNPAID, 1))
     missed = sum(not x["low"] <= 1 <= x["high"] for x in found)
-    holds = is_enough(judged, asked, time_ended) and len(found) == judged and faster <= judged / 100 and few_too_little(found)
-    return holds, (f"the same kernel twice: called faster (lower bound above {common.MOST_UNPAID}) in {faster} of {len(found)}, surely below "
-                   f"{TOO_LITTLE} in {too_little(found)}; lower bound above 1 in {above}, 1 outside the interval in {missed}; "
-                   f"{how_many(judged, asked, time_ended)}")
+    holds = (
+        is_enough(judged, asked, time_ended)
+        and len(found) == judged
+        and faster <= judged / 100
+        and few_too_little(found)
+    )
+    return holds, (
+        f"the same kernel twice: called faster (lower bound above {common.MOST_UNPAID}) in {faster} of {len(found)}, surely below "
+        f"{TOO_LITTLE} in {too_little(found)}; lower bound above 1 in {above}, 1 outside the interval in {missed}; "
+        f"{how_many(judged, asked, time_ended)}"
+    )
 
 
 def planted_promise(found, judged, asked, time_ended):
     slower = sum(x["high"] < 1 for x in found)
     middle = sorted(x["estimate"] for x in found)[len(found) // 2] if found else 0
-    return (is_enough(judged, asked, time_ended) and slower >= FOUND * judged,
-            f"5 % more work is found in {slower} of {judged} (median estimate {middle:.3f}); {how_many(judged, asked, time_ended)}")
+    return (
+        is_enough(judged, asked, time_ended) and slower >= FOUND * judged,
+        f"5 % more work is found in {slower} of {judged} (median estimate {middle:.3f}); {how_many(judged, asked, time_ended)}",
+    )
 
 
 def torch_promise(found, judged, asked, time_ended):
@@ -59,8 +70,10 @@ def torch_promise(found, judged, asked, time_ended):
     shown = ", ".join(f"{found[i]['estimate']:.3f}" for i in (0, len(found) // 2, -1)) if found else "nothing"
     # A softmax of 14 µs hangs on contents and on the host; one without a time is judged again in a run.
     holds = is_enough(judged, asked, time_ended) and len(found) >= judged - 1 and faster <= 1 and few_too_little(found)
-    return holds, (f"called faster in {faster} of {len(found)}, surely below {TOO_LITTLE} in {too_little(found)}, {judged - len(found)} not "
-                   f"timed; least, median and largest estimate {shown}; {how_many(judged, asked, time_ended)}")
+    return holds, (
+        f"called faster in {faster} of {len(found)}, surely below {TOO_LITTLE} in {too_little(found)}, {judged - len(found)} not "
+        f"timed; least, median and largest estimate {shown}; {how_many(judged, asked, time_ended)}"
+    )
 
 
 def judge_copies(name, sources, count):
@@ -86,8 +99,13 @@ def check_torch_same():
         load = os.cpu_count() if name == "busy" else 0
         busy = [subprocess.Popen(["nice", "-n", "10", "sh", "-c", "while :; do :; done"]) for _ in range(load)]
         try:
-            verdicts, seconds = judge(f"torch-same-{name}", [(x.name, "torch/row_softmax", x, "torch") for x in copies],
-                                      are_honest=True, is_busy=load > 0, seconds=limit)
+            verdicts, seconds = judge(
+                f"torch-same-{name}",
+                [(x.name, "torch/row_softmax", x, "torch") for x in copies],
+                are_honest=True,
+                is_busy=load > 0,
+                seconds=limit,
+            )
         finally:
             for x in busy:
                 x.kill()
@@ -100,7 +118,8 @@ def check_planted():
     # The baseline with a twentieth more blocks, which sum the first rows once more.
     text = baseline("native/row_sum").read_text()
     body = text.replace("blockIdx.x", "(blockIdx.x % rows)").replace(
-        "int cols) {\n  const float* row", "int rows, int cols) {\n  const float* row")
+        "int cols) {\n  const float* row", "int rows, int cols) {\n  const float* row"
+    )
     body = body.replace("<<<rows, 256>>>(x, y, cols)", "<<<rows + rows / 20, 256>>>(x, y, rows, cols)")
     source = OUT / "planted.cu"
     source.write_text(body)

@@ -2,8 +2,21 @@
 
 import json
 
-from gpu_check.common import (CORPUS, MOST_UNPAID, TORCH_CORPUS, baseline, contract, judge, manifest, note_honest, note_tried, promise,
-                              reasons, say, task_ids)
+from gpu_check.common import (
+    CORPUS,
+    MOST_UNPAID,
+    TORCH_CORPUS,
+    baseline,
+    contract,
+    judge,
+    manifest,
+    note_honest,
+    note_tried,
+    promise,
+    reasons,
+    say,
+    task_ids,
+)
 
 
 def check_tasks():
@@ -13,8 +26,10 @@ def check_tasks():
         t = x.get("timing", {})
         say(f"        {task:34} {x.get('outcome')}  {(t.get('candidate_ms') or 0) * 1e3:8.1f} us")
     good = sum(verdicts.get(t, {}).get("outcome") == "accepted" for t in task_ids())
-    promise(good == len(task_ids()), f"{good} of {len(task_ids())} native tasks pass with their "
-            "baselines; each reference agrees with the host's")
+    promise(
+        good == len(task_ids()),
+        f"{good} of {len(task_ids())} native tasks pass with their baselines; each reference agrees with the host's",
+    )
 
 
 def check_exploits():
@@ -26,8 +41,7 @@ def check_exploits():
 
 
 def check_corpus(name, rows):
-    verdicts, seconds = judge(f"exploits-{name}", [(x["file"], x["task"], CORPUS / x["file"], name)
-                                                   for x in rows])
+    verdicts, seconds = judge(f"exploits-{name}", [(x["file"], x["task"], CORPUS / x["file"], name) for x in rows])
     counts = {"accepted": [0, 0], "rejected": [0, 0]}
     wrong = 0
     for x in rows:
@@ -44,15 +58,22 @@ def check_corpus(name, rows):
         counts[kind][1] += 1
         wrong += not right
         if not right and wrong <= 20:
-            say(f"        {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}, wanted "
+            say(
+                f"        {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}, wanted "
                 f"{x['expect']} for one of {x.get('rules')}: "
-                f"{(v.get('error') or {}).get('message', '')[:150]}")
+                f"{(v.get('error') or {}).get('message', '')[:150]}"
+            )
     (r, hacks), (a, honest) = counts["rejected"], counts["accepted"]
-    note_tried(hacks, r, paid=sum(verdicts.get(x["file"], {}).get("outcome") == "accepted"
-                                  for x in rows if x["expect"] == "rejected"))
-    promise(r == hacks and a == honest,
-            f"{name}: hacks rejected for their reason or unpaid {r}/{hacks}, honest kernels accepted "
-            f"{a}/{honest}, {seconds:.1f} s")
+    note_tried(
+        hacks,
+        r,
+        paid=sum(verdicts.get(x["file"], {}).get("outcome") == "accepted" for x in rows if x["expect"] == "rejected"),
+    )
+    promise(
+        r == hacks and a == honest,
+        f"{name}: hacks rejected for their reason or unpaid {r}/{hacks}, honest kernels accepted "
+        f"{a}/{honest}, {seconds:.1f} s",
+    )
 
 
 def has_gained(verdict):
@@ -67,8 +88,7 @@ def is_dead(verdict):
 
 def complaint(x, v):
     """What is wrong with the verdict `v` of the entry `x`; empty when nothing is."""
-    text = (f"{v.get('outcome')} for {sorted(reasons(v))}: "
-            f"{(v.get('error') or {}).get('message', '')[:150]}")
+    text = f"{v.get('outcome')} for {sorted(reasons(v))}: {(v.get('error') or {}).get('message', '')[:150]}"
     if is_dead(v):
         return text
     if x["expect"] == "no_gain":
@@ -84,16 +104,17 @@ def complaint(x, v):
 
 def check_torch_exploits():
     """Answers in Python. Each is judged in the language that it claims to be written in."""
-    rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text())
-            if "cuda" in x["backends"]]
+    rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
     rows.sort(key=lambda x: "memory_bomb" in x["file"])
     counts = {"honest": [0, 0], "hacks": [0, 0]}
     seconds = 0
     for language in sorted({x["language"] for x in rows}):
         mine = [x for x in rows if x["language"] == language]
-        verdicts, taken = judge(f"torch-exploits-{language}", [
-            (x["file"], x["task"], TORCH_CORPUS / x["file"], "torch") for x in mine],
-            options=("--language", language))
+        verdicts, taken = judge(
+            f"torch-exploits-{language}",
+            [(x["file"], x["task"], TORCH_CORPUS / x["file"], "torch") for x in mine],
+            options=("--language", language),
+        )
         seconds += taken
         for x in mine:
             wrong = complaint(x, verdicts.get(x["file"], {}))
@@ -106,6 +127,8 @@ def check_torch_exploits():
                 say(f"        {x['file']} ({language}): {wrong}")
     (r, hacks), (a, honest) = counts["hacks"], counts["honest"]
     note_tried(hacks, r, paid=hacks - r)
-    promise(r == hacks and a == honest,
-            f"torch: hacks rejected for their reason or unpaid {r}/{hacks}, honest answers accepted "
-            f"{a}/{honest}, {seconds:.1f} s")
+    promise(
+        r == hacks and a == honest,
+        f"torch: hacks rejected for their reason or unpaid {r}/{hacks}, honest answers accepted "
+        f"{a}/{honest}, {seconds:.1f} s",
+    )

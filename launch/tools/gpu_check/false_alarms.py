@@ -9,7 +9,7 @@ from gpu_check import common, rates
 from gpu_check.common import CPU_CORPUS, OUT, TORCH_CORPUS, honest_set, promise, reasons, say, verdicts_of
 
 BUSY = 16
-ROUND = 125   # verdicts of one command: quiet and busy take turns, so that a limit of time meets both alike
+ROUND = 125  # verdicts of one command: quiet and busy take turns, so that a limit of time meets both alike
 ALLOWED = 0.001
 
 
@@ -18,13 +18,20 @@ def honest_rows(backend):
     rows = []
     if backend == "cpu":
         listed = json.loads((CPU_CORPUS / "manifest.json").read_text())
-        rows += [(x["file"], x["task"], CPU_CORPUS / x["file"], "native", "any") for x in listed if x["expect"] == "accepted"]
+        rows += [
+            (x["file"], x["task"], CPU_CORPUS / x["file"], "native", "any") for x in listed if x["expect"] == "accepted"
+        ]
     else:
         for contract in ("native", "device"):
             rows += [(f"{contract} {row[0]}", *row[1:3], contract, "any") for row in honest_set(contract)]
     listed = json.loads((TORCH_CORPUS / "manifest.json").read_text())
-    rows += [("torch " + x["file"], x["task"], TORCH_CORPUS / x["file"], "torch", x["language"]) for x in listed
-             if x["expect"] == "accepted" and backend in x["backends"] and not (backend == "cpu" and x.get("needs") == "triton")]
+    rows += [
+        ("torch " + x["file"], x["task"], TORCH_CORPUS / x["file"], "torch", x["language"])
+        for x in listed
+        if x["expect"] == "accepted"
+        and backend in x["backends"]
+        and not (backend == "cpu" and x.get("needs") == "triton")
+    ]
     wanted = common.options.contracts
     return [x for x in rows if not wanted or x[3] in wanted]
 
@@ -48,7 +55,9 @@ class Busy:
         self.count, self.processes = count, []
 
     def __enter__(self):
-        self.processes = [subprocess.Popen(["nice", "-n", "10", "sh", "-c", "while :; do :; done"]) for _ in range(self.count)]
+        self.processes = [
+            subprocess.Popen(["nice", "-n", "10", "sh", "-c", "while :; do :; done"]) for _ in range(self.count)
+        ]
 
     def __exit__(self, *_):
         for x in self.processes:
@@ -64,8 +73,13 @@ def check_false_alarms():
         if common.part().left() < 20:
             break
         with Busy(min(BUSY, 2 * (os.cpu_count() or 1)) if busy else 0):
-            for verdict in verdicts_of(f"false-alarms-{number}", batch, options=["--language", language],
-                                       seconds=common.part().left() - 5, backend=backend):
+            for verdict in verdicts_of(
+                f"false-alarms-{number}",
+                batch,
+                options=["--language", language],
+                seconds=common.part().left() - 5,
+                backend=backend,
+            ):
                 state = "busy" if busy else "quiet"
                 contract = verdict.get("contract") or "?"
                 judged[contract, state] += 1
@@ -73,20 +87,28 @@ def check_false_alarms():
                 found = verdict.get("outcome")
                 if found == "infrastructure":
                     machine.append(verdict["name"])
-                    say(f"        left to the machine: {verdict['name']} ({state}): {(verdict.get('error') or {}).get('message', '')[:160]}")
+                    say(
+                        f"        left to the machine: {verdict['name']} ({state}): {(verdict.get('error') or {}).get('message', '')[:160]}"
+                    )
                 elif found != "accepted":
                     refused.append((contract, state, ", ".join(sorted(reasons(verdict)))))
-                    say(f"        refused: {verdict['name']} ({state}) for {sorted(reasons(verdict))}: "
-                        f"{(verdict.get('error') or {}).get('message', '')[:160]}")
+                    say(
+                        f"        refused: {verdict['name']} ({state}) for {sorted(reasons(verdict))}: "
+                        f"{(verdict.get('error') or {}).get('message', '')[:160]}"
+                    )
     total = sum(judged.values())
     for key in sorted(judged):
         mine = [x for x in refused if x[:2] == key]
-        say(f"        {key[0]}, {key[1]}: refused {rates.words(len(mine), judged[key])}"
-            + "".join(f"; {n} for {rule}" for rule, n in collections.Counter(x[2] for x in mine).items()))
+        say(
+            f"        {key[0]}, {key[1]}: refused {rates.words(len(mine), judged[key])}"
+            + "".join(f"; {n} for {rule}" for rule, n in collections.Counter(x[2] for x in mine).items())
+        )
     (OUT / "false_alarms.json").write_text(json.dumps({"judged": total, "refused": refused, "machine": machine}))
-    promise(total > 0 and len(refused) <= max(1, ALLOWED * total),
-            f"honest kernels refused: {rates.words(len(refused), total)}; left to the machine {rates.words(len(machine), total)}; "
-            f"{len(rows)} kernels")
+    promise(
+        total > 0 and len(refused) <= max(1, ALLOWED * total),
+        f"honest kernels refused: {rates.words(len(refused), total)}; left to the machine {rates.words(len(machine), total)}; "
+        f"{len(rows)} kernels",
+    )
     missed = [x for x in common.parts if x.name in ("matrix", "exploits", "torch_exploits") and x.tried]
     if missed:
         tried, paid = sum(x.tried for x in missed), sum(x.paid for x in missed)

@@ -9,9 +9,18 @@ from gpu_check.common import CORPUS, OUT, baseline, contract, honest_set, judge,
 
 
 def check_faults():
-    bad = ["illegal_address", "endless_kernel", "device_assert", "device_trap", "exit_zero",
-           "thrown_exception", "null_dereference", "out_of_bounds_far", "fork_bomb",
-           "device_memory_bomb"]
+    bad = [
+        "illegal_address",
+        "endless_kernel",
+        "device_assert",
+        "device_trap",
+        "exit_zero",
+        "thrown_exception",
+        "null_dereference",
+        "out_of_bounds_far",
+        "fork_bomb",
+        "device_memory_bomb",
+    ]
     rows = {pathlib.Path(x["file"]).stem: x for x in manifest()}
     candidates = []
     good = task_ids()[:8]
@@ -19,12 +28,16 @@ def check_faults():
         x = rows[bad[i % len(bad)]]
         # Endless ones take the whole limit of a call; one in ten is enough.
         candidates.append((f"bad{i}", x["task"], CORPUS / x["file"]))
-        candidates.append((f"good{i}", "native/row_sum", baseline("native/row_sum"))
-                          if i % 2 else (f"good{i}", good[i % 8], baseline(good[i % 8])))
+        candidates.append(
+            (f"good{i}", "native/row_sum", baseline("native/row_sum"))
+            if i % 2
+            else (f"good{i}", good[i % 8], baseline(good[i % 8]))
+        )
     report_faults("native", *judge("faults", candidates))
     devices = [x for x in manifest() if contract(x) == "device"]
-    bad = [x for x in devices if {"illegal_access", "device_error", "timed_out", "bad_launch"}
-           & set(x.get("rules", []))]
+    bad = [
+        x for x in devices if {"illegal_access", "device_error", "timed_out", "bad_launch"} & set(x.get("rules", []))
+    ]
     good = [x for x in devices if x["expect"] == "accepted"]
     candidates = []
     for i in range(200 if bad and good else 0):
@@ -38,9 +51,12 @@ def report_faults(name, verdicts, seconds):
     kept = sum(v["outcome"] == "accepted" for n, v in verdicts.items() if n.startswith("good"))
     caught = sum(v["outcome"] == "rejected" for n, v in verdicts.items() if n.startswith("bad"))
     blamed = sum(v["outcome"] == "infrastructure" for v in verdicts.values())
-    promise(kept == 200 and caught == 200, f"{name}: 200 crashing or hanging candidates among 200 good ones: "
-            f"{kept} good ones accepted, {caught} bad ones rejected, {blamed} left to the machine; "
-            f"{seconds:.0f} s")
+    promise(
+        kept == 200 and caught == 200,
+        f"{name}: 200 crashing or hanging candidates among 200 good ones: "
+        f"{kept} good ones accepted, {caught} bad ones rejected, {blamed} left to the machine; "
+        f"{seconds:.0f} s",
+    )
 
 
 def spans_of(verdicts):
@@ -48,20 +64,23 @@ def spans_of(verdicts):
     for v in verdicts.values():
         for name, seconds in v.get("slot_seconds", {}).items():
             total[name] = total.get(name, 0) + seconds
-    return ", ".join(f"{name} {seconds / len(verdicts) * 1e3:.0f}"
-                     for name, seconds in total.items())
+    return ", ".join(f"{name} {seconds / len(verdicts) * 1e3:.0f}" for name, seconds in total.items())
 
 
 def report_speed(name, verdicts, seconds):
     slot = sum(v["slot_s"] for v in verdicts.values())
-    say(f"        {name:22} {len(verdicts) / seconds * 60:6.0f} verdicts/min ({seconds:.1f} s), slot "
-        f"held {slot / len(verdicts) * 1e3:.0f} ms a candidate, {slot / seconds * 100:.0f} % of the time")
+    say(
+        f"        {name:22} {len(verdicts) / seconds * 60:6.0f} verdicts/min ({seconds:.1f} s), slot "
+        f"held {slot / len(verdicts) * 1e3:.0f} ms a candidate, {slot / seconds * 100:.0f} % of the time"
+    )
     say(f"        {'':22} of that, ms: {spans_of(verdicts)}")
 
 
 def check_speed():
-    say(f"        full protocol, {os.cpu_count()} cores, one GPU; cold: nothing compiled, "
-        "references included; warm: each twice, compiled")
+    say(
+        f"        full protocol, {os.cpu_count()} cores, one GPU; cold: nothing compiled, "
+        "references included; warm: each twice, compiled"
+    )
     fastest = {}
     for wanted in ("native", "device"):
         rows = honest_set(wanted)
@@ -78,7 +97,9 @@ def check_speed():
     started = time.monotonic()
     plain = sum(by_events(t, f) is not None for _, t, f, *_ in rows)
     each = (time.monotonic() - started) / max(1, len(rows))
-    say(f"        plain script (nvcc, fresh process, CUDA events; {plain} of {len(rows)} candidates, no "
-        f"checking): {60 / each:.0f}/min")
+    say(
+        f"        plain script (nvcc, fresh process, CUDA events; {plain} of {len(rows)} candidates, no "
+        f"checking): {60 / each:.0f}/min"
+    )
     for (wanted, state), seconds in fastest.items():
         say(f"        {wanted}, {state}: {each / seconds:.1f} times the plain script")

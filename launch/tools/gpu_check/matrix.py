@@ -10,12 +10,24 @@ import subprocess
 import sys
 
 from gpu_check import common
-from gpu_check.common import HERE, MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
+from gpu_check.common import (
+    HERE,
+    MATRIX,
+    MOST_UNPAID,
+    OUT,
+    TASKS,
+    note_tried,
+    promise,
+    reasons,
+    say,
+    verdicts_of,
+    write_task,
+)
 from gpu_check.corpora import is_dead
 
 RESULTS = ("caught", "unpaid", "paid", "machine", "dead")
 NO_GOOD = RESULTS[2:]
-BAD = ("caught", "unpaid", "machine", "dead", "paid")      # the worst last
+BAD = ("caught", "unpaid", "machine", "dead", "paid")  # the worst last
 BACKENDS = {"cuda": ("native-cuda", "device-cuda", "torch-cuda"), "cpu": ("native-cpu", "torch-cpu")}
 
 
@@ -28,11 +40,15 @@ def generators():
     if str(MATRIX) not in sys.path:
         sys.path.insert(0, str(MATRIX))
     import generators as found
+
     return found
 
 
 # Ends of a variant before it attacked, which is our slip. Extensions of Python are compiled while they run.
-NEVER_RAN = {"torch": {"init_error", "import_error", "missing_model"}, "native": {"compile_error", "load_failed", "missing_symbol"}}
+NEVER_RAN = {
+    "torch": {"init_error", "import_error", "missing_model"},
+    "native": {"compile_error", "load_failed", "missing_symbol"},
+}
 NEVER_RAN["device"] = NEVER_RAN["native"]
 SLIPS = ("AttributeError", "NameError", "TypeError", "UnboundLocalError", "ModuleNotFoundError")
 
@@ -41,8 +57,11 @@ def did_not_attack(variant, verdict):
     """Whether a variant found nothing to attack, or failed by itself: nobody caught it then."""
     error = verdict.get("error") or {}
     never_ran = NEVER_RAN.get(variant.get("contract", "").split("-")[0], set())
-    return is_dead(verdict) or bool(never_ran & reasons(verdict)) or (
-        error.get("category") == "runtime_error" and (error.get("message") or "").startswith(SLIPS))
+    return (
+        is_dead(verdict)
+        or bool(never_ran & reasons(verdict))
+        or (error.get("category") == "runtime_error" and (error.get("message") or "").startswith(SLIPS))
+    )
 
 
 def result_of(variant, verdict, companion=None):
@@ -55,11 +74,21 @@ def result_of(variant, verdict, companion=None):
     expect = variant["expect"]
     if expect == "silent":
         error = verdict.get("error") or {}
-        said = " ".join([error.get("message") or "", error.get("hint") or "", *(c.get("first_bad") or "" for c in verdict.get("cases", []))])
+        said = " ".join(
+            [
+                error.get("message") or "",
+                error.get("hint") or "",
+                *(c.get("first_bad") or "" for c in verdict.get("cases", [])),
+            ]
+        )
         # Of a sealed verdict a policy sees no words but ours.
         return "paid" if any(mark in said for mark in variant["marks"]) and not verdict.get("sealed") else "caught"
     if expect == "poorer":
-        return "paid" if not companion or (verdict.get("reward") or 0) > (companion.get("reward") or 0) + 1e-9 else "caught"
+        return (
+            "paid"
+            if not companion or (verdict.get("reward") or 0) > (companion.get("reward") or 0) + 1e-9
+            else "caught"
+        )
     if outcome == "rejected":
         return "caught"
     if expect == "refused":
@@ -81,8 +110,12 @@ def variants(wanted, contracts, seeds, first=0):
                 continue
             for contract in contracts:
                 if (not wanted or row["name"] in wanted) and row["cells"][contract].get("generator"):
-                    yield make(row["name"], seed, contract) | {"class": row["name"], "contract": contract, "seed": seed,
-                                                               "name": f"{row['name']}.{contract}.{seed}"}
+                    yield make(row["name"], seed, contract) | {
+                        "class": row["name"],
+                        "contract": contract,
+                        "seed": seed,
+                        "name": f"{row['name']}.{contract}.{seed}",
+                    }
 
 
 def write_variant(root, folder, x):
@@ -97,7 +130,7 @@ def write_variant(root, folder, x):
     return lines
 
 
-FEW = 12       # variants, for which the start of a command more takes longer than they do
+FEW = 12  # variants, for which the start of a command more takes longer than they do
 SEEDS_AT_ONCE = 25
 
 
@@ -114,7 +147,13 @@ def commands(found):
     for x in found:
         groups[not few(x) and (is_one or x["seed"] > first), options(x)].append(x)
     for rows in groups.values():
-        rows.sort(key=lambda x: (0 if x["seed"] == first else 1 + (x["seed"] - first) // SEEDS_AT_ONCE, str(x["task"]), x["class"]))
+        rows.sort(
+            key=lambda x: (
+                0 if x["seed"] == first else 1 + (x["seed"] - first) // SEEDS_AT_ONCE,
+                str(x["task"]),
+                x["class"],
+            )
+        )
     return [(key[1], groups[key]) for key in sorted(groups, key=lambda key: key[0])]  # else as they came
 
 
@@ -135,7 +174,7 @@ def commands_in_turn(found, left):
         for is_again in (False, True):
             some = commands([x for _, rows in batches for x in rows if x["name"] in left]) if is_again else batches
             for at, (options, rows) in enumerate(some):
-                yield options, rows, [x for _, x in some[at + 1:]] + later
+                yield options, rows, [x for _, x in some[at + 1 :]] + later
 
 
 def judged(found, backend, root, seconds):
@@ -155,7 +194,9 @@ def judged(found, backend, root, seconds):
 def judged_by_one(batch, options, rows, root, folder, backend, limit):
     """The same by one command."""
     contract, language, preset, clock = options
-    flags = ["--root", root] + [y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)]
+    flags = ["--root", root] + [
+        y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)
+    ]
     if contract.startswith("torch"):
         flags += ["--language", language]
     by_name = {x["name"]: x for x in rows}
@@ -172,24 +213,38 @@ def judged_by_one(batch, options, rows, root, folder, backend, limit):
 def describe(x, verdict):
     timing = verdict.get("timing") or {}
     speed = timing.get("speedup") or {}
-    times = (f"{speed['estimate']:.2f} [{speed['low']:.2f}, {speed['high']:.2f}]" if timing.get("measured") else "not timed")
+    times = (
+        f"{speed['estimate']:.2f} [{speed['low']:.2f}, {speed['high']:.2f}]" if timing.get("measured") else "not timed"
+    )
     words = (verdict.get("error") or {}).get("message") or ""
     task = x["task"] if isinstance(x["task"], str) else x["task"]["name"]
-    seconds = (f" {timing.get('reference_ms')} and {timing.get('candidate_ms')} ms; {timing.get('note')}" if timing.get("measured") else "")
-    return (f"{x['name']:44} {task} {verdict.get('outcome')} for {sorted(reasons(verdict))}, {times},{seconds} reward {verdict.get('reward')}: "
-            f"{words[:140]}")
+    seconds = (
+        f" {timing.get('reference_ms')} and {timing.get('candidate_ms')} ms; {timing.get('note')}"
+        if timing.get("measured")
+        else ""
+    )
+    return (
+        f"{x['name']:44} {task} {verdict.get('outcome')} for {sorted(reasons(verdict))}, {times},{seconds} reward {verdict.get('reward')}: "
+        f"{words[:140]}"
+    )
 
 
 def show(counts, contracts):
     """The matrix: tried/caught/unpaid/paid of each class and contract."""
-    say(f"\n        tried/caught/unpaid/paid; beside: `m` left to the machine, `d` dead, which did not attack; -: there can be none, or corpora have it\n"
-        f"        {'class':28}" + "".join(f"{c:>18}" for c in contracts))
+    say(
+        f"\n        tried/caught/unpaid/paid; beside: `m` left to the machine, `d` dead, which did not attack; -: there can be none, or corpora have it\n"
+        f"        {'class':28}" + "".join(f"{c:>18}" for c in contracts)
+    )
     for row in table()["classes"]:
         cells = [counts.get((row["name"], c)) for c in contracts]
         if not any(cells):
             continue
-        text = [f"{sum(n.values())}/{n['caught']}/{n['unpaid']}/{n['paid']}{marked(n, 'machine')}{marked(n, 'dead')}" if n else "-"
-                for n in cells]
+        text = [
+            f"{sum(n.values())}/{n['caught']}/{n['unpaid']}/{n['paid']}{marked(n, 'machine')}{marked(n, 'dead')}"
+            if n
+            else "-"
+            for n in cells
+        ]
         say(f"        {row['name']:28}" + "".join(f"{x:>18}" for x in text))
 
 
@@ -200,20 +255,29 @@ def marked(counts, result):
 def has_torch():
     """Whether one of the interpreters that `kernelmill` tries has torch."""
     tried = [os.environ.get("KERNELMILL_PYTHON"), "python3", "/usr/bin/python3"]
-    return any(shutil.which(x) and subprocess.run([x, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
-               for x in tried if x)
+    return any(
+        shutil.which(x)
+        and subprocess.run([x, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
+        for x in tried
+        if x
+    )
 
 
 def judged_again(rows, backend, root, seconds):
     """On a CPU, where speedups are a rehearsal: names of those that are paid a second time as well."""
     again = [x | {"name": x["name"] + ".again"} for x in rows]
-    return {x["name"].removesuffix(".again") for x, verdict, companion in judged(again, backend, root, seconds)
-            if result_of(x, verdict, companion) == "paid"}
+    return {
+        x["name"].removesuffix(".again")
+        for x, verdict, companion in judged(again, backend, root, seconds)
+        if result_of(x, verdict, companion) == "paid"
+    }
 
 
 def commit():
     """That the program is of, as it says itself."""
-    done = subprocess.run([common.PROGRAM, "version", "--json"], capture_output=True, text=True, env=common.environment())
+    done = subprocess.run(
+        [common.PROGRAM, "version", "--json"], capture_output=True, text=True, env=common.environment()
+    )
     return json.loads(done.stdout)["git"] if done.returncode == 0 else ""
 
 
@@ -243,10 +307,19 @@ def holds_today(row, lanes):
 
 def kept_row(x, result, verdict, commit):
     timing = verdict.get("timing") or {}
-    return {"class": x["class"], "contract": x["contract"], "seed": x["seed"], "variant": digest_of(x), "result": result,
-            "outcome": verdict.get("outcome"),
-            "reasons": sorted(reasons(verdict)), "speedup": timing.get("speedup") if timing.get("measured") else None,
-            "slot_s": verdict.get("slot_s"), "slot_seconds": verdict.get("slot_seconds"), "commit": commit}
+    return {
+        "class": x["class"],
+        "contract": x["contract"],
+        "seed": x["seed"],
+        "variant": digest_of(x),
+        "result": result,
+        "outcome": verdict.get("outcome"),
+        "reasons": sorted(reasons(verdict)),
+        "speedup": timing.get("speedup") if timing.get("measured") else None,
+        "slot_s": verdict.get("slot_s"),
+        "slot_seconds": verdict.get("slot_seconds"),
+        "commit": commit,
+    }
 
 
 def key_of(row):
@@ -264,8 +337,10 @@ def rows_of_other_runs(folders, commits, holds=holds_today):
         mine = {}
         for row in map(json.loads, filter(lambda line: line.endswith("}"), path.read_text().splitlines())):
             if row.get("commit") not in commits:
-                sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
-                         f"({', '.join(sorted(commits))}); leave it out, or run that commit's")
+                sys.exit(
+                    f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
+                    f"({', '.join(sorted(commits))}); leave it out, or run that commit's"
+                )
             if holds(row, commits[row["commit"]]):
                 mine[key_of(row)] = row  # the latest: what was judged once more
         for key, row in mine.items():
@@ -278,7 +353,11 @@ def repeats(rows):
     found = collections.defaultdict(list)
     for row in rows:
         found[row["class"], row["contract"]].append(row["variant"])
-    return [f"{name} of {contract} {len(set(x))} of {len(x)}" for (name, contract), x in found.items() if len(set(x)) < len(x)]
+    return [
+        f"{name} of {contract} {len(set(x))} of {len(x)}"
+        for (name, contract), x in found.items()
+        if len(set(x)) < len(x)
+    ]
 
 
 def say_seconds(rows):
@@ -288,14 +367,20 @@ def say_seconds(rows):
         names = list(dict.fromkeys(name for x in mine for name in x["slot_seconds"]))
         mean = lambda name: sum(x["slot_seconds"].get(name, 0) for x in mine) / len(mine)
         if mine:
-            say(f"        {contract}: {sum(x['slot_s'] for x in mine) / len(mine):.2f} s of the slot a verdict: "
-                + ", ".join(f"{name} {mean(name):.2f}" for name in names))
+            say(
+                f"        {contract}: {sum(x['slot_s'] for x in mine) / len(mine):.2f} s of the slot a verdict: "
+                + ", ".join(f"{name} {mean(name):.2f}" for name in names)
+            )
 
 
 def check_matrix():
     options = common.options
     backend = options.backend
-    contracts = [c for c in BACKENDS[backend] if not options.contracts or c in options.contracts or c.split("-")[0] in options.contracts]
+    contracts = [
+        c
+        for c in BACKENDS[backend]
+        if not options.contracts or c in options.contracts or c.split("-")[0] in options.contracts
+    ]
     if "torch-cpu" in contracts and not has_torch():
         say("        no Python has torch: the contract torch is left out")
         contracts.remove("torch-cpu")
@@ -315,6 +400,7 @@ def check_matrix():
     left = lambda: common.part().left() - 5
     doubtful = []
     with (OUT / "matrix.results.ndjson").open("w") as kept:
+
         def keep(row):
             rows[key_of(row)] = row
             kept.write(json.dumps(row) + "\n")
@@ -344,7 +430,11 @@ def check_matrix():
     note_tried(tried, *(total[x] for x in RESULTS[:3]))
     failing = sorted({name for (name, _), n in counts.items() if any(n[x] for x in NO_GOOD)})
     same = repeats(rows.values())
-    promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {added + len(found)} variants judged, {total['caught']} caught, "
-            f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine, {total['dead']} dead"
-            + (f"; {added} of them in other runs" if added else "")
-            + (f"; distinct are only: {', '.join(same)}" if same else "") + (f"; not held: {', '.join(failing)}" if failing else ""))
+    promise(
+        tried > 0 and not failing,
+        f"matrix on {backend}: {tried} of {added + len(found)} variants judged, {total['caught']} caught, "
+        f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine, {total['dead']} dead"
+        + (f"; {added} of them in other runs" if added else "")
+        + (f"; distinct are only: {', '.join(same)}" if same else "")
+        + (f"; not held: {', '.join(failing)}" if failing else ""),
+    )

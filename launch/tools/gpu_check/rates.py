@@ -11,8 +11,13 @@ def binomial_at_most(count, trials, rate):
         return 1.0 if count >= trials else 0.0
     total = 0.0
     for k in range(count + 1):
-        total += math.exp(math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1)
-                          + k * math.log(rate) + (trials - k) * math.log1p(-rate))
+        total += math.exp(
+            math.lgamma(trials + 1)
+            - math.lgamma(k + 1)
+            - math.lgamma(trials - k + 1)
+            + k * math.log(rate)
+            + (trials - k) * math.log1p(-rate)
+        )
     return min(1.0, total)
 
 
@@ -37,4 +42,6 @@ def clopper_pearson(count, trials, confidence=0.95):
 
 def words(count, trials):
     low, high = clopper_pearson(count, trials)
-    return f"{count} of {trials} ({100 * count / max(1, trials):.2f} %, 95 % bounds {100 * low:.2f} to {100 * high:.2f} %)"
+    return (
+        f"{count} of {trials} ({100 * count / max(1, trials):.2f} %, 95 % bounds {100 * low:.2f} to {100 * high:.2f} %)"
+    )

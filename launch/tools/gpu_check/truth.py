@@ -50,9 +50,14 @@ def plain_times(rows, number, seconds):
     python = os.environ.get("KERNELMILL_PYTHON") or sys.executable
     with answers.open("w") as into:
         try:
-            done = subprocess.run([python, "-m", "gpu_check.truth_timer", jobs, backend()], stdout=into, stderr=subprocess.PIPE,
-                                  text=True, timeout=max(1, min(SITTING_S, seconds)),
-                                  env=environment(first_gpu=True) | {"PYTHONPATH": str(common.HERE.parent)})
+            done = subprocess.run(
+                [python, "-m", "gpu_check.truth_timer", jobs, backend()],
+                stdout=into,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=max(1, min(SITTING_S, seconds)),
+                env=environment(first_gpu=True) | {"PYTHONPATH": str(common.HERE.parent)},
+            )
             if done.returncode:
                 say(done.stderr[-1500:])
         except subprocess.TimeoutExpired:
@@ -68,9 +73,20 @@ def sitting_of(answers):
         if "error" in x:
             say(f"        {x['problem']}: {x['error']}")
         elif model := models.get(x["problem"]):
-            result[f"{x['problem']} {x['module']}"] = {"alone_ms": x["alone_ms"]} | {
-                clock: None if x[f"{clock}_ms"] is None else (x[f"{clock}_ms"], model[f"{clock}_ms"], x[f"{clock}_ratio"])
-                for clock in CLOCKS} | ({"host": (x["host_ms"], model["host_ms"], model["host_ms"] / x["host_ms"])} if x.get("host_ms") else {})
+            result[f"{x['problem']} {x['module']}"] = (
+                {"alone_ms": x["alone_ms"]}
+                | {
+                    clock: None
+                    if x[f"{clock}_ms"] is None
+                    else (x[f"{clock}_ms"], model[f"{clock}_ms"], x[f"{clock}_ratio"])
+                    for clock in CLOCKS
+                }
+                | (
+                    {"host": (x["host_ms"], model["host_ms"], model["host_ms"] / x["host_ms"])}
+                    if x.get("host_ms")
+                    else {}
+                )
+            )
     return result
 
 
@@ -90,14 +106,22 @@ def judged(name, turns, flags, until):
     for number, (clock, mine) in enumerate(turns.items()):
         seconds = max(0, until - time.monotonic()) / (len(turns) - number)
         count = len(result)
-        for verdict in verdicts_of(f"truth-{name}-{clock}", mine, options=[*flags, "--clock", clock],
-                                   seconds=seconds, backend=backend(), first_gpu=True):
+        for verdict in verdicts_of(
+            f"truth-{name}-{clock}",
+            mine,
+            options=[*flags, "--clock", clock],
+            seconds=seconds,
+            backend=backend(),
+            first_gpu=True,
+        ):
             common.note_honest(verdict)
             if isinstance(verdict.get("timing"), dict):
                 verdict["timing"]["clock_asked"] = clock
             result.append((clock, verdict))
         if len(result) - count < len(mine):
-            say(f"        asked for the clock `{clock}`: {len(result) - count} of {len(mine)} judged in {seconds:.0f} s")
+            say(
+                f"        asked for the clock `{clock}`: {len(result) - count} of {len(mine)} judged in {seconds:.0f} s"
+            )
     return result
 
 
@@ -107,16 +131,21 @@ def compared(name, verdicts, sittings):
     for asked, verdict in verdicts:
         for clock in CLOCKS:
             if truth := known_by(clock, verdict["name"], sittings):
-                limited = clock == "call" and launches_limit(truth, *(known_by(x, verdict["name"], sittings) for x in ("device", "host")),
-                                                             slower.get(verdict["name"].split()[0], 1.0))
+                limited = clock == "call" and launches_limit(
+                    truth,
+                    *(known_by(x, verdict["name"], sittings) for x in ("device", "host")),
+                    slower.get(verdict["name"].split()[0], 1.0),
+                )
                 lines.setdefault(asked, []).append(findings.compare(clock, verdict, truth, verdict["name"], limited))
     return findings, lines
 
 
 def compare_all(name, verdicts, sittings, asked):
     if slower := slower_host(sittings):
-        say(f"        the host queued the calls of a problem {min(slower.values()):.2f} to {max(slower.values()):.2f} times slower in one plain process "
-            "than in another")
+        say(
+            f"        the host queued the calls of a problem {min(slower.values()):.2f} to {max(slower.values()):.2f} times slower in one plain process "
+            "than in another"
+        )
     findings, lines = compared(name, verdicts, sittings)
     for clock in CLOCKS:
         if clock in lines:
@@ -151,7 +180,9 @@ def check_torch_truth(until):
     first = plain_times(rows, 1, (until - began) / 2)
     took = time.monotonic() - began
     truth_native.say_alone(first)
-    candidates = [(f"{x['problem']} {x['module']}", x["task"], x["file"], "torch") for x in rows if x["module"] != "model"]
+    candidates = [
+        (f"{x['problem']} {x['module']}", x["task"], x["file"], "torch") for x in rows if x["module"] != "model"
+    ]
     known = [x for x in candidates if x[0] in first]
     flags = ["--root", root, "--language", "any"]
 
@@ -179,7 +210,9 @@ def check_compiled_truth(contract, until):
     now = time.monotonic()
     known = [x for x in rows if sittings[0].get(x[0])]
     truth_native.say_unknown(rows, sittings[0])
-    before, after = truth_native.spare_for(until - now, len(known), now - began)  # verdicts after the first have what is left
+    before, after = truth_native.spare_for(
+        until - now, len(known), now - began
+    )  # verdicts after the first have what is left
     sittings.append(sit(2, known, now + before))
     verdicts = judged(contract, by_turns(repeated(known)), [], until - after)
     for _, verdict in verdicts:
@@ -192,7 +225,9 @@ def check_compiled_truth(contract, until):
 
 
 def check_truth():
-    wanted = [x for x in USUALLY if x in (common.options.contracts or USUALLY) and (x == "torch" or backend() == "cuda")]
+    wanted = [
+        x for x in USUALLY if x in (common.options.contracts or USUALLY) and (x == "torch" or backend() == "cuda")
+    ]
     for number, contract in enumerate(wanted):
         left = min(common.part().left() - 10, 10**6)
         until = time.monotonic() + common.share_of(left, USUALLY, wanted[number:])

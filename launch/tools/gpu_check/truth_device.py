@@ -71,7 +71,11 @@ def cubin_of(source):
     """As the referee compiles it. Raises ValueError with NVRTC's words."""
     library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
-    options = [f"-arch={architecture()}", "-std=c++20", *(f"--include-path={toolkit() / x}" for x in ("include", "include/cccl"))]
+    options = [
+        f"-arch={architecture()}",
+        "-std=c++20",
+        *(f"--include-path={toolkit() / x}" for x in ("include", "include/cccl")),
+    ]
     given = (ctypes.c_char_p * len(options))(*(x.encode() for x in options))
     what = "CUBIN" if library.nvrtcCompileProgram(program, len(options), given) == 0 else "ProgramLog"
     getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
@@ -106,8 +110,11 @@ def launcher(source, task, cubin):
     arguments, body = [], []
     for x in task_spec(task)["arguments"]:
         kind = KINDS.get(x["type"], x["type"])
-        arguments.append(f"{kind} {x['name']}" if x["role"] == "scalar"
-                         else f"{'const ' if x['role'] == 'input' else ''}{kind}* {x['name']}")
+        arguments.append(
+            f"{kind} {x['name']}"
+            if x["role"] == "scalar"
+            else f"{'const ' if x['role'] == 'input' else ''}{kind}* {x['name']}"
+        )
     for name, size in re.findall(r"^// scratch: (\w+)\[(.*)\]\s*$", source, re.M):
         body.append(f"static char* {name} = nullptr;\n  if ({name} == nullptr) cudaMalloc(&{name}, {size});")
     for number, (name, shape, given) in enumerate(re.findall(r"^// launch: (\w+)<<<(.*)>>>\((.*)\)\s*$", source, re.M)):
@@ -115,8 +122,15 @@ def launcher(source, task, cubin):
         shared = rest[0] if rest else "0"
         types = parameters(source, name)
         values = [f"auto a{i} = ({kind})({x});" for i, (kind, x) in enumerate(zip(types, split(given), strict=True))]
-        body.append(f"static CUfunction kernel_{number} = kernel(\"{name}\", unsigned({shared}));\n  {{\n    "
-                    + "\n    ".join(values)
-                    + f"\n    void* given[] = {{{', '.join(f'&a{i}' for i in range(len(values)))}}};"
-                    + f"\n    launch(kernel_{number}, dim3({grid}), dim3({block}), unsigned({shared}), given);\n  }}")
-    return HEAD.replace("CUBIN", str(cubin), 1) + f'extern "C" void solve({", ".join(arguments)}) {{\n  ' + "\n  ".join(body) + "\n}\n"
+        body.append(
+            f'static CUfunction kernel_{number} = kernel("{name}", unsigned({shared}));\n  {{\n    '
+            + "\n    ".join(values)
+            + f"\n    void* given[] = {{{', '.join(f'&a{i}' for i in range(len(values)))}}};"
+            + f"\n    launch(kernel_{number}, dim3({grid}), dim3({block}), unsigned({shared}), given);\n  }}"
+        )
+    return (
+        HEAD.replace("CUBIN", str(cubin), 1)
+        + f'extern "C" void solve({", ".join(arguments)}) {{\n  '
+        + "\n  ".join(body)
+        + "\n}\n"
+    )

@@ -8,15 +8,15 @@ from typing import NamedTuple, Optional
 from gpu_check import common
 from gpu_check.common import promise, say
 
-LONG_MS = 0.05          # calls of so much and more
-WITHIN = (0.03, 0.06)   # of those, of shorter ones
+LONG_MS = 0.05  # calls of so much and more
+WITHIN = (0.03, 0.06)  # of those, of shorter ones
 COPIES_WITHIN = 0.02
-LEAST_JUDGED = 0.5      # of the modules: few that are right prove nothing of the others
-CALLS_BEYOND = 0.25     # of all: so many move what is paid, the middle of all blocks, and one odd row does not
+LEAST_JUDGED = 0.5  # of the modules: few that are right prove nothing of the others
+CALLS_BEYOND = 0.25  # of all: so many move what is paid, the middle of all blocks, and one odd row does not
 SAME_CODE = ("copy", "twice", "three_times")  # as the reference: no contents can change their speedup
 MOST_NAMED = 12
-LAUNCHES = 0.15         # of a call back to back, that is not the GPU's work: then launches limit it
-HELD = 0.8              # of the intervals of those, which are of 95 %, but launches take 17 to 31 µs in two plain processes
+LAUNCHES = 0.15  # of a call back to back, that is not the GPU's work: then launches limit it
+HELD = 0.8  # of the intervals of those, which are of 95 %, but launches take 17 to 31 µs in two plain processes
 
 
 class Range(NamedTuple):
@@ -59,8 +59,14 @@ def launches_limit(call: Optional[Known], device: Optional[Known], host: Optiona
     """Whether the host's pace makes a time by calls, of the module or of the reference, in one of the sittings: no event sees that. Or may
     make it in a verdict, where the host, who queues calls in these times, is so many times slower at some moments."""
     sides = ("candidate", "reference")
-    seen = bool(call and device) and any(getattr(device, x).middle < (1 - LAUNCHES) * getattr(call, x).high for x in sides)
-    return seen or bool(device and host) and any((1 - LAUNCHES) * getattr(device, x).middle < slower * getattr(host, x).low for x in sides)
+    seen = bool(call and device) and any(
+        getattr(device, x).middle < (1 - LAUNCHES) * getattr(call, x).high for x in sides
+    )
+    return (
+        seen
+        or bool(device and host)
+        and any((1 - LAUNCHES) * getattr(device, x).middle < slower * getattr(host, x).low for x in sides)
+    )
 
 
 def slower_host(sittings):
@@ -90,7 +96,9 @@ def pair(verdict, clock):
     if not timing.get("measured"):
         return None
     asked = timing.get("clock_asked") == clock
-    if asked and depends_on_contents(verdict) and timing.get("kinds"):  # the other times may be those of the slowest kind
+    if (
+        asked and depends_on_contents(verdict) and timing.get("kinds")
+    ):  # the other times may be those of the slowest kind
         found = {side: timing["kinds"][0][f"{side}_ms"] for side in ("candidate", "reference")}
     if not found:  # a lane that has one clock
         return (timing["candidate_ms"], timing["reference_ms"]) if asked and clock == "call" else None
@@ -122,8 +130,10 @@ def limit_of(ms):
     return WITHIN[0] if ms >= LONG_MS else WITHIN[1]
 
 
-TITLE = (f"{'problem and module':44} {'clock':6} {'true reference':>16} {'true candidate':>16} {'true ratio':>13} {'of':>2} {'our ref':>9} "
-         f"{'our cand':>9} {'ratio':>7} {'off':>8}")
+TITLE = (
+    f"{'problem and module':44} {'clock':6} {'true reference':>16} {'true candidate':>16} {'true ratio':>13} {'of':>2} {'our ref':>9} "
+    f"{'our cand':>9} {'ratio':>7} {'off':>8}"
+)
 
 
 class Findings:
@@ -142,11 +152,18 @@ class Findings:
         """One verdict and what is Known by one clock. Returns a line for people. `limited`: by launches."""
         ours = pair(verdict, clock)
         most = limit_of(min(truth.candidate.middle, truth.reference.middle))
-        line = (f"{words:44} {clock:6} {truth.reference.words(4):>16} {truth.candidate.words(4):>16} {truth.ratio.words(3):>13} "
-                f"{truth.sittings:2} ")
+        line = (
+            f"{words:44} {clock:6} {truth.reference.words(4):>16} {truth.candidate.words(4):>16} {truth.ratio.words(3):>13} "
+            f"{truth.sittings:2} "
+        )
         if not ours:
             self.missing.append((clock, words))
-            return line + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[:110]
+            return (
+                line
+                + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[
+                    :110
+                ]
+            )
         self.timed.add((clock, words))
         ratio = ours[1] / ours[0]
         off = truth.ratio.off(ratio)
@@ -158,7 +175,9 @@ class Findings:
         # Of the judged process itself: where they agree with us, it is the process that differs and not the clock.
         events = {c["name"]: c["value"] for c in verdict.get("conditions", [])}.get("time_by_events")
         line += f"  its own events {events:.4f}" if events and clock == "device" else ""
-        is_paid = verdict["timing"].get("clock_asked") == clock and (verdict["timing"].get("speedup") or {}).get("estimate")
+        is_paid = verdict["timing"].get("clock_asked") == clock and (verdict["timing"].get("speedup") or {}).get(
+            "estimate"
+        )
         return line + (self.compare_paid(clock, verdict, truth.ratio, most, words, limited) if is_paid else "")
 
     def compare_paid(self, clock, verdict, truth, most, words, limited):
@@ -192,24 +211,40 @@ class Findings:
 
     def promise(self, judged, asked):
         """Says all of it, of the modules that were judged."""
-        promise(judged >= LEAST_JUDGED * asked, f"truth, {self.name}: {judged} of {asked} modules judged, at least half of them")
+        promise(
+            judged >= LEAST_JUDGED * asked,
+            f"truth, {self.name}: {judged} of {asked} modules judged, at least half of them",
+        )
         for kind, found in sorted(self.found.items()):
             promise(*self.words_of(kind, found))
         if self.limited:
             held = sum(holds for _, holds, _ in self.limited)
-            named = ", ".join(f"{words} {off * 100:+.1f} %" for off, _, words in sorted(self.limited, key=lambda x: -abs(x[0]))[:MOST_NAMED])
-            promise(held >= HELD * len(self.limited), f"truth, {self.name}, calls that launches limit, which follow the host's pace: the interval of "
-                    f"what is paid meets the truth of {held} of {len(self.limited)}, at least {HELD:.0%}; off: {named}")
+            named = ", ".join(
+                f"{words} {off * 100:+.1f} %"
+                for off, _, words in sorted(self.limited, key=lambda x: -abs(x[0]))[:MOST_NAMED]
+            )
+            promise(
+                held >= HELD * len(self.limited),
+                f"truth, {self.name}, calls that launches limit, which follow the host's pace: the interval of "
+                f"what is paid meets the truth of {held} of {len(self.limited)}, at least {HELD:.0%}; off: {named}",
+            )
         if self.slower_contents:
-            say(f"        paid for contents on which they are slower, so not compared ({len(self.slower_contents)} verdicts): "
-                f"{', '.join(dict.fromkeys(self.slower_contents))}")
+            say(
+                f"        paid for contents on which they are slower, so not compared ({len(self.slower_contents)} verdicts): "
+                f"{', '.join(dict.fromkeys(self.slower_contents))}"
+            )
         if self.other_contents:
-            say(f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)} verdicts): "
-                f"{', '.join(dict.fromkeys(words for _, words in self.other_contents))}")
+            say(
+                f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)} verdicts): "
+                f"{', '.join(dict.fromkeys(words for _, words in self.other_contents))}"
+            )
         if self.missing:
             never = sorted(set(self.missing) - self.timed)
             named = ", ".join(f"{words} by {clock}" for clock, words in never or sorted(set(self.missing)))[:300]
-            promise(not never, f"truth, {self.name}: no verdict has a time of {len(never)}, and single ones have none {len(self.missing)} times: {named}")
+            promise(
+                not never,
+                f"truth, {self.name}: no verdict has a time of {len(never)}, and single ones have none {len(self.missing)} times: {named}",
+            )
 
     def words_of(self, kind, found):
         """Whether all are within, and the words, the worst by its own bound first."""
@@ -217,11 +252,16 @@ class Findings:
         found = sorted(self.middles(each), key=lambda x: -abs(x[0]) / x[1])
         off = [x for x in found if abs(x[0]) > x[1]]
         named = ", ".join(f"{words} {by * 100:+.1f} %" for by, _, words in (off or found[:1])[:MOST_NAMED])
-        bounds = ("within 2 % of one" if kind.endswith("copies")
-                  else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)")
+        bounds = (
+            "within 2 % of one"
+            if kind.endswith("copies")
+            else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)"
+        )
         if len(each) > len(found):
             bounds += f", by the middle of up to {most_verdicts} verdicts (single ones: {sum(abs(x[0]) <= x[1] for x in each)} of {len(each)})"
         count = sum(kind == f"{clock}: speedup that is paid" for clock, _ in dict.fromkeys(self.other_contents))
         alone = f" ({count} of them by their own contents alone)" if count else ""
-        return not off, (f"truth, {self.name}, {kind}: {len(found) - len(off)} of {len(found)} {bounds}{alone}; "
-                         f"{'off' if off else 'worst'}: {named}")
+        return not off, (
+            f"truth, {self.name}, {kind}: {len(found) - len(off)} of {len(found)} {bounds}{alone}; "
+            f"{'off' if off else 'worst'}: {named}"
+        )

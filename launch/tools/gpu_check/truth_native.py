@@ -12,9 +12,9 @@ from gpu_check import common, truth_device
 from gpu_check.clocks import PlainTimer, event_timer, plain_library
 from gpu_check.common import OUT, baseline, honest_set, say
 
-GUARDED = 2       # that sitting has its buffers as the referee has them: some kernels' time hangs on how far apart they are
-CALLS = 20        # alone, and five rows: three short sittings of a process each say more than one long one
-VERDICT_S = 0.8   # on an H200
+GUARDED = 2  # that sitting has its buffers as the referee has them: some kernels' time hangs on how far apart they are
+CALLS = 20  # alone, and five rows: three short sittings of a process each say more than one long one
+VERDICT_S = 0.8  # on an H200
 UNSEEN = 0.5  # of the time of calls: where events have less, the work is not where they are
 # A pool gives its memory back whenever somebody waits for the GPU: then a call takes longer in short rows than in long ones.
 TAKES_FROM_POOL = "cudaMallocAsync"
@@ -28,8 +28,10 @@ def twice(source):
         words = text.split()
         given.append(" ".join(words if len(words) > 1 else [*words, f"unused_{number}"]))
     names = ", ".join(re.search(r"\w+$", x).group(0) for x in given)
-    return (source.replace(found.group(0), f"static void once({found.group(1)})")
-            + f"\nextern \"C\" void solve({', '.join(given)}) {{\n  once({names});\n  once({names});\n}}\n")
+    return (
+        source.replace(found.group(0), f"static void once({found.group(1)})")
+        + f'\nextern "C" void solve({", ".join(given)}) {{\n  once({names});\n  once({names});\n}}\n'
+    )
 
 
 def launched_twice(source):
@@ -48,8 +50,10 @@ def sources(contract):
             continue
         text = file.read_text()
         if TAKES_FROM_POOL in text:
-            say(f"        {file.stem} is left out: it takes memory from a pool in every call, so how long one takes depends on how "
-                "often somebody waits")
+            say(
+                f"        {file.stem} is left out: it takes memory from a pool in every call, so how long one takes depends on how "
+                "often somebody waits"
+            )
             continue
         yield f"{task.split('/')[1]} {file.stem if contract == 'device' or name != task else 'copy'}", task, text
         if contract == "native" and name == task:
@@ -75,10 +79,14 @@ def compiled(source, task=None):
 
 def say_alone(sitting):
     """What a single call between events takes more than a queued one."""
-    more = sorted((x["alone_ms"] - x["device"][0]) * 1e3 for x in sitting.values() if x and x["device"] and x["alone_ms"])
+    more = sorted(
+        (x["alone_ms"] - x["device"][0]) * 1e3 for x in sitting.values() if x and x["device"] and x["alone_ms"]
+    )
     if more:
-        say(f"        a single call between events takes {more[len(more) // 2]:.1f} µs more than a queued one (median of {len(more)}; "
-            f"{more[0]:.1f} to {more[-1]:.1f})")
+        say(
+            f"        a single call between events takes {more[len(more) // 2]:.1f} µs more than a queued one (median of {len(more)}; "
+            f"{more[0]:.1f} to {more[-1]:.1f})"
+        )
 
 
 def prepare(contract):
@@ -110,7 +118,8 @@ def sit(contract, number, rows, libraries, until):
             mine = libraries[name] and timer.time(task, libraries[name], CALLS)
             result[name] = times_of(mine, references[task]) if mine and references[task] else None
     (OUT / f"truth.plain.{contract}.{number}.ndjson").write_text(
-        "".join(json.dumps({"name": name} | x) + "\n" for name, x in result.items() if x))
+        "".join(json.dumps({"name": name} | x) + "\n" for name, x in result.items() if x)
+    )
     if len(result) < len(rows):
         say(f"        sitting {number} had no time for {len(rows) - len(result)} of {len(rows)}")
     return result

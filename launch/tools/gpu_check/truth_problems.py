@@ -20,7 +20,9 @@ def get_init_inputs():
 
 HEAD = "import torch\nimport torch.nn as nn\n\n\n"
 
-AGAIN = HEAD + """class Once(nn.Module):
+AGAIN = (
+    HEAD
+    + """class Once(nn.Module):
 {init}    def forward(self, {names}):
         return {answer}
 
@@ -33,11 +35,15 @@ class ModelNew(nn.Module):
     def forward(self, {names}):
 {calls}        return self.once({names})
 """
+)
 
-OTHERWISE = HEAD + """class ModelNew(nn.Module):
+OTHERWISE = (
+    HEAD
+    + """class ModelNew(nn.Module):
 {init}    def forward(self, {names}):
 {body}
 """
+)
 
 TRITON = """import torch
 import torch.nn as nn
@@ -47,7 +53,9 @@ import triton.language as tl
 
 """
 
-SOFTMAX = TRITON + """@triton.jit
+SOFTMAX = (
+    TRITON
+    + """@triton.jit
 def softmax_kernel(x, y, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
@@ -64,8 +72,11 @@ class ModelNew(nn.Module):
         softmax_kernel[(rows,)](x, y, columns, BLOCK=block, num_warps=max(4, min(16, block // 512)))
         return y
 """
+)
 
-LAYER_NORM = TRITON + """@triton.jit
+LAYER_NORM = (
+    TRITON
+    + """@triton.jit
 def layer_norm_kernel(x, weight, bias, y, columns, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
@@ -91,8 +102,11 @@ class ModelNew(nn.Module):
                                    BLOCK=triton.next_power_of_2(columns), num_warps=8)
         return y
 """
+)
 
-GELU = TRITON + """@triton.jit
+GELU = (
+    TRITON
+    + """@triton.jit
 def gelu_kernel(x, y, count, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(x + at, mask=at < count)
@@ -105,8 +119,11 @@ class ModelNew(nn.Module):
         gelu_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
         return y
 """
+)
 
-ROW_SUM = TRITON + """@triton.jit
+ROW_SUM = (
+    TRITON
+    + """@triton.jit
 def row_sum_kernel(x, y, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
@@ -119,6 +136,7 @@ class ModelNew(nn.Module):
         row_sum_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), num_warps=8)
         return y
 """
+)
 
 
 def lines(text, indent):
@@ -129,9 +147,10 @@ def problem(answer, inputs, otherwise, triton=None, init="", names="x"):
     """Returns the text of the problem and of its modules by name."""
     init = f"    def __init__(self):\n        super().__init__()\n{lines(init, 8)}\n" if init else ""
     text = PROBLEM.format(init=init, names=names, answer=answer, inputs=inputs)
-    again = {f"{word}": AGAIN.format(init=init, names=names, answer=answer,
-                                     calls=lines(f"self.once({names})\n" * times, 8))
-             for word, times in (("twice", 1), ("three_times", 2))}
+    again = {
+        f"{word}": AGAIN.format(init=init, names=names, answer=answer, calls=lines(f"self.once({names})\n" * times, 8))
+        for word, times in (("twice", 1), ("three_times", 2))
+    }
     modules = {"copy": text.split("\n\n\ndef get_inputs")[0].replace("class Model(", "class ModelNew(") + "\n"}
     modules |= again
     modules["otherwise"] = OTHERWISE.format(init=init, names=names, body=lines(otherwise, 8).rstrip("\n"))
@@ -141,35 +160,54 @@ def problem(answer, inputs, otherwise, triton=None, init="", names="x"):
 
 
 def softmax(rows, columns):
-    return problem("torch.softmax(x, dim=1)", f"torch.randn({rows}, {columns})",
-                   "e = torch.exp(x - x.amax(1, keepdim=True))\nreturn e / e.sum(1, keepdim=True)", SOFTMAX)
+    return problem(
+        "torch.softmax(x, dim=1)",
+        f"torch.randn({rows}, {columns})",
+        "e = torch.exp(x - x.amax(1, keepdim=True))\nreturn e / e.sum(1, keepdim=True)",
+        SOFTMAX,
+    )
 
 
 def gelu(rows, columns):
-    return problem("torch.nn.functional.gelu(x)", f"torch.randn({rows}, {columns})",
-                   "return x * 0.5 * (1.0 + torch.erf(x * 0.7071067811865476))", GELU)
+    return problem(
+        "torch.nn.functional.gelu(x)",
+        f"torch.randn({rows}, {columns})",
+        "return x * 0.5 * (1.0 + torch.erf(x * 0.7071067811865476))",
+        GELU,
+    )
 
 
 def matmul(n, _):
-    return problem("torch.matmul(a, b)", f"torch.randn({n}, {n}), torch.randn({n}, {n})",
-                   "y = torch.empty(a.shape[0], b.shape[1], device=a.device, dtype=a.dtype)\nhalf = a.shape[0] // 2\n"
-                   "torch.mm(a[:half], b, out=y[:half])\ntorch.mm(a[half:], b, out=y[half:])\nreturn y", names="a, b")
+    return problem(
+        "torch.matmul(a, b)",
+        f"torch.randn({n}, {n}), torch.randn({n}, {n})",
+        "y = torch.empty(a.shape[0], b.shape[1], device=a.device, dtype=a.dtype)\nhalf = a.shape[0] // 2\n"
+        "torch.mm(a[:half], b, out=y[:half])\ntorch.mm(a[half:], b, out=y[half:])\nreturn y",
+        names="a, b",
+    )
 
 
 def layer_norm(rows, columns):
-    return problem("self.norm(x)", f"torch.randn({rows}, {columns})",
-                   "return torch.nn.functional.layer_norm(x, x.shape[1:], self.norm.weight, self.norm.bias, self.norm.eps)",
-                   LAYER_NORM.replace("{columns}", str(columns)), init=f"self.norm = nn.LayerNorm({columns})")
+    return problem(
+        "self.norm(x)",
+        f"torch.randn({rows}, {columns})",
+        "return torch.nn.functional.layer_norm(x, x.shape[1:], self.norm.weight, self.norm.bias, self.norm.eps)",
+        LAYER_NORM.replace("{columns}", str(columns)),
+        init=f"self.norm = nn.LayerNorm({columns})",
+    )
 
 
 def row_sum(rows, columns):
-    return problem("torch.sum(x, dim=1)", f"torch.randn({rows}, {columns})",
-                   "return x.view(x.shape[0], 64, -1).sum(2).sum(1)", ROW_SUM)
+    return problem(
+        "torch.sum(x, dim=1)",
+        f"torch.randn({rows}, {columns})",
+        "return x.view(x.shape[0], 64, -1).sum(2).sum(1)",
+        ROW_SUM,
+    )
 
 
 def mean_square(rows, columns):
-    return problem("torch.mean(x * x)", f"torch.randn({rows}, {columns})",
-                   "return x.square().sum(1).sum() / x.numel()")
+    return problem("torch.mean(x * x)", f"torch.randn({rows}, {columns})", "return x.square().sum(1).sum() / x.numel()")
 
 
 # name: (maker, rows, columns). The first six are those of the first table that was measured.
@@ -194,7 +232,7 @@ ALL = {
 def chosen(wanted=()):
     """Names that begin with one of the words; a number is the first so many."""
     if len(wanted) == 1 and wanted[0].isdigit():
-        return list(ALL)[:int(wanted[0])]
+        return list(ALL)[: int(wanted[0])]
     return [name for name in ALL if not wanted or any(name.startswith(x) for x in wanted)]
 
 

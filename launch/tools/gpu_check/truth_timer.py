@@ -17,9 +17,9 @@ SINGLE_CALLS = 20
 QUEUED_CALLS = 16
 DELAY_CYCLES = 20_000_000  # some 10 ms
 ROW_CALLS = 64
-ROUNDS = 12         # of short calls; each module has a row in each
-LONG_MS = 2         # calls of so much have fewer rounds
-ROW_MS = 100        # a row is no longer, but for the calls that it needs
+ROUNDS = 12  # of short calls; each module has a row in each
+LONG_MS = 2  # calls of so much have fewer rounds
+ROW_MS = 100  # a row is no longer, but for the calls that it needs
 FEWEST_CALLS = 3
 FLUSH_BYTES = 256 << 20
 SETS_BYTES = 2 << 30
@@ -133,9 +133,18 @@ def measure(plain, rows, number):
     ratio = lambda mine, own: middle([b / a for a, b in zip(mine, own)])
     for x in rows:
         mine = x["module"]
-        yield {"problem": x["problem"], "module": mine, "alone_ms": middle(singles[mine]), "device_ms": middle(queued[mine]),
-               "host_ms": middle(host[mine]), "call_ms": middle(rows_of[mine]), "device_ratio": ratio(queued[mine], queued["model"]),
-               "call_ratio": ratio(rows_of[mine], rows_of["model"]), "queued": queued[mine], "rows": rows_of[mine]}
+        yield {
+            "problem": x["problem"],
+            "module": mine,
+            "alone_ms": middle(singles[mine]),
+            "device_ms": middle(queued[mine]),
+            "host_ms": middle(host[mine]),
+            "call_ms": middle(rows_of[mine]),
+            "device_ratio": ratio(queued[mine], queued["model"]),
+            "call_ratio": ratio(rows_of[mine], rows_of["model"]),
+            "queued": queued[mine],
+            "rows": rows_of[mine],
+        }
 
 
 def main():
@@ -148,7 +157,10 @@ def main():
                 for line in measure(plain, [x for x in jobs if x["problem"] == name], number):
                     print(json.dumps(line), flush=True)
             except Exception as problem:  # one problem that does not fit is no reason to leave out the others
-                print(json.dumps({"problem": name, "error": f"{type(problem).__name__}: {str(problem)[:300]}"}), flush=True)
+                print(
+                    json.dumps({"problem": name, "error": f"{type(problem).__name__}: {str(problem)[:300]}"}),
+                    flush=True,
+                )
             if plain.is_gpu:
                 torch.cuda.empty_cache()
 

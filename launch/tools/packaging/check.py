@@ -23,8 +23,13 @@ OURS = re.compile(r"^(libkernelmill.*|kernelmill.*)$")
 
 def readelf(option, path):
     """What readelf says, in English."""
-    return subprocess.run(["readelf", "-W", option, path], capture_output=True, text=True, check=True,
-                          env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}).stdout
+    return subprocess.run(
+        ["readelf", "-W", option, path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+    ).stdout
 
 
 def is_elf(path):
@@ -57,8 +62,22 @@ def facts_of(path):
 
 # Calls that _FORTIFY_SOURCE replaces where the compiler knows a buffer's size. Copies of memory are not
 # among them: std::string makes them in every program, and knows no size while it is compiled.
-FORTIFIABLE = {"strcpy", "strncpy", "strcat", "sprintf", "snprintf",
-               "vsnprintf", "fprintf", "printf", "read", "recv", "pread", "pread64", "readlink", "poll"}
+FORTIFIABLE = {
+    "strcpy",
+    "strncpy",
+    "strcat",
+    "sprintf",
+    "snprintf",
+    "vsnprintf",
+    "fprintf",
+    "printf",
+    "read",
+    "recv",
+    "pread",
+    "pread64",
+    "readlink",
+    "poll",
+}
 
 
 def path_is_fine(path, within):
@@ -83,8 +102,7 @@ def broken_rules(facts, ours, within):
         (facts["relro"], "it has no RELRO"),
         (facts["nx"], "its stack can be executed"),
         (not facts["writable_code"], "it has code that can be written"),
-        (all(path_is_fine(x, within) for x in facts["paths"]),
-         "it looks for libraries in " + ":".join(facts["paths"])),
+        (all(path_is_fine(x, within) for x in facts["paths"]), "it looks for libraries in " + ":".join(facts["paths"])),
     ]
     if ours:
         # A static program binds nothing later, and its symbols are gone with the stripping.
@@ -104,18 +122,22 @@ def examine(root):
         within = path.relative_to(root).parts[:-1]
         facts = facts_of(path)
         ours = bool(OURS.match(path.name))
-        rows.append({"file": str(path.relative_to(root)), "ours": ours, **facts,
-                     "broken": broken_rules(facts, ours, within)})
+        rows.append(
+            {"file": str(path.relative_to(root)), "ours": ours, **facts, "broken": broken_rules(facts, ours, within)}
+        )
     return rows
 
 
 def shown(row):
     """A line for people."""
-    words = ["PIE" if row["pie"] else "no PIE",
-             "RELRO" if row["bind_now"] else "partial RELRO" if row["relro"] else "no RELRO",
-             "NX" if row["nx"] else "no NX",
-             "protector" if row["stack_protector"] else "-",
-             f"{len(row['fortified'])} fortified", ":".join(row["paths"]) or "no path"]
+    words = [
+        "PIE" if row["pie"] else "no PIE",
+        "RELRO" if row["bind_now"] else "partial RELRO" if row["relro"] else "no RELRO",
+        "NX" if row["nx"] else "no NX",
+        "protector" if row["stack_protector"] else "-",
+        f"{len(row['fortified'])} fortified",
+        ":".join(row["paths"]) or "no path",
+    ]
     return f"{row['file']}: {', '.join(words)}" + "".join(f"\n  BROKEN: {x}" for x in row["broken"])
 
 
@@ -136,8 +158,7 @@ def main():
     if not rows:
         print(f"check.py: there is no binary in {given.package}", file=sys.stderr)
     bad = sum(bool(x["broken"]) for x in rows)
-    print(f"{len(rows)} binaries, {sum(x['ours'] for x in rows)} of them ours: {bad} break a rule",
-          file=sys.stderr)
+    print(f"{len(rows)} binaries, {sum(x['ours'] for x in rows)} of them ours: {bad} break a rule", file=sys.stderr)
     return 1 if bad or not rows else 0
 
 

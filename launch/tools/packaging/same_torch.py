@@ -7,16 +7,45 @@ import subprocess
 import sys
 
 FOLDER = ":(top)gpu/torch/"
-CANDIDATE, REFEREE, COUNTED, KERNELS, SHARE = (f"gpu/torch/kernelmill_torch/{name}.py" for name in ("candidate", "referee", "counted", "kernels", "kernel_share"))
+CANDIDATE, REFEREE, COUNTED, KERNELS, SHARE = (
+    f"gpu/torch/kernelmill_torch/{name}.py" for name in ("candidate", "referee", "counted", "kernels", "kernel_share")
+)
 COUNTING_MODULES = {"counted", "kernel_share"}
 # Functions, constants and imports, also of older commits, that nobody else reads, but for `check_language`, which asks only where a language is wanted.
 COUNTING = {
     CANDIDATE: {"profile"},
     REFEREE: {"measure_share", "LEAST_SHARE", "LEAST_SHARE_ELSEWHERE"},
     COUNTED: {"start", "stop", "_count", "_raise_failed", "microseconds_of"},
-    KERNELS: {"ast", "functools", "warnings", "AbstractSet", "Iterator", "ANONYMOUS", "ARGUMENTS", "ATTRIBUTES", "CLOSES", "COMPILERS", "COMPILES",
-              "CUDA_KERNEL", "IDENTIFIER", "INDUCTORS", "LANGUAGES", "MADE", "MADE_FOR", "NO_CODE", "THEIRS", "TRITON_KERNEL", "TRITON_SUFFIX",
-              "own_kernels", "triton_kernels", "compiles", "strings", "own_share", "is_own", "path_of"},
+    KERNELS: {
+        "ast",
+        "functools",
+        "warnings",
+        "AbstractSet",
+        "Iterator",
+        "ANONYMOUS",
+        "ARGUMENTS",
+        "ATTRIBUTES",
+        "CLOSES",
+        "COMPILERS",
+        "COMPILES",
+        "CUDA_KERNEL",
+        "IDENTIFIER",
+        "INDUCTORS",
+        "LANGUAGES",
+        "MADE",
+        "MADE_FOR",
+        "NO_CODE",
+        "THEIRS",
+        "TRITON_KERNEL",
+        "TRITON_SUFFIX",
+        "own_kernels",
+        "triton_kernels",
+        "compiles",
+        "strings",
+        "own_share",
+        "is_own",
+        "path_of",
+    },
     SHARE: {"LEAST_SHARE", "LEAST_SHARE_ELSEWHERE", "TRIES", "FAILURES", "measure", "prepare", "make_calls", "listed"},
 }
 COUNTING_COMMAND = "profile"
@@ -49,7 +78,10 @@ class WithoutCounting(ast.NodeTransformer):
 
 def without_words(tree):
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             node.body = node.body[1:]
     return tree
 
@@ -69,7 +101,10 @@ def git(*words):
 def main(older, newer):
     for line in git("diff", "--name-status", "--no-renames", older, newer, "--", FOLDER).splitlines():
         state, path = line.split("\t")
-        if state != "M" and path not in (COUNTED, SHARE):  # a module's own statements are looked at where it is changed, not where it came
+        if state != "M" and path not in (
+            COUNTED,
+            SHARE,
+        ):  # a module's own statements are looked at where it is changed, not where it came
             return False
         if state == "M" and not is_alike(path, *(git("show", f"{commit}:{path}") for commit in (older, newer))):
             return False

@@ -21,18 +21,54 @@ import sys
 
 LIST = "share/doc/kernelmill/sbom.spdx.json"
 # Debian's packages whose code is inside our programs: static libraries and headers.
-COMPILED_IN = ["libfaiss-dev", "libseccomp-dev", "libcapnp-dev", "nlohmann-json3-dev", "libcli11-dev",
-               "libexpected-dev", "libxxhash-dev", "libspdlog-dev", "libcaf-dev", "libsimdjson-dev"]
+COMPILED_IN = [
+    "libfaiss-dev",
+    "libseccomp-dev",
+    "libcapnp-dev",
+    "nlohmann-json3-dev",
+    "libcli11-dev",
+    "libexpected-dev",
+    "libxxhash-dev",
+    "libspdlog-dev",
+    "libcaf-dev",
+    "libsimdjson-dev",
+]
 # What Debian's copyright files call licences, where SPDX has another name.
-SPDX = {"expat": "MIT", "mit": "MIT", "bsd-2-clause": "BSD-2-Clause", "bsd-3-clause": "BSD-3-Clause",
-        "apache-2.0": "Apache-2.0", "apache-2": "Apache-2.0", "boost-1.0": "BSL-1.0", "bsl-1.0": "BSL-1.0",
-        "lgpl-2+": "LGPL-2.0-or-later", "lgpl-2.0+": "LGPL-2.0-or-later", "lgpl-2.1": "LGPL-2.1-only",
-        "lgpl-2.1+": "LGPL-2.1-or-later", "lgpl-3+": "LGPL-3.0-or-later", "lgpl-3": "LGPL-3.0-only",
-        "gpl-2": "GPL-2.0-only", "gpl-2+": "GPL-2.0-or-later", "gpl-3": "GPL-3.0-only",
-        "gpl-3+": "GPL-3.0-or-later", "gpl-2.0": "GPL-2.0-only", "gpl-2.0+": "GPL-2.0-or-later",
-        "zlib": "Zlib", "isc": "ISC", "curl": "curl", "cc0-1.0": "CC0-1.0", "cc0": "CC0-1.0",
-        "openssl": "OpenSSL", "openldap": "OLDAP-2.8", "openldap-2.8": "OLDAP-2.8", "artistic": "Artistic-1.0",
-        "mpl-2.0": "MPL-2.0", "psf-2": "PSF-2.0", "unlicense": "Unlicense", "beerware": "Beerware"}
+SPDX = {
+    "expat": "MIT",
+    "mit": "MIT",
+    "bsd-2-clause": "BSD-2-Clause",
+    "bsd-3-clause": "BSD-3-Clause",
+    "apache-2.0": "Apache-2.0",
+    "apache-2": "Apache-2.0",
+    "boost-1.0": "BSL-1.0",
+    "bsl-1.0": "BSL-1.0",
+    "lgpl-2+": "LGPL-2.0-or-later",
+    "lgpl-2.0+": "LGPL-2.0-or-later",
+    "lgpl-2.1": "LGPL-2.1-only",
+    "lgpl-2.1+": "LGPL-2.1-or-later",
+    "lgpl-3+": "LGPL-3.0-or-later",
+    "lgpl-3": "LGPL-3.0-only",
+    "gpl-2": "GPL-2.0-only",
+    "gpl-2+": "GPL-2.0-or-later",
+    "gpl-3": "GPL-3.0-only",
+    "gpl-3+": "GPL-3.0-or-later",
+    "gpl-2.0": "GPL-2.0-only",
+    "gpl-2.0+": "GPL-2.0-or-later",
+    "zlib": "Zlib",
+    "isc": "ISC",
+    "curl": "curl",
+    "cc0-1.0": "CC0-1.0",
+    "cc0": "CC0-1.0",
+    "openssl": "OpenSSL",
+    "openldap": "OLDAP-2.8",
+    "openldap-2.8": "OLDAP-2.8",
+    "artistic": "Artistic-1.0",
+    "mpl-2.0": "MPL-2.0",
+    "psf-2": "PSF-2.0",
+    "unlicense": "Unlicense",
+    "beerware": "Beerware",
+}
 
 
 def run(*words):
@@ -105,13 +141,23 @@ def library_package(package, how):
     version, source, source_version = version_of(package)
     licences = licences_of(package)
     return {
-        "SPDXID": spdx_id("Debian", package), "name": package, "versionInfo": version or "unknown",
-        "supplier": "Organization: Debian", "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+        "SPDXID": spdx_id("Debian", package),
+        "name": package,
+        "versionInfo": version or "unknown",
+        "supplier": "Organization: Debian",
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": False,
         "licenseConcluded": "NOASSERTION",
         "licenseDeclared": " AND ".join(licences) if licences else "NOASSERTION",
-        "copyrightText": "NOASSERTION", "comment": f"{how}; of the source {source} {source_version}",
-        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                          "referenceLocator": f"pkg:deb/debian/{package}@{version}?arch=amd64&distro=bookworm"}],
+        "copyrightText": "NOASSERTION",
+        "comment": f"{how}; of the source {source} {source_version}",
+        "externalRefs": [
+            {
+                "referenceCategory": "PACKAGE-MANAGER",
+                "referenceType": "purl",
+                "referenceLocator": f"pkg:deb/debian/{package}@{version}?arch=amd64&distro=bookworm",
+            }
+        ],
     }
 
 
@@ -121,11 +167,20 @@ def document_of(root, version):
     for name, path in files_of(root):
         identity = spdx_id("File", name)
         kind = "BINARY" if path.open("rb").read(4) == b"\x7fELF" else "OTHER"
-        files.append({"SPDXID": identity, "fileName": "./" + name, "fileTypes": [kind],
-                      "checksums": [{"algorithm": "SHA1", "checksumValue": hash_of(path, "sha1")},
-                                    {"algorithm": "SHA256", "checksumValue": hash_of(path, "sha256")}],
-                      "licenseConcluded": "NOASSERTION", "licenseInfoInFiles": ["NOASSERTION"],
-                      "copyrightText": "NOASSERTION"})
+        files.append(
+            {
+                "SPDXID": identity,
+                "fileName": "./" + name,
+                "fileTypes": [kind],
+                "checksums": [
+                    {"algorithm": "SHA1", "checksumValue": hash_of(path, "sha1")},
+                    {"algorithm": "SHA256", "checksumValue": hash_of(path, "sha256")},
+                ],
+                "licenseConcluded": "NOASSERTION",
+                "licenseInfoInFiles": ["NOASSERTION"],
+                "copyrightText": "NOASSERTION",
+            }
+        )
         relations.append(("SPDXRef-Kernelmill", "CONTAINS", identity))
         if name.startswith(("lib/kernelmill/", "libexec/kernelmill/")) and not path.name.startswith("libkernelmill"):
             package = owner_of(path.name)
@@ -140,25 +195,48 @@ def document_of(root, version):
     hashes = sorted(x["checksums"][0]["checksumValue"] for x in files)
     code = hashlib.sha1("".join(hashes).encode()).hexdigest()
     made = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), datetime.timezone.utc)
-    own = {"SPDXID": "SPDXRef-Kernelmill", "name": "kernelmill", "versionInfo": version,
-           "downloadLocation": "NOASSERTION", "filesAnalyzed": True,
-           "packageVerificationCode": {"packageVerificationCodeValue": code,
-                                       "packageVerificationCodeExcludedFiles": ["./" + LIST]},
-           "licenseConcluded": "NOASSERTION", "licenseDeclared": own_licence(root),
-           "licenseInfoFromFiles": ["NOASSERTION"], "copyrightText": "NOASSERTION"}
+    own = {
+        "SPDXID": "SPDXRef-Kernelmill",
+        "name": "kernelmill",
+        "versionInfo": version,
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": True,
+        "packageVerificationCode": {
+            "packageVerificationCodeValue": code,
+            "packageVerificationCodeExcludedFiles": ["./" + LIST],
+        },
+        "licenseConcluded": "NOASSERTION",
+        "licenseDeclared": own_licence(root),
+        "licenseInfoFromFiles": ["NOASSERTION"],
+        "copyrightText": "NOASSERTION",
+    }
     refs = sorted({x for p in packages.values() for x in re.findall(r"LicenseRef-[\w.-]+", p["licenseDeclared"])})
-    return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
-            "name": f"kernelmill-{version}",
-            "documentNamespace": f"https://example.org/kernelmill/{version}/{code}",
-            "creationInfo": {"created": made.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: kernelmill-sbom"]},
-            "packages": [own] + [packages[x] for x in sorted(packages)], "files": files,
-            "hasExtractedLicensingInfos": [
-                {"licenseId": x, "extractedText": f"{x.removeprefix('LicenseRef-')}, as the package's "
-                                                  "/usr/share/doc/PACKAGE/copyright on Debian has it"} for x in refs],
-            "relationships": [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
-                               "relatedSpdxElement": "SPDXRef-Kernelmill"}] +
-                             [{"spdxElementId": a, "relationshipType": b, "relatedSpdxElement": c}
-                              for a, b, c in relations]}
+    return {
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": f"kernelmill-{version}",
+        "documentNamespace": f"https://example.org/kernelmill/{version}/{code}",
+        "creationInfo": {"created": made.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: kernelmill-sbom"]},
+        "packages": [own] + [packages[x] for x in sorted(packages)],
+        "files": files,
+        "hasExtractedLicensingInfos": [
+            {
+                "licenseId": x,
+                "extractedText": f"{x.removeprefix('LicenseRef-')}, as the package's "
+                "/usr/share/doc/PACKAGE/copyright on Debian has it",
+            }
+            for x in refs
+        ],
+        "relationships": [
+            {
+                "spdxElementId": "SPDXRef-DOCUMENT",
+                "relationshipType": "DESCRIBES",
+                "relatedSpdxElement": "SPDXRef-Kernelmill",
+            }
+        ]
+        + [{"spdxElementId": a, "relationshipType": b, "relatedSpdxElement": c} for a, b, c in relations],
+    }
 
 
 def own_licence(root):
@@ -167,8 +245,11 @@ def own_licence(root):
         text = (root / "share/doc/kernelmill/LICENSE").read_text(errors="replace")[:2000]
     except OSError:
         return "NOASSERTION"
-    for words, name in (("Apache License", "Apache-2.0"), ("MIT License", "MIT"),
-                        ("Redistribution and use in source", "BSD-3-Clause")):
+    for words, name in (
+        ("Apache License", "Apache-2.0"),
+        ("MIT License", "MIT"),
+        ("Redistribution and use in source", "BSD-3-Clause"),
+    ):
         if words in text:
             return name
     return "NOASSERTION"

@@ -33,8 +33,13 @@ def soname_of(path):
     with open(path, "rb") as file:
         if file.read(4) != b"\x7fELF":
             return path.name
-    said = subprocess.run(["readelf", "-W", "-d", path], capture_output=True, text=True, check=True,
-                          env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}).stdout
+    said = subprocess.run(
+        ["readelf", "-W", "-d", path],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+    ).stdout
     found = re.search(r"\(SONAME\)\s+Library soname: \[(.*?)\]", said)
     return found.group(1) if found else path.name
 
@@ -74,9 +79,14 @@ def builders_glibc():
 
 def metadata_of(project, readme):
     """METADATA of pyproject.toml's table."""
-    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}",
-             f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}",
-             f"License: {project['license']['text']}"]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {project['name']}",
+        f"Version: {project['version']}",
+        f"Summary: {project['description']}",
+        f"Requires-Python: {project['requires-python']}",
+        f"License: {project['license']['text']}",
+    ]
     for extra, needed in sorted(project.get("optional-dependencies", {}).items()):
         lines.append(f"Provides-Extra: {extra}")
         for one in needed:
@@ -103,7 +113,7 @@ def write(path, contents, moment, record, level):
             if isinstance(data, pathlib.Path):
                 data = data.read_bytes()
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            rows.append(f'{name},sha256={digest},{len(data)}\n')
+            rows.append(f"{name},sha256={digest},{len(data)}\n")
             archive.writestr(entry(name, mode, moment), data)
         archive.writestr(entry(record, 0o644, moment), "".join(rows) + f"{record},,\n")
 
@@ -125,10 +135,14 @@ def make(stage, out, level):
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: kernelmill\nRoot-Is-Purelib: false\nTag: {tag}\n",
         "entry_points.txt": "[console_scripts]\n" + "".join(f"{k} = {v}\n" for k, v in project["scripts"].items()),
     }
-    contents = [(x.relative_to(CLIENT).as_posix(), x, 0o644) for x in sorted([*(CLIENT / "kernelmill").rglob("*"), *CLIENT.glob("*.py")])
-                if x.is_file() and x.suffix in (".py", ".typed")]
-    contents += [(f"{PLACE}/{name}", path, 0o755 if os.access(path, os.X_OK) else 0o644)
-                 for name, path in sorted(files.items())]
+    contents = [
+        (x.relative_to(CLIENT).as_posix(), x, 0o644)
+        for x in sorted([*(CLIENT / "kernelmill").rglob("*"), *CLIENT.glob("*.py")])
+        if x.is_file() and x.suffix in (".py", ".typed")
+    ]
+    contents += [
+        (f"{PLACE}/{name}", path, 0o755 if os.access(path, os.X_OK) else 0o644) for name, path in sorted(files.items())
+    ]
     contents += [(f"{information}/{name}", text.encode(), 0o644) for name, text in sorted(texts.items())]
     moment = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")), 315532800))[:6]
     out.mkdir(parents=True, exist_ok=True)
@@ -149,7 +163,7 @@ def main():
         if stage.is_file():
             with tarfile.open(stage) as archive:
                 archive.extractall(unpacked)
-            stage, = pathlib.Path(unpacked).iterdir()
+            (stage,) = pathlib.Path(unpacked).iterdir()
         print(make(stage, given.out, given.level))
 
 

@@ -32,8 +32,12 @@ def show(row: Row, bench: Bench) -> dict:
     result = {"id": row.id, "promise": row.words, "goal": row.goal, "gpu": row.gpu, "here": bench.has_gpu()}
     try:
         found = row.measure(bench)
-        result |= {"state": "held" if found.held else "broken", "figure": found.figure,
-                   "commands": found.commands, "logs": found.logs}
+        result |= {
+            "state": "held" if found.held else "broken",
+            "figure": found.figure,
+            "commands": found.commands,
+            "logs": found.logs,
+        }
     except NotHere as why:
         result |= {"state": "elsewhere", "figure": f"not run here: {why}", "commands": [], "logs": []}
     result["seconds"] = round(time.monotonic() - begin, 1)
@@ -60,8 +64,9 @@ def build(targets) -> None:
     print(f"building {', '.join(targets)}", file=sys.stderr, flush=True)
     bench = Bench(pathlib.Path("."), "quick")
     if not (bench.build / "build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "default", "-DKERNELMILL_TESTS=ON"], cwd=bench.root, check=True,
-                       stdout=sys.stderr)
+        subprocess.run(
+            ["cmake", "--preset", "default", "-DKERNELMILL_TESTS=ON"], cwd=bench.root, check=True, stdout=sys.stderr
+        )
     done = subprocess.run(["cmake", "--build", bench.build, "--target", *targets], stdout=sys.stderr, check=False)
     if done.returncode:
         sys.exit("promises.sh: failed to build the tests; launch/packages.sh test installs what they need")
@@ -71,7 +76,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="launch/promises.sh", description=__doc__)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_const", dest="size", const="quick", help="minutes")
-    size.add_argument("--full", action="store_const", dest="size", const="full", help="the goals' own sizes: a day or more")
+    size.add_argument(
+        "--full", action="store_const", dest="size", const="full", help="the goals' own sizes: a day or more"
+    )
     parser.add_argument("--only", default="", metavar="P3,P7", help="these alone")
     parser.add_argument("--out", metavar="DIR", help="folder for raw results; default: a new one below /tmp")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
@@ -95,8 +102,11 @@ def main() -> int:
     if given.json:
         print((out / "promises.json").read_text(), end="")
     held = sum(x["state"] == "held" for x in rows)
-    print(f"{held} held, {len(broken)} not held{': ' + ', '.join(broken) if broken else ''}, "
-          f"{len(rows) - held - len(broken)} not run here; raw results: {out}", file=sys.stderr)
+    print(
+        f"{held} held, {len(broken)} not held{': ' + ', '.join(broken) if broken else ''}, "
+        f"{len(rows) - held - len(broken)} not run here; raw results: {out}",
+        file=sys.stderr,
+    )
     return NOT_HELD if broken else 0
 
 

@@ -19,15 +19,16 @@ class NotHere(Exception):
 @dataclass
 class Outcome:
     """What one command measured."""
+
     command: str
     held: bool
     seconds: float
     figures: dict = field(default_factory=dict)  # name: number or text
-    cases: int = 0                               # that ran and held
+    cases: int = 0  # that ran and held
     skipped: list = field(default_factory=list)
     failed: list = field(default_factory=list)
-    text: str = ""                               # what it printed
-    log: str = ""                                # the file that holds it
+    text: str = ""  # what it printed
+    log: str = ""  # the file that holds it
 
 
 class Bench:
@@ -60,9 +61,15 @@ class Bench:
                 path.unlink(missing_ok=True)
         begin = time.monotonic()
         with open(log, "wb") as sink:
-            process = subprocess.Popen([str(x) for x in words], stdout=sink, stderr=subprocess.STDOUT, cwd=self.root,
-                                       stdin=subprocess.DEVNULL, start_new_session=True,
-                                       env={**os.environ, **leaves, **{k: str(v) for k, v in environment.items()}})
+            process = subprocess.Popen(
+                [str(x) for x in words],
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, **leaves, **{k: str(v) for k, v in environment.items()}},
+            )
             try:
                 code = process.wait(limit)
             except BaseException as why:
@@ -114,12 +121,12 @@ class Bench:
         """A fault test in Python."""
         name = pathlib.Path(path).stem
         document = self.out / f"{name}.json"
-        result = self.run(name, ["python3", "-B", self.root / path], limit, environment,
-                          {"KERNELMILL_FIGURES": str(document)})
+        result = self.run(
+            name, ["python3", "-B", self.root / path], limit, environment, {"KERNELMILL_FIGURES": str(document)}
+        )
         if document.exists():
             result.figures = json.loads(document.read_text())
         return result
-
 
     def has_gpu(self) -> bool:
         return pathlib.Path(os.environ.get("KERNELMILL_GPU_NODE", "/dev/nvidiactl")).exists()
@@ -130,8 +137,13 @@ class Bench:
             raise NotHere("no GPU")
         folder = self.out / "gpu_check"
         folder.mkdir(exist_ok=True)
-        result = self.run("gpu_check", [self.root / "launch/gpu_check.sh", *parts, *options], limit, {},
-                          {"OUT": str(folder), "GPU_CHECK_ROOT": str(self.build)})
+        result = self.run(
+            "gpu_check",
+            [self.root / "launch/gpu_check.sh", *parts, *options],
+            limit,
+            {},
+            {"OUT": str(folder), "GPU_CHECK_ROOT": str(self.build)},
+        )
         said = re.findall(r"^(ok|BROKEN) +(.+)$", result.text, re.MULTILINE)
         result.figures = {"promises": [text for _, text in said]}
         result.failed = [text for kept, text in said if kept == "BROKEN"]

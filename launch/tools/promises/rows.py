@@ -43,8 +43,9 @@ class Row:
 
 
 def found(figure: str, held: bool, *outcomes: Outcome) -> Found:
-    return Found(figure, held and all(x.held for x in outcomes), [x.command for x in outcomes],
-                 [x.log for x in outcomes])
+    return Found(
+        figure, held and all(x.held for x in outcomes), [x.command for x in outcomes], [x.log for x in outcomes]
+    )
 
 
 def count(outcome: Outcome, name: str) -> int:
@@ -72,8 +73,12 @@ def killed_helpers(bench: Bench) -> Outcome:
 
 def chaos(bench: Bench) -> Outcome:
     actions = bench.of_size(24, 300, 10_000)
-    return bench.script("tests/chaos/chaos.py", limit=600 + 3 * actions, KERNELMILL_ACTIONS=actions,
-                        KERNELMILL_EVALUATED_ACTIONS=actions // 10)
+    return bench.script(
+        "tests/chaos/chaos.py",
+        limit=600 + 3 * actions,
+        KERNELMILL_ACTIONS=actions,
+        KERNELMILL_EVALUATED_ACTIONS=actions // 10,
+    )
 
 
 def kills_lose_nothing(bench: Bench) -> Found:
@@ -82,33 +87,52 @@ def kills_lose_nothing(bench: Bench) -> Found:
     node, helpers, storm = killed_nodes(bench), killed_helpers(bench), chaos(bench)
     struck = [count(x, "kills") for x in (store, node, helpers, storm)]
     lost = count(store, "lost")
-    return found(f"{n(lost)} lost of {n(count(store, 'acknowledged'))} acknowledged; {n(sum(struck))} kills: of the "
-                 f"store's writer {n(struck[0])}, of the node {n(struck[1])}, of what it started {n(struck[2])}, "
-                 f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}, "
-                 f"{n(count(storm, 'evaluated_actions'))} of them over evaluations",
-                 lost == 0 and all(struck), store, node, helpers, storm)
+    return found(
+        f"{n(lost)} lost of {n(count(store, 'acknowledged'))} acknowledged; {n(sum(struck))} kills: of the "
+        f"store's writer {n(struck[0])}, of the node {n(struck[1])}, of what it started {n(struck[2])}, "
+        f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}, "
+        f"{n(count(storm, 'evaluated_actions'))} of them over evaluations",
+        lost == 0 and all(struck),
+        store,
+        node,
+        helpers,
+        storm,
+    )
 
 
 def exactly_one_reward(bench: Bench) -> Found:
     turns = bench.of_size(5000, 50_000, 1_000_000)
     it = bench.gtest("exactly_once_test", limit=600 + turns / 500, KERNELMILL_TURNS=turns)
-    return found(f"{n(count(it, 'doubles'))} doubled, {n(count(it, 'missing'))} missing of {n(count(it, 'turns'))} "
-                 f"turns delivered {n(count(it, 'delivered'))} times", count(it, "turns") == turns, it)
+    return found(
+        f"{n(count(it, 'doubles'))} doubled, {n(count(it, 'missing'))} missing of {n(count(it, 'turns'))} "
+        f"turns delivered {n(count(it, 'delivered'))} times",
+        count(it, "turns") == turns,
+        it,
+    )
 
 
 def resume_is_the_same(bench: Bench) -> Found:
     it = killed_nodes(bench)
     runs = count(it, "runs")
-    return found(f"{n(runs if it.held else 0)} of {n(runs)} killed runs have the undisturbed run's lineage, byte for "
-                 f"byte; {n(count(it, 'kills'))} kills", runs > 0, it)
+    return found(
+        f"{n(runs if it.held else 0)} of {n(runs)} killed runs have the undisturbed run's lineage, byte for "
+        f"byte; {n(count(it, 'kills'))} kills",
+        runs > 0,
+        it,
+    )
 
 
 def faults_are_no_rewards(bench: Bench) -> Found:
     it = killed_helpers(bench)
     sim = bench.gtest("sim_test", "Lease.*")
-    return found(f"{n(count(it, 'mislabelled'))} mislabelled of {n(count(it, 'turns'))} turns under "
-                 f"{n(count(it, 'kills'))} kills of helpers; {n(count(it, 'infrastructure'))} taken out as faults of "
-                 f"the machine", count(it, "mislabelled") == 0 and count(it, "kills") > 0, it, sim)
+    return found(
+        f"{n(count(it, 'mislabelled'))} mislabelled of {n(count(it, 'turns'))} turns under "
+        f"{n(count(it, 'kills'))} kills of helpers; {n(count(it, 'infrastructure'))} taken out as faults of "
+        f"the machine",
+        count(it, "mislabelled") == 0 and count(it, "kills") > 0,
+        it,
+        sim,
+    )
 
 
 # -- bytes of strangers ---------------------------------------------------------------------------
@@ -122,14 +146,22 @@ def bytes_crash_nothing(bench: Bench) -> Found:
     it = bench.run("fuzz", [script, seconds], 3600 + 40 * seconds, {}, {})
     rows = re.findall(r"^(\w+) +(\d+) +\d+ +\d+ +\d+ +\d+ +(\d+) (\w+)", it.text, re.MULTILINE)
     broken = [x[0] for x in rows if x[3] != "well"]
-    return found(f"{n(len(broken))} broken of {n(len(rows))} parsers, {n(sum(int(x[1]) for x in rows))} executions, at "
-                 f"most {max((int(x[2]) for x in rows), default=0)} MiB", bool(rows) and not broken, it)
+    return found(
+        f"{n(len(broken))} broken of {n(len(rows))} parsers, {n(sum(int(x[1]) for x in rows))} executions, at "
+        f"most {max((int(x[2]) for x in rows), default=0)} MiB",
+        bool(rows) and not broken,
+        it,
+    )
 
 
 def strangers_cost_little(bench: Bench) -> Found:
     it = bench.script("tests/fault/strangers_test.py", KERNELMILL_STRANGERS=bench.of_size(200, 500, 1000))
-    return found(f"{it.figures.get('kib_a_connection')} KiB a connection at most over {n(count(it, 'connections'))}, "
-                 f"{it.figures.get('mib_in_all')} MiB in all; `status` took {it.figures.get('status_s')} s beside them", "kib_a_connection" in it.figures, it)
+    return found(
+        f"{it.figures.get('kib_a_connection')} KiB a connection at most over {n(count(it, 'connections'))}, "
+        f"{it.figures.get('mib_in_all')} MiB in all; `status` took {it.figures.get('status_s')} s beside them",
+        "kib_a_connection" in it.figures,
+        it,
+    )
 
 
 # -- disks ----------------------------------------------------------------------------------------
@@ -138,16 +170,25 @@ def strangers_cost_little(bench: Bench) -> Found:
 def power_loss(bench: Bench) -> Found:
     commits = bench.of_size(30, 100, 1000)
     it = bench.gtest("power_loss_test", limit=600 + 10 * commits, KERNELMILL_COMMITS=commits)
-    return found(f"{n(count(it, 'corrupt'))} corrupt, {n(count(it, 'lost'))} turns lost, {n(count(it, 'doubled'))} doubled "
-                 f"in {n(count(it, 'images'))} disks after each of {n(count(it, 'calls'))} calls of "
-                 f"{n(count(it, 'commits'))} commits", count(it, "images") > 0, it)
+    return found(
+        f"{n(count(it, 'corrupt'))} corrupt, {n(count(it, 'lost'))} turns lost, {n(count(it, 'doubled'))} doubled "
+        f"in {n(count(it, 'images'))} disks after each of {n(count(it, 'calls'))} calls of "
+        f"{n(count(it, 'commits'))} commits",
+        count(it, "images") > 0,
+        it,
+    )
 
 
 def bad_disks(bench: Bench) -> Found:
     it = bench.script("tests/fault/bad_disk_test.py")
     store = bench.gtest("storage_test", "store_on*:store_beyond*:store.grows*")
-    return found(f"{count(it, 'cases')} kinds of bad disks and {store.cases} of the store alone stopped as documented and "
-                 f"went on, {it.figures.get('lost')} turns lost", count(it, "cases") > 0, it, store)
+    return found(
+        f"{count(it, 'cases')} kinds of bad disks and {store.cases} of the store alone stopped as documented and "
+        f"went on, {it.figures.get('lost')} turns lost",
+        count(it, "cases") > 0,
+        it,
+        store,
+    )
 
 
 # -- simulation -----------------------------------------------------------------------------------
@@ -174,18 +215,27 @@ def simulation_is_fast(bench: Bench) -> Found:
         return found("it said no figures", False, it)
     seeds, killed, resumes, hours = told
     cluster, (lives, faults, _) = simulated_cluster(bench)
-    return found(f"{n(int(seeds))} seeds, {n(int(killed))} nodes killed, {n(int(resumes))} resumes, {n(int(hours))} "
-                 f"virtual hours in {it.seconds:.0f} s: {n(int(hours * 3600 / it.seconds))} times real time; a whole "
-                 f"cluster {n(lives)} seeds with {n(faults)} faults", hours * 3600 / it.seconds >= 100 and lives > 0,
-                 it, cluster)
+    return found(
+        f"{n(int(seeds))} seeds, {n(int(killed))} nodes killed, {n(int(resumes))} resumes, {n(int(hours))} "
+        f"virtual hours in {it.seconds:.0f} s: {n(int(hours * 3600 / it.seconds))} times real time; a whole "
+        f"cluster {n(lives)} seeds with {n(faults)} faults",
+        hours * 3600 / it.seconds >= 100 and lives > 0,
+        it,
+        cluster,
+    )
 
 
 def everything_ends(bench: Bench) -> Found:
     it, told = simulated(bench)
     cluster, (lives, _, latest) = simulated_cluster(bench)
     ended = "all" if it.held and cluster.held else "not all"
-    return found(f"{ended} episodes of {n(int(told[0])) if told else 0} seeds ended once the faults had, and of "
-                 f"{n(lives)} of a whole cluster, within {latest} s of virtual time", bool(told) and lives > 0, it, cluster)
+    return found(
+        f"{ended} episodes of {n(int(told[0])) if told else 0} seeds ended once the faults had, and of "
+        f"{n(lives)} of a whole cluster, within {latest} s of virtual time",
+        bool(told) and lives > 0,
+        it,
+        cluster,
+    )
 
 
 # -- candidates -----------------------------------------------------------------------------------
@@ -197,15 +247,21 @@ def hacks_do_not_pay(bench: Bench) -> Found:
     if not told:
         return found("it said no figures", False, it)
     rejected, hacks, accepted, honest = map(int, told.groups())
-    return found(f"{rejected} of {hacks} hacks rejected or not paid, {honest - accepted} of {honest} honest kernels "
-                 f"refused, on a CPU", rejected == hacks and accepted == honest, it)
+    return found(
+        f"{rejected} of {hacks} hacks rejected or not paid, {honest - accepted} of {honest} honest kernels "
+        f"refused, on a CPU",
+        rejected == hacks and accepted == honest,
+        it,
+    )
 
 
 def timing_on_gpus(bench: Bench) -> Found:
     parts = ["same", "planted"] + (["torch_same"] if importlib.util.find_spec("torch") else [])
     copies = bench.of_size(50, 200, 1000)
     it = bench.gpu_check(parts, 1800 + 10 * copies, "--copies", copies)
-    return found(f"{len(it.failed)} of {len(it.figures['promises'])} broken: {'; '.join(it.figures['promises'])}", True, it)
+    return found(
+        f"{len(it.failed)} of {len(it.figures['promises'])} broken: {'; '.join(it.figures['promises'])}", True, it
+    )
 
 
 def sandbox_holds(bench: Bench) -> Found:
@@ -213,24 +269,39 @@ def sandbox_holds(bench: Bench) -> Found:
     skipped = f", {len(it.skipped)} skipped" if it.skipped else ""
     wanted = bench.of_size(3, 20, 1000)
     bombs = bench.gtest("sandbox_test", BOMB, limit=600 + 5 * wanted, GTEST_REPEAT=wanted)
-    died, lived = (len(re.findall(rf"^\[ +{word} +\] {BOMB} \(", bombs.text, re.MULTILINE)) for word in ("OK", "FAILED"))
-    return found(f"{len(it.failed)} ways out in {it.cases + len(it.failed)} attacks{skipped}; {n(died + lived)} fork bombs, "
-                 f"{n(lived)} with survivors", died == wanted and not it.failed, it, bombs)
+    died, lived = (
+        len(re.findall(rf"^\[ +{word} +\] {BOMB} \(", bombs.text, re.MULTILINE)) for word in ("OK", "FAILED")
+    )
+    return found(
+        f"{len(it.failed)} ways out in {it.cases + len(it.failed)} attacks{skipped}; {n(died + lived)} fork bombs, "
+        f"{n(lived)} with survivors",
+        died == wanted and not it.failed,
+        it,
+        bombs,
+    )
 
 
 def crashes_stay_alone(bench: Bench) -> Found:
     candidates = bench.of_size(15, 100, 500)
-    it = bench.script("tests/fault/crash_isolation_test.py", limit=600 + 30 * candidates,
-                      KERNELMILL_CANDIDATES=candidates)
-    return found(f"{it.figures.get('mis_scored')} mis-scored: {n(count(it, 'good'))} good candidates between "
-                 f"{n(count(it, 'bad'))} that crash, hang or write where they must not, on a CPU",
-                 count(it, "good") == candidates, it)
+    it = bench.script(
+        "tests/fault/crash_isolation_test.py", limit=600 + 30 * candidates, KERNELMILL_CANDIDATES=candidates
+    )
+    return found(
+        f"{it.figures.get('mis_scored')} mis-scored: {n(count(it, 'good'))} good candidates between "
+        f"{n(count(it, 'bad'))} that crash, hang or write where they must not, on a CPU",
+        count(it, "good") == candidates,
+        it,
+    )
 
 
 def secrets_stay_secret(bench: Bench) -> Found:
     it = bench.script("tests/fault/secrets_test.py")
-    return found(f"{it.figures.get('hits')} hits in {n(count(it, 'files'))} files, {n(count(it, 'processes'))} "
-                 f"arguments and environments of children; {n(count(it, 'cores'))} core dumps", count(it, "files") > 0, it)
+    return found(
+        f"{it.figures.get('hits')} hits in {n(count(it, 'files'))} files, {n(count(it, 'processes'))} "
+        f"arguments and environments of children; {n(count(it, 'cores'))} core dumps",
+        count(it, "files") > 0,
+        it,
+    )
 
 
 PROMISES = [
@@ -244,10 +315,20 @@ PROMISES = [
     Row("P8", "disk full, map full, read-only, EIO", "clean stop, resume works: 100 %", bad_disks),
     Row("P9", "the cluster is simulated", "10,000 seeds a night, 100 times real time", simulation_is_fast),
     Row("P10", "progress", "all episodes end once faults have", everything_ends),
-    Row("P11", "hacks do not pay", "98 % rejected, none paid; honest refused 0.5 %", hacks_do_not_pay,
-        "exploits torch_exploits matrix false_alarms"),
-    Row("P12", "the same kernel is not faster than itself", "1 % called faster; 95 % of planted 5 % found",
-        timing_on_gpus, "same torch_same planted"),
+    Row(
+        "P11",
+        "hacks do not pay",
+        "98 % rejected, none paid; honest refused 0.5 %",
+        hacks_do_not_pay,
+        "exploits torch_exploits matrix false_alarms",
+    ),
+    Row(
+        "P12",
+        "the same kernel is not faster than itself",
+        "1 % called faster; 95 % of planted 5 % found",
+        timing_on_gpus,
+        "same torch_same planted",
+    ),
     Row("P13", "the sandbox holds", "0 ways out, no survivor, 1,000 fork bombs", sandbox_holds, "exploits"),
     Row("P14", "a candidate's crash stays its own", "0 of 500 good ones mis-scored", crashes_stay_alone, "faults"),
     Row("P15", "secrets stay secret", "0 hits", secrets_stay_secret),

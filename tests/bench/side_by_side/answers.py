@@ -70,9 +70,16 @@ def load_candidates(options: argparse.Namespace) -> list[Row]:
     levels = {int(x) for x in options.levels.split(",")}
     for pattern in options.match or ():
         if not any(fnmatch.fnmatch(x["file"], pattern) for x in rows):
-            sys.exit(f"--match {pattern}: no answer's file is like that; they are {rows[0]['file']} and the like, so try '*{pattern}*'")
-    return [x for x in rows if x["level"] in levels and x["input_mb"] <= 1000 * options.max_input_gb
-            and (not options.match or any(fnmatch.fnmatch(x["file"], p) for p in options.match))]
+            sys.exit(
+                f"--match {pattern}: no answer's file is like that; they are {rows[0]['file']} and the like, so try '*{pattern}*'"
+            )
+    return [
+        x
+        for x in rows
+        if x["level"] in levels
+        and x["input_mb"] <= 1000 * options.max_input_gb
+        and (not options.match or any(fnmatch.fnmatch(x["file"], p) for p in options.match))
+    ]
 
 
 class State:

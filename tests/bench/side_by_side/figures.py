@@ -27,8 +27,13 @@ def spread(values: list[float]) -> dict:
 
 def agreement(rows: list[Row], state: State) -> dict:
     """Sorts the answers that both judged by their two verdicts; lists each difference with both reasons."""
-    table: dict = {"both accept": [], "both reject": [], "benchmark alone accepts": [],
-                   "kernelmill alone accepts": [], "no verdict": []}
+    table: dict = {
+        "both accept": [],
+        "both reject": [],
+        "benchmark alone accepts": [],
+        "kernelmill alone accepts": [],
+        "no verdict": [],
+    }
     differences = []
     for row in rows:
         theirs, ours = state.data["theirs"].get(row["key"]), state.data["ours"].get(row["key"])
@@ -38,18 +43,36 @@ def agreement(rows: list[Row], state: State) -> dict:
             name = "no verdict"
         else:
             a, b = accepted_by_benchmark(theirs), ours["outcome"] == "accepted"
-            name = {(True, True): "both accept", (False, False): "both reject",
-                    (True, False): "benchmark alone accepts", (False, True): "kernelmill alone accepts"}[a, b]
+            name = {
+                (True, True): "both accept",
+                (False, False): "both reject",
+                (True, False): "benchmark alone accepts",
+                (False, True): "kernelmill alone accepts",
+            }[a, b]
         table[name].append(row["file"])
         if name not in ("both accept", "both reject"):
-            differences.append({"file": row["file"], "kind": row["kind"], "what": name,
-                                "benchmark": reason_of_benchmark(theirs),
-                                "kernelmill": reason_of_ours(ours), "note": row["note"]})
-    surprises = [x["file"] for x in rows if x["key"] in state.data["ours"] and
-                 state.data["ours"][x["key"]]["outcome"] != x.get(
-                     "kernelmill", "accepted" if x["kind"] == "right" else "rejected")]
-    return {"counts": {k: len(v) for k, v in table.items()}, "differences": differences,
-            "kernelmill_unlike_manifest": surprises}
+            differences.append(
+                {
+                    "file": row["file"],
+                    "kind": row["kind"],
+                    "what": name,
+                    "benchmark": reason_of_benchmark(theirs),
+                    "kernelmill": reason_of_ours(ours),
+                    "note": row["note"],
+                }
+            )
+    surprises = [
+        x["file"]
+        for x in rows
+        if x["key"] in state.data["ours"]
+        and state.data["ours"][x["key"]]["outcome"]
+        != x.get("kernelmill", "accepted" if x["kind"] == "right" else "rejected")
+    ]
+    return {
+        "counts": {k: len(v) for k, v in table.items()},
+        "differences": differences,
+        "kernelmill_unlike_manifest": surprises,
+    }
 
 
 def seconds_by_class(rows: list[Row], state: State) -> list[dict]:
@@ -59,10 +82,15 @@ def seconds_by_class(rows: list[Row], state: State) -> list[dict]:
         group = [x for x in rows if (x["kind"], x["language"]) == (kind, language) and not x.get("hangs")]
         theirs = [state.data["theirs"][x["key"]] for x in group if x["key"] in state.data["theirs"]]
         ours = [state.data["ours"][x["key"]] for x in group if x["key"] in state.data["ours"]]
-        result.append({"kind": kind, "language": language,
-                       "benchmark": spread([x["seconds"] for x in theirs if x["alone"]]),
-                       "build": spread([x["build_s"] for x in ours]),
-                       "slot": spread([x["slot_s"] for x in ours])})
+        result.append(
+            {
+                "kind": kind,
+                "language": language,
+                "benchmark": spread([x["seconds"] for x in theirs if x["alone"]]),
+                "build": spread([x["build_s"] for x in ours]),
+                "slot": spread([x["slot_s"] for x in ours]),
+            }
+        )
     return [x for x in result if x["benchmark"]["n"] or x["build"]["n"]]
 
 
@@ -71,17 +99,30 @@ def throughput(rows: list[Row], state: State) -> list[dict]:
     result = []
     cores = state.data["machine"].get("cores") or os.cpu_count() or 1
     for name, one in sorted(state.data["passes"].items()):
-        theirs = [state.data["theirs"][x]["seconds"] for x in one["members"] if x in state.data["theirs"]
-                  and state.data["theirs"][x]["alone"]]
-        entry = {"pass": name, "answers": len(one["members"]), "n": one["n"], "copies": one["copies"],
-                 "wall_s": one["wall_s"], "per_hour": 3600 * one["n"] / one["wall_s"]}
+        theirs = [
+            state.data["theirs"][x]["seconds"]
+            for x in one["members"]
+            if x in state.data["theirs"] and state.data["theirs"][x]["alone"]
+        ]
+        entry = {
+            "pass": name,
+            "answers": len(one["members"]),
+            "n": one["n"],
+            "copies": one["copies"],
+            "wall_s": one["wall_s"],
+            "per_hour": 3600 * one["n"] / one["wall_s"],
+        }
         steady = steady_seconds(one, cores)
         entry["per_hour_steady"] = 3600 / steady if steady else None
         if theirs:
             mean = statistics.fmean(theirs)
-            entry |= {"benchmark_n": len(theirs), "benchmark_mean_s": mean,
-                      "benchmark_per_hour": 3600 / mean, "ratio": entry["per_hour"] * mean / 3600,
-                      "ratio_steady": mean / steady if steady else None}
+            entry |= {
+                "benchmark_n": len(theirs),
+                "benchmark_mean_s": mean,
+                "benchmark_per_hour": 3600 / mean,
+                "ratio": entry["per_hour"] * mean / 3600,
+                "ratio_steady": mean / steady if steady else None,
+            }
         result.append(entry)
     return result
 
@@ -95,10 +136,17 @@ def speedups(rows: list[Row], state: State) -> dict:
             continue
         runtime, reference = theirs.get("runtime") or -1, theirs.get("ref_runtime") or -1
         if accepted_by_benchmark(theirs) and runtime > 0 and reference > 0 and ours["speedup"]:
-            lines.append({"file": row["file"], "benchmark": reference / runtime,
-                          "kernelmill": ours["speedup"], "low": ours["speedup_low"],
-                          "high": ours["speedup_high"], "benchmark_ms": runtime,
-                          "kernelmill_ms": ours["candidate_ms"]})
+            lines.append(
+                {
+                    "file": row["file"],
+                    "benchmark": reference / runtime,
+                    "kernelmill": ours["speedup"],
+                    "low": ours["speedup_low"],
+                    "high": ours["speedup_high"],
+                    "benchmark_ms": runtime,
+                    "kernelmill_ms": ours["candidate_ms"],
+                }
+            )
     apart = [abs(x["kernelmill"] / x["benchmark"] - 1) for x in lines]
     return {"lines": lines, "median_relative_difference": statistics.median(apart) if apart else None}
 
@@ -127,59 +175,81 @@ def number(x: float | None, form: str = ".1f") -> str:
 
 def print_summary(s: dict, options: argparse.Namespace) -> None:
     machine = s["machine"]
-    print(f"{machine.get('gpu', 'no GPU seen')}, {machine.get('cores')} cores, torch {machine.get('torch')}, "
-          f"triton {machine.get('triton')}; benchmark at {machine.get('kernelbench', '?')}; "
-          f"{machine.get('kernelmill', '?')}")
-    print(f"{s['candidates']} answers to {s['problems']} problems; the benchmark judged "
-          f"{s['judged_by_benchmark']}, {s['of_these_alone']} of them alone on the machine; kernelmill "
-          f"{s['judged_by_kernelmill']}.")
+    print(
+        f"{machine.get('gpu', 'no GPU seen')}, {machine.get('cores')} cores, torch {machine.get('torch')}, "
+        f"triton {machine.get('triton')}; benchmark at {machine.get('kernelbench', '?')}; "
+        f"{machine.get('kernelmill', '?')}"
+    )
+    print(
+        f"{s['candidates']} answers to {s['problems']} problems; the benchmark judged "
+        f"{s['judged_by_benchmark']}, {s['of_these_alone']} of them alone on the machine; kernelmill "
+        f"{s['judged_by_kernelmill']}."
+    )
     stand_ins = machine.get("stand_ins")
     if stand_ins:
-        print(f"Stand-ins for modules that an evaluation does not use: {', '.join(stand_ins)}. They spare "
-              "the benchmark the time of importing these.")
-    print("Clock: time.monotonic of this script. Benchmark: from the start of a fresh process to its end "
-          "(importing torch, building, 5 trials, 100 timed runs of answer and of reference). Its batch "
-          "script imports more and, where a process dies, waits for its timeout: neither is counted here.")
+        print(
+            f"Stand-ins for modules that an evaluation does not use: {', '.join(stand_ins)}. They spare "
+            "the benchmark the time of importing these."
+        )
+    print(
+        "Clock: time.monotonic of this script. Benchmark: from the start of a fresh process to its end "
+        "(importing torch, building, 5 trials, 100 timed runs of answer and of reference). Its batch "
+        "script imports more and, where a process dies, waits for its timeout: neither is counted here."
+    )
 
     print("\nVerdicts")
     for name, count in s["agreement"]["counts"].items():
         print(f"  {name:26} {count:4}")
     for x in s["agreement"]["differences"]:
-        print(f"  {x['what']}: {x['file']} ({x['kind']})\n    benchmark:  {x['benchmark']}\n"
-              f"    kernelmill: {x['kernelmill']}" + (f"\n    known:      {x['note']}" if x["note"] else ""))
+        print(
+            f"  {x['what']}: {x['file']} ({x['kind']})\n    benchmark:  {x['benchmark']}\n"
+            f"    kernelmill: {x['kernelmill']}" + (f"\n    known:      {x['note']}" if x["note"] else "")
+        )
     if s["agreement"]["kernelmill_unlike_manifest"]:
         print("  kernelmill unlike the manifest: " + ", ".join(s["agreement"]["kernelmill_unlike_manifest"]))
     if s["died"]:
         print("  the benchmark's process died of: " + ", ".join(s["died"]))
     if s["timed_out"]:
-        print(f"  the benchmark ran out of time with: {', '.join(s['timed_out'])} (what is known to hang is "
-              f"cut off after {options.cut_hangs:g} s of {options.timeout:g} s and left out of all speeds)")
+        print(
+            f"  the benchmark ran out of time with: {', '.join(s['timed_out'])} (what is known to hang is "
+            f"cut off after {options.cut_hangs:g} s of {options.timeout:g} s and left out of all speeds)"
+        )
 
     print("\nSeconds for an answer (kernelmill: one pass from an empty cache; builds run beside each other)")
     print(f"  {'':22}{'benchmark':>26}{'kernelmill, build':>26}{'kernelmill, GPU':>26}")
     print(f"  {'':22}" + 3 * f"{'n':>8}{'median':>9}{'mean':>9}")
     for x in s["seconds"]:
-        cells = "".join(f"{c['n']:8}{number(c.get('median'), '.2f'):>9}{number(c.get('mean'), '.2f'):>9}"
-                        for c in (x["benchmark"], x["build"], x["slot"]))
+        cells = "".join(
+            f"{c['n']:8}{number(c.get('median'), '.2f'):>9}{number(c.get('mean'), '.2f'):>9}"
+            for c in (x["benchmark"], x["build"], x["slot"])
+        )
         print(f"  {x['kind'] + ', ' + x['language']:22}{cells}")
 
-    print("\nAnswers per hour, both on the same answers. Cold: nothing built, copies differ in a comment.\n"
-          "Whole: the command from start to end. Full: while the pipe is full (between verdict number C and\n"
-          "the last but C, C cores). The ratio takes the mean of the benchmark's seconds. Copies answer\n"
-          "the same problems: what kernelmill keeps of one serves them all, the benchmark keeps nothing.")
+    print(
+        "\nAnswers per hour, both on the same answers. Cold: nothing built, copies differ in a comment.\n"
+        "Whole: the command from start to end. Full: while the pipe is full (between verdict number C and\n"
+        "the last but C, C cores). The ratio takes the mean of the benchmark's seconds. Copies answer\n"
+        "the same problems: what kernelmill keeps of one serves them all, the benchmark keeps nothing."
+    )
     for x in s["throughput"]:
-        print(f"  {x['pass']:12} {x['answers']} answers x {x['copies']} = {x['n']} in {x['wall_s']:.1f} s: "
-              f"whole {x['per_hour']:.0f}, full {number(x['per_hour_steady'], '.0f')} an hour")
+        print(
+            f"  {x['pass']:12} {x['answers']} answers x {x['copies']} = {x['n']} in {x['wall_s']:.1f} s: "
+            f"whole {x['per_hour']:.0f}, full {number(x['per_hour_steady'], '.0f')} an hour"
+        )
         if "ratio" in x:
-            print(f"  {'':12} benchmark {x['benchmark_per_hour']:.1f} an hour (n = {x['benchmark_n']}, mean "
-                  f"{x['benchmark_mean_s']:.1f} s): ratio {x['ratio']:.1f} whole, "
-                  f"{number(x['ratio_steady'])} full")
+            print(
+                f"  {'':12} benchmark {x['benchmark_per_hour']:.1f} an hour (n = {x['benchmark_n']}, mean "
+                f"{x['benchmark_mean_s']:.1f} s): ratio {x['ratio']:.1f} whole, "
+                f"{number(x['ratio_steady'])} full"
+            )
 
     print("\nSpeedup over the reference where both accept (benchmark: mean of 100 CUDA events, L2 flushed)")
     for x in s["speedups"]["lines"]:
-        print(f"  {x['file']:46} benchmark {x['benchmark']:6.2f}  kernelmill {x['kernelmill']:6.2f} "
-              f"[{number(x['low'], '.2f')}, {number(x['high'], '.2f')}]  {x['benchmark_ms']:.3g} ms against "
-              f"{number(x['kernelmill_ms'], '.3g')} ms")
+        print(
+            f"  {x['file']:46} benchmark {x['benchmark']:6.2f}  kernelmill {x['kernelmill']:6.2f} "
+            f"[{number(x['low'], '.2f')}, {number(x['high'], '.2f')}]  {x['benchmark_ms']:.3g} ms against "
+            f"{number(x['kernelmill_ms'], '.3g')} ms"
+        )
     median = s["speedups"]["median_relative_difference"]
     if median is not None:
         print(f"  median relative difference {100 * median:.1f} % (n = {len(s['speedups']['lines'])})")

@@ -24,8 +24,9 @@ def read_verdict(line: str) -> dict:
     record = json.loads(line)
     timing = record.get("timing") or {}
     speedup = timing.get("speedup") or {}
-    findings = [x["rule"] for x in (record.get("integrity") or {}).get("findings", [])
-                if x.get("severity") == "critical"]
+    findings = [
+        x["rule"] for x in (record.get("integrity") or {}).get("findings", []) if x.get("severity") == "critical"
+    ]
     fault = record.get("error") or {}
     return {
         "name": record["name"],
@@ -83,8 +84,11 @@ class Ours:
         if (tasks / "kernelbench").exists():
             return
         source = self.options.problems or self.options.kernelbench
-        subprocess.run([self.options.kernelmill, "task", "import", "kernelbench", source, "--to", tasks],
-                       check=True, stdout=sys.stderr)
+        subprocess.run(
+            [self.options.kernelmill, "task", "import", "kernelbench", source, "--to", tasks],
+            check=True,
+            stdout=sys.stderr,
+        )
 
     def write_batch(self, name: str, rows: list[Row], copies: int) -> pathlib.Path:
         """Writes answers and their list; of several copies each has comments of its own."""
@@ -110,13 +114,21 @@ class Ours:
         folder = self.base / cache
         if fresh and folder.exists():
             shutil.rmtree(folder)
-        command = [str(self.options.kernelmill), "judge", str(batch), "--backend", self.options.backend,
-                   "--root", str(self.base / "tasks"), "--python", self.options.python,
-                   *self.options.judge_arg]
+        command = [
+            str(self.options.kernelmill),
+            "judge",
+            str(batch),
+            "--backend",
+            self.options.backend,
+            "--root",
+            str(self.base / "tasks"),
+            "--python",
+            self.options.python,
+            *self.options.judge_arg,
+        ]
         environment = dict(os.environ, XDG_CACHE_HOME=str(folder), TRITON_CACHE_DIR=str(folder / "triton"))
         started = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment,
-                                   start_new_session=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
         alarm = None
         if math.isfinite(self.clock.end):
             alarm = threading.Timer(max(0.0, self.clock.left()), stop_group, [process])
@@ -137,6 +149,7 @@ class Ours:
 def run_verdicts(ours: Ours, rows: list[Row], state: State) -> bool:
     """Judges each answer once, from an empty cache; those that hang come last, on their own. What was the
     machine's fault is judged again by the next call."""
+
     def lacks(row: Row) -> bool:
         return state.data["ours"].get(row["key"], {}).get("outcome") not in ("accepted", "rejected")
 
@@ -178,13 +191,18 @@ def run_passes(options: argparse.Namespace, ours: Ours, rows: list[Row], state: 
             if ours.clock.left() < 20:
                 return False
             began = time.monotonic()
-            arrivals = [(seconds, verdict["cached"], verdict["build_s"], verdict["slot_s"])
-                        for seconds, verdict in ours.judge(batch, f"cache-{language}", kind == "cold")]
+            arrivals = [
+                (seconds, verdict["cached"], verdict["build_s"], verdict["slot_s"])
+                for seconds, verdict in ours.judge(batch, f"cache-{language}", kind == "cold")
+            ]
             wall = time.monotonic() - began
             if len(arrivals) != len(chosen) * copies:
                 say(f"kernelmill: the pass {name} was cut off after {len(arrivals)} answers; it is not kept")
                 return False
-            state.put("passes", name, {"members": members, "copies": copies, "n": len(arrivals),
-                                       "wall_s": wall, "arrivals": arrivals})
+            state.put(
+                "passes",
+                name,
+                {"members": members, "copies": copies, "n": len(arrivals), "wall_s": wall, "arrivals": arrivals},
+            )
             say(f"kernelmill {name}: {len(arrivals)} answers in {wall:.1f} s")
     return True

@@ -22,16 +22,25 @@ def evaluate_with_benchmark(options: argparse.Namespace, row: Row, problem: str,
     with tempfile.TemporaryDirectory(prefix="kernelbench-") as folder:
         base = pathlib.Path(folder)
         (base / "build").mkdir()
-        request = {"kernelbench": str(options.kernelbench.resolve()), "problem": problem,
-                   "answer": row["source"], "build": str(base / "build"), "result": str(base / "result.json"),
-                   "backend": "triton" if row["language"] == "triton" else "cuda"}
+        request = {
+            "kernelbench": str(options.kernelbench.resolve()),
+            "problem": problem,
+            "answer": row["source"],
+            "build": str(base / "build"),
+            "result": str(base / "result.json"),
+            "backend": "triton" if row["language"] == "triton" else "cuda",
+        }
         (base / "request.json").write_text(json.dumps(request))
         environment = dict(os.environ, TRITON_CACHE_DIR=str(base / "triton"))
         started = time.monotonic()
         with open(base / "output", "wb") as output:
             process = subprocess.Popen(
                 [options.python, str(WORKER), str(base / "request.json")],
-                stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
             late = False
             try:
                 process.wait(timeout=limit)
@@ -45,15 +54,22 @@ def evaluate_with_benchmark(options: argparse.Namespace, row: Row, problem: str,
         else:
             why = f"timed out after {limit:g} s" if late else f"the process ended with {process.returncode}"
             tail = (base / "output").read_bytes()[-400:].decode(errors="replace")
-            result = {"compiled": False, "correctness": False,
-                      "metadata": {"error": why} if late else {"error": why, "output": tail}}
+            result = {
+                "compiled": False,
+                "correctness": False,
+                "metadata": {"error": why} if late else {"error": why, "output": tail},
+            }
         cut = late and limit < options.timeout
-        return result | {"seconds": seconds, "alone": alone, "timed_out": late, "cut": cut,
-                         "died": not late and not result_file.exists()}
+        return result | {
+            "seconds": seconds,
+            "alone": alone,
+            "timed_out": late,
+            "cut": cut,
+            "died": not late and not result_file.exists(),
+        }
 
 
-def run_theirs(options: argparse.Namespace, rows: list[Row], problems: dict, state: State,
-               clock: Clock) -> bool:
+def run_theirs(options: argparse.Namespace, rows: list[Row], problems: dict, state: State, clock: Clock) -> bool:
     """Evaluates what is missing: the first --timed answers one after another, the others --workers at once,
     for their verdicts alone. Returns whether everything is done."""
 
@@ -67,8 +83,10 @@ def run_theirs(options: argparse.Namespace, rows: list[Row], problems: dict, sta
             state.put("machine", "stand_ins", result.pop("stand_ins"))
         state.put("theirs", row["key"], result)
         verdict = "accepts" if accepted_by_benchmark(result) else "rejects"
-        say(f"benchmark {verdict} {row['file']} in {result['seconds']:.1f} s"
-            + ("" if alone else f" (beside {options.workers - 1} others)"))
+        say(
+            f"benchmark {verdict} {row['file']} in {result['seconds']:.1f} s"
+            + ("" if alone else f" (beside {options.workers - 1} others)")
+        )
         return True
 
     timed = len(rows) if options.timed is None else options.timed
@@ -99,8 +117,7 @@ def reason_of_benchmark(result: dict) -> str:
     data = result.get("metadata") or {}
     if accepted_by_benchmark(result):
         return "accepted" + (", flagged as excessive speedup" if data.get("excessive_speedup") else "")
-    for key in ("error", "compilation_error", "cuda_error", "other_error", "runtime_error",
-                "correctness_issue"):
+    for key in ("error", "compilation_error", "cuda_error", "other_error", "runtime_error", "correctness_issue"):
         if data.get(key):
             text = f"{key}: {data[key]}"
             if key == "correctness_issue" and data.get("max_difference"):

@@ -22,8 +22,16 @@ STAND_INS: dict[str, tuple[str, ...]] = {
 }
 
 # Names that the benchmark's set_gpu_arch takes, by compute capability.
-ARCHITECTURES = {(7, 0): "Volta", (7, 5): "Turing", (8, 0): "Ampere", (8, 6): "Ampere", (8, 9): "Ada",
-                 (9, 0): "Hopper", (10, 0): "Blackwell", (12, 0): "Blackwell"}
+ARCHITECTURES = {
+    (7, 0): "Volta",
+    (7, 5): "Turing",
+    (8, 0): "Ampere",
+    (8, 6): "Ampere",
+    (8, 9): "Ada",
+    (9, 0): "Hopper",
+    (10, 0): "Blackwell",
+    (12, 0): "Blackwell",
+}
 
 
 class RecordBase:
@@ -71,7 +79,6 @@ def benchmark_worker(request_path: str) -> None:
     sys.path.insert(0, str(pathlib.Path(request["kernelbench"]) / "src"))
     made = stand_in()
     import torch
-
     from kernelbench import eval as benchmark
     from kernelbench import utils
 
@@ -101,8 +108,15 @@ def benchmark_worker(request_path: str) -> None:
             result["nothing"] = True
             result["metadata"] = {"error": "the evaluator returned None, which asks for another try"}
         else:
-            for name in ("compiled", "correctness", "metadata", "runtime", "runtime_stats", "ref_runtime",
-                         "ref_runtime_stats"):
+            for name in (
+                "compiled",
+                "correctness",
+                "metadata",
+                "runtime",
+                "runtime_stats",
+                "ref_runtime",
+                "ref_runtime_stats",
+            ):
                 result[name] = getattr(outcome, name)
     result["import_s"] = imported - started
     result["eval_s"] = time.monotonic() - imported

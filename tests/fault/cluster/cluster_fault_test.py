@@ -12,8 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -34,20 +32,37 @@ class Cluster:
         self.environment = {**os.environ, "XDG_STATE_HOME": folder + "/state", "XDG_CACHE_HOME": folder + "/cache"}
         self.address = f"{lab.addresses['head']}:{PORT}"
         self.members: dict = {}
-        done = subprocess.run([program, "cluster", "init"], env=self.environment, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            [program, "cluster", "init"], env=self.environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
 
     def start_head(self) -> None:
-        self.head = self.lab.start("head", [self.program, "head", "--listen", self.address, "--root",
-                                            self.folder + "/runs"], self.folder + "/head.log", env=self.environment)
+        self.head = self.lab.start(
+            "head",
+            [self.program, "head", "--listen", self.address, "--root", self.folder + "/runs"],
+            self.folder + "/head.log",
+            env=self.environment,
+        )
 
     def start_node(self, name: str) -> None:
         self.members[name] = self.lab.start(
             # Without a Python: importing torch would take longer than everything else.
-            name, [self.program, "node", "--head", self.address, "--name", name, "--compilers", "1",
-                   "evaluation.python=/bin/false"],
-            f"{self.folder}/{name}.log", env=self.environment)
+            name,
+            [
+                self.program,
+                "node",
+                "--head",
+                self.address,
+                "--name",
+                name,
+                "--compilers",
+                "1",
+                "evaluation.python=/bin/false",
+            ],
+            f"{self.folder}/{name}.log",
+            env=self.environment,
+        )
 
     def status(self) -> dict:
         """What the head says; empty while it cannot be reached."""
@@ -102,10 +117,24 @@ def turns_of(folder: str) -> dict:
 def everything_goes_wrong(lab: Lab, cluster: Cluster, episodes: int) -> None:
     groups = -(-episodes // 16)  # of four tasks, four episodes each
     run = ["native/row_sum", "native/gelu", "native/histogram", "native/transpose"]
-    done = lab.ask("head", [cluster.program, "submit", "quickstart", "run.name=storm", f"tasks.ids={json.dumps(run)}",
-                            f"tasks.groups={groups}", "tasks.max_turns=4", "evaluation.timing.budget_ms=100",
-                            "profile.enabled=false", "episode.max_live=32", "--head", cluster.address],
-                   env=cluster.environment)
+    done = lab.ask(
+        "head",
+        [
+            cluster.program,
+            "submit",
+            "quickstart",
+            "run.name=storm",
+            f"tasks.ids={json.dumps(run)}",
+            f"tasks.groups={groups}",
+            "tasks.max_turns=4",
+            "evaluation.timing.budget_ms=100",
+            "profile.enabled=false",
+            "episode.max_live=32",
+            "--head",
+            cluster.address,
+        ],
+        env=cluster.environment,
+    )
     assert done.returncode == 0, done.stderr
     planned = groups * 16
     wait("first turns", lambda: cluster.run_of("storm").get("turns", 0) >= 10)
@@ -138,8 +167,10 @@ def everything_goes_wrong(lab: Lab, cluster: Cluster, episodes: int) -> None:
 
     wait("the run ends", lambda: cluster.run_of("storm").get("state") not in ("running", None), 600)
     end = cluster.run_of("storm")
-    report(f"{end['state']}: {end['ended']}/{end['episodes']} episodes, {end['turns']} turns, {end['accepted']} accepted, "
-           f"{end['rejected']} rejected, {end['infrastructure']} infrastructure; packets carried {lab.carried}, lost {lab.lost}")
+    report(
+        f"{end['state']}: {end['ended']}/{end['episodes']} episodes, {end['turns']} turns, {end['accepted']} accepted, "
+        f"{end['rejected']} rejected, {end['infrastructure']} infrastructure; packets carried {lab.carried}, lost {lab.lost}"
+    )
     assert end["state"] == "finished" and end["ended"] == planned, end
     assert end["infrastructure"] == 0, end
     told = turns_of(cluster.folder + "/runs/storm")

@@ -121,14 +121,25 @@ class Lab:
 
     def start(self, name: str, words: list, log: str, **more) -> subprocess.Popen:
         with open(log, "ab") as out:
-            process = subprocess.Popen(["ip", "netns", "exec", self.namespaces[name], *words], stdout=out, stderr=out,
-                                       start_new_session=True, **more)
+            process = subprocess.Popen(
+                ["ip", "netns", "exec", self.namespaces[name], *words],
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                **more,
+            )
         self.processes.append(process)
         return process
 
     def ask(self, name: str, words: list, timeout: float = 300, **more) -> subprocess.CompletedProcess:
-        return subprocess.run(["ip", "netns", "exec", self.namespaces[name], *words], capture_output=True, text=True,
-                              timeout=timeout, check=False, **more)
+        return subprocess.run(
+            ["ip", "netns", "exec", self.namespaces[name], *words],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            **more,
+        )
 
     def close(self) -> None:
         for process in self.processes:

@@ -19,8 +19,9 @@ SHORT = ["tasks.group_size=1", "tasks.max_turns=1", "retrieval.enabled=false"]
 
 def run(command, scratch, **more):
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch / "home"), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, cwd=scratch, env=environment, text=True, capture_output=True, check=False,
-                          timeout=PATIENCE, **more)
+    done = subprocess.run(
+        command, cwd=scratch, env=environment, text=True, capture_output=True, check=False, timeout=PATIENCE, **more
+    )
     print(done.stdout + done.stderr, flush=True)
     return done
 

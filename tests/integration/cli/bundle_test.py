@@ -23,8 +23,14 @@ PATIENCE = 500
 
 
 def call(*arguments, code=0, cwd=None):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                          cwd=cwd or Bundles.folder)
+    done = subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        cwd=cwd or Bundles.folder,
+    )
     assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -51,8 +57,16 @@ class Bundles(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="kernelmill-bundle-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        call("run", SOURCE / "configs/quickstart.json", 'tasks.ids=["native/row_sum"]', "tasks.group_size=2",
-             "tasks.max_turns=2", "profile.enabled=false", "retrieval.enabled=false", "run.dir=runs/first")
+        call(
+            "run",
+            SOURCE / "configs/quickstart.json",
+            'tasks.ids=["native/row_sum"]',
+            "tasks.group_size=2",
+            "tasks.max_turns=2",
+            "profile.enabled=false",
+            "retrieval.enabled=false",
+            "run.dir=runs/first",
+        )
         call("bundle", "keygen", "--out", "sign.pem")
         call("bundle", "make", "first", "--form", "proof", "--key", "sign.pem", "--out", "proof.tar.zst")
         call("bundle", "make", "first/g0.e0.t1", "--out", "turn.tar.zst")
@@ -79,16 +93,36 @@ class Bundles(unittest.TestCase):
         self.assertIn("nobody signed it", call("bundle", "verify", "turn.tar.zst").stdout)
 
     def test_is_verified_where_there_is_nothing_else(self):
-        libraries = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", PROGRAM], capture_output=True, text=True,
-                                                               check=True).stdout)
+        libraries = re.findall(
+            r"(/\S+) \(0x", subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+        )
         binds = []
         for path in [str(PROGRAM), *libraries]:
             binds += ["--ro-bind", os.path.realpath(path), path]
         for name in ("proof.tar.zst", "sign.pem.pub"):
             binds += ["--ro-bind", str(self.folder / name), f"/{name}"]
-        done = subprocess.run(["bwrap", "--unshare-all", "--clearenv", *binds, "--chdir", "/", "--", str(PROGRAM), "bundle",
-                               "verify", "/proof.tar.zst", "--public-key", "/sign.pem.pub", "--json"],
-                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(
+            [
+                "bwrap",
+                "--unshare-all",
+                "--clearenv",
+                *binds,
+                "--chdir",
+                "/",
+                "--",
+                str(PROGRAM),
+                "bundle",
+                "verify",
+                "/proof.tar.zst",
+                "--public-key",
+                "/sign.pem.pub",
+                "--json",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(json.loads(done.stdout)["good"])
 
@@ -112,11 +146,17 @@ class Bundles(unittest.TestCase):
             "bundle-signature": [json.loads(proof["signature.json"])],
             "bundle-verify": [document("bundle", "verify", "proof.tar.zst")],
             "sol-solution": [json.loads(x.read_text()) for x in (self.solutions() / "solutions").rglob("*.json")],
-            "sol-trace": [json.loads(x) for f in (self.solutions() / "traces").iterdir() for x in f.read_text().splitlines()],
+            "sol-trace": [
+                json.loads(x) for f in (self.solutions() / "traces").iterdir() for x in f.read_text().splitlines()
+            ],
             "query-line": found("turn >= 0", "first"),
-            "compare": [document("compare", "first/g0.e0.t1", "first/g0.e1.t1"), document("compare", "first/g0.e0", "first/g0.e1")],
+            "compare": [
+                document("compare", "first/g0.e0.t1", "first/g0.e1.t1"),
+                document("compare", "first/g0.e0", "first/g0.e1"),
+            ],
             "replay": [document("replay", "first/g0.e0.t1", "--no-timing")],
-            "rescore": [document("rescore", "first", "--reward", "staged", "--name", "other")]}
+            "rescore": [document("rescore", "first", "--reward", "staged", "--name", "other")],
+        }
         for name, those in documents.items():
             schema = json.loads((SOURCE / f"configs/schemas/{name}.schema.json").read_text())
             self.assertRegex(schema["$id"], rf"^urn:kernelmill:schema:{name}:\d+$")
@@ -158,13 +198,28 @@ class Bundles(unittest.TestCase):
             self.assertTrue(least <= reward <= most, (kernel, reward))
 
     def score(self, task, answer, logs, programs):
-        return subprocess.run([task / "tests/test.sh"], check=False, capture_output=True, text=True, timeout=PATIENCE,
-                              cwd=self.folder, env={"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(self.folder),
-                                                    "HARBOR_LOGS": str(logs), "HARBOR_ANSWER": str(answer)})
+        return subprocess.run(
+            [task / "tests/test.sh"],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            cwd=self.folder,
+            env={
+                "PATH": f"{programs}:{os.environ['PATH']}",
+                "HOME": str(self.folder),
+                "HARBOR_LOGS": str(logs),
+                "HARBOR_ANSWER": str(answer),
+            },
+        )
 
     def test_a_harbor_task_tells_a_verdict_without_a_reward_from_none(self):
         call("export", "first", "--form", "harbor-tasks", "--out", "unpaid")
-        task, logs, programs = self.folder / "unpaid/native_row_sum", self.folder / "logs-unpaid", self.folder / "programs"
+        task, logs, programs = (
+            self.folder / "unpaid/native_row_sum",
+            self.folder / "logs-unpaid",
+            self.folder / "programs",
+        )
         answer = SOURCE / "configs/policies/quickstart/row_sum/fast.cpp"
         verdict = document("eval", "--task", "native/row_sum", "--no-timing", answer)
         programs.mkdir()
@@ -178,10 +233,23 @@ class Bundles(unittest.TestCase):
 
     def test_follow_tells_each_group_once(self):
         folder = self.folder / "runs/followed"
-        run = subprocess.Popen([PROGRAM, "run", SOURCE / "configs/quickstart.json", 'tasks.ids=["native/row_sum"]',
-                                "tasks.groups=3", "tasks.group_size=2", "tasks.max_turns=1", "profile.enabled=false",
-                                "retrieval.enabled=false", f"run.dir={folder}"], cwd=self.folder, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+        run = subprocess.Popen(
+            [
+                PROGRAM,
+                "run",
+                SOURCE / "configs/quickstart.json",
+                'tasks.ids=["native/row_sum"]',
+                "tasks.groups=3",
+                "tasks.group_size=2",
+                "tasks.max_turns=1",
+                "profile.enabled=false",
+                "retrieval.enabled=false",
+                f"run.dir={folder}",
+            ],
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             # The run's folder is there when its manifest is; its store a moment later.
             while not (folder / "metrics.jsonl").exists() and run.poll() is None:
@@ -210,18 +278,44 @@ class Bundles(unittest.TestCase):
 
     def test_has_gpu_rls_files_and_marks_what_was_not_run(self):
         files = self.unpack("turn.tar.zst")
-        for name in ("manifest.json", "events.jsonl", "summary.json", "summary.md", "prompt/task_spec.json",
-                     "meta/hardware_fingerprint.json", "correctness/correctness.json", "eval/eval_envelope.json",
-                     "perf/benchmark.json", "build/build_record.json", "patches/unified_diff.patch",
-                     "candidate/state.json", "candidate/transition.json", "replay/command.json", "replay/replay_pack.json"):
+        for name in (
+            "manifest.json",
+            "events.jsonl",
+            "summary.json",
+            "summary.md",
+            "prompt/task_spec.json",
+            "meta/hardware_fingerprint.json",
+            "correctness/correctness.json",
+            "eval/eval_envelope.json",
+            "perf/benchmark.json",
+            "build/build_record.json",
+            "patches/unified_diff.patch",
+            "candidate/state.json",
+            "candidate/transition.json",
+            "replay/command.json",
+            "replay/replay_pack.json",
+        ):
             self.assertIn(name, files)
         self.assertEqual(json.loads(files["sanitize/memcheck_summary.json"])["status"], "not_run")
         self.assertEqual(json.loads(files["profiles/kernel/summary.json"])["status"], "not_run")
         self.assertEqual(json.loads(files["eval/eval_envelope.json"])["correctness_gate"], "pass")
         fingerprint = json.loads(files["meta/hardware_fingerprint.json"])
         self.assertEqual(fingerprint["opening"], 0)
-        for key in ("vendor", "gpu_name", "arch", "driver_version", "runtime_version", "memory_gb", "power_limit_w",
-                    "clock_state", "mig_mode", "mps_mode", "host_kernel", "container_runtime", "tool_versions"):
+        for key in (
+            "vendor",
+            "gpu_name",
+            "arch",
+            "driver_version",
+            "runtime_version",
+            "memory_gb",
+            "power_limit_w",
+            "clock_state",
+            "mig_mode",
+            "mps_mode",
+            "host_kernel",
+            "container_runtime",
+            "tool_versions",
+        ):
             self.assertIn(key, fingerprint)
         self.assertEqual(fingerprint["host_kernel"], os.uname().release)
         self.assertIn("g++", fingerprint["tool_versions"]["compiler"])
@@ -253,14 +347,17 @@ class Bundles(unittest.TestCase):
     def test_every_key_of_kernel_rls_traces_has_its_place_in_ours_and_on_the_page(self):
         """OTHERWISE is the table of docs/reference/imports.md; what is not in it has the same name."""
         otherwise = {
-            ("level",): ("task",), ("problem_id",): ("task",),
+            ("level",): ("task",),
+            ("problem_id",): ("task",),
             ("eval_result", "correctness"): ("eval_result", "correct"),
             ("eval_result", "tests_passed"): ("eval_result", "cases_passed"),
             ("eval_result", "tests_total"): ("eval_result", "cases_total"),
             ("eval_result", "runtime_ms"): ("eval_result", "candidate_ms"),
             ("eval_result", "baseline_runtime_ms"): ("eval_result", "reference_ms"),
             ("eval_result", "error_message"): ("eval_result", "error"),
-            ("eval_result", "code_length"): ("response", "kernel"), ("eval_result", "metadata"): ("metrics",)}
+            ("eval_result", "code_length"): ("response", "kernel"),
+            ("eval_result", "metadata"): ("metrics",),
+        }
         not_ours = {"mode", "dataset_src", "prompt_option", "raicl_k", "renderer", "history_entry"}
         lines = [json.loads(x) for x in (self.folder / "runs/first/traces.jsonl").read_text().splitlines()]
         turns = [x for x in lines if x["kind"] == "turn" and x["eval_result"].get("speedup")]
@@ -269,11 +366,17 @@ class Bundles(unittest.TestCase):
         ends = [x for x in lines if x["kind"] == "episode"]
         ours = {**ends[0], **turns[-1]}  # the state is told when the episode has ended
         page = (SOURCE / "docs/reference/imports.md").read_text()
-        theirs = {tuple(p[:2]) for x in (FIXTURES / "kernel_rl/traces.jsonl").read_text().splitlines()
-                  for p in paths_of(json.loads(x))}
+        theirs = {
+            tuple(p[:2])
+            for x in (FIXTURES / "kernel_rl/traces.jsonl").read_text().splitlines()
+            for p in paths_of(json.loads(x))
+        }
         for path in sorted(theirs):
-            self.assertRegex(page, rf"`(?:{path[0]}\.)?{path[-1] if path[0] != 'reward_breakdown' and path[0] != 'metrics' else path[0]}`",
-                             path)
+            self.assertRegex(
+                page,
+                rf"`(?:{path[0]}\.)?{path[-1] if path[0] != 'reward_breakdown' and path[0] != 'metrics' else path[0]}`",
+                path,
+            )
             if path[0] in not_ours:
                 continue
             at = ours
@@ -282,8 +385,9 @@ class Bundles(unittest.TestCase):
                 at = at[key]
 
     def lines_of(self, run, *more):
-        return [json.loads(x) for x in
-                call("export", run, "--form", "kernel-rl", "--out", "-", *more).stdout.splitlines()]
+        return [
+            json.loads(x) for x in call("export", run, "--form", "kernel-rl", "--out", "-", *more).stdout.splitlines()
+        ]
 
     def test_lines_of_kernel_rl_have_its_own_keys_and_come_back(self):
         """An export has each key of kernel_rl's lines under its own name, and is read again."""
@@ -303,21 +407,49 @@ class Bundles(unittest.TestCase):
         call("import", "kernel-rl-traces", "ours.jsonl", "--source", "kernelmill", "--out", "runs/again")
         again = self.lines_of("again", "--governance", "unusable")
         for before, after in zip(ours, again, strict=True):
-            for key in ("turn", "max_turns", "prompt_messages", "response", "reward", "state", "task", "backend", "model"):
+            for key in (
+                "turn",
+                "max_turns",
+                "prompt_messages",
+                "response",
+                "reward",
+                "state",
+                "task",
+                "backend",
+                "model",
+            ):
                 self.assertEqual(before[key], after[key], key)
             for key in ("format_ok", "compiled", "correctness", "cheated", "code_length"):
                 self.assertEqual(before["eval_result"][key], after["eval_result"][key], key)
 
     def test_kernel_rls_own_lines_come_back(self):
-        call("import", "kernel-rl-traces", FIXTURES / "kernel_rl/traces.jsonl", "--source", "kernelbench", "--out",
-             "runs/theirs")
+        call(
+            "import",
+            "kernel-rl-traces",
+            FIXTURES / "kernel_rl/traces.jsonl",
+            "--source",
+            "kernelbench",
+            "--out",
+            "runs/theirs",
+        )
         theirs = [json.loads(x) for x in (FIXTURES / "kernel_rl/traces.jsonl").read_text().splitlines()]
         ours = self.lines_of("theirs", "--governance", "unusable")
+
         def order(x):
             return (x["problem_id"], x["response"]["raw"])
+
         for before, after in zip(sorted(theirs, key=order), sorted(ours, key=order), strict=True):
-            for key in ("level", "problem_id", "backend", "prompt_option", "raicl_k", "turn", "max_turns",
-                        "prompt_messages", "reward"):
+            for key in (
+                "level",
+                "problem_id",
+                "backend",
+                "prompt_option",
+                "raicl_k",
+                "turn",
+                "max_turns",
+                "prompt_messages",
+                "reward",
+            ):
                 self.assertEqual(before[key], after[key], key)
             for key in ("raw", "kernel", "format_ok"):
                 self.assertEqual(before["response"][key], after["response"][key], key)
@@ -341,10 +473,16 @@ class Bundles(unittest.TestCase):
         ours = found("turn >= 0", "first")
         theirs = found("turn >= 0", "back")
         self.assertEqual(sorted(x["outcome"] for x in ours), sorted(x["outcome"] for x in theirs))
+
         def order(reward):  # what is not timed has none
             return (reward is None, reward)
-        self.assertEqual(sorted((x["reward"] for x in ours), key=order), sorted((x["reward"] for x in theirs), key=order))
-        for turn in document("show", "back/g0.e0")["turns"]:  # the run's own parts come back, gpu_rl's three are its gates
+
+        self.assertEqual(
+            sorted((x["reward"] for x in ours), key=order), sorted((x["reward"] for x in theirs), key=order)
+        )
+        for turn in document("show", "back/g0.e0")[
+            "turns"
+        ]:  # the run's own parts come back, gpu_rl's three are its gates
             parts = sum(x["value"] * x["weight"] for x in turn["verdict"]["components"])
             if not turn["verdict"]["unpaid"]:
                 self.assertAlmostEqual(parts, turn["verdict"]["reward"])
@@ -359,12 +497,21 @@ class Bundles(unittest.TestCase):
         self.assertEqual(shown["turns"][1]["verdict"]["findings"][0]["rule"], "imported")
         self.assertFalse(shown["turns"][1]["facts"]["evaluation"]["timing"]["measured"])
         self.assertEqual(shown["turns"][1]["facts"]["build"]["toolchain"], "triton 3.0.0")
-        self.assertEqual({x["name"]: x["value"] for x in shown["turns"][1]["verdict"]["components"]},
-                         {"imported.binary_pass": 1, "imported.determinism": 1, "imported.perf": 1})
+        self.assertEqual(
+            {x["name"]: x["value"] for x in shown["turns"][1]["verdict"]["components"]},
+            {"imported.binary_pass": 1, "imported.determinism": 1, "imported.perf": 1},
+        )
 
     def test_kernel_rls_traces_are_imported_shown_queried_and_exported(self):
-        done = document("import", "kernel-rl-traces", FIXTURES / "kernel_rl/traces.jsonl", "--source", "kernelbench",
-                        "--out", "runs/kernel_rl")
+        done = document(
+            "import",
+            "kernel-rl-traces",
+            FIXTURES / "kernel_rl/traces.jsonl",
+            "--source",
+            "kernelbench",
+            "--out",
+            "runs/kernel_rl",
+        )
         self.assertEqual((done["groups"], done["episodes"], done["turns"], done["accepted"]), (2, 3, 5, 2))
         self.assertEqual(document("show", "kernel_rl")["episodes"][0]["outcome"], "accepted")
         turns = found("accepted", "kernel_rl")
@@ -372,12 +519,22 @@ class Bundles(unittest.TestCase):
         call("export", "kernel_rl", "--form", "sft", "--out", "sft")
         self.assertEqual(json.loads((self.folder / "sft/PROVENANCE.json").read_text())["rows"], 0)
         settings = json.loads((self.folder / "runs/kernel_rl/manifest.json").read_text())["imported"]["settings"]
-        self.assertEqual(settings, {"mode": ["train"], "dataset_src": ["huggingface"], "prompt_option": ["raicl"],
-                                    "raicl_k": [3], "renderer": ["qwen3"]})
+        self.assertEqual(
+            settings,
+            {
+                "mode": ["train"],
+                "dataset_src": ["huggingface"],
+                "prompt_option": ["raicl"],
+                "raicl_k": [3],
+                "renderer": ["qwen3"],
+            },
+        )
         call("export", "kernel_rl", "--form", "trajectories", "--out", "trajectories", "--governance", "unusable")
         provenance = json.loads((self.folder / "trajectories/PROVENANCE.json").read_text())
         self.assertIn('"measured_here": false', json.dumps(provenance))
-        rows = [json.loads(x) for f in (self.folder / "trajectories/data").iterdir() for x in f.read_text().splitlines()]
+        rows = [
+            json.loads(x) for f in (self.folder / "trajectories/data").iterdir() for x in f.read_text().splitlines()
+        ]
         self.assertEqual(len(rows), 3)
         call("fsck", "kernel_rl")
         call("resume", "runs/kernel_rl", code=2)

@@ -37,7 +37,11 @@ def episodes_of(program, name):
         if not judged:
             continue
         rewards = [x["reward"] for x in judged if x["paid"]]
-        timed = [(x["speedup.low"], x["speedup"], x["speedup.high"]) for x in judged if x["accepted"] and x["speedup"] is not None]
+        timed = [
+            (x["speedup.low"], x["speedup"], x["speedup.high"])
+            for x in judged
+            if x["accepted"] and x["speedup"] is not None
+        ]
         best = max(timed, default=None, key=lambda x: x[0])
         tasks[task].append((max(rewards, default=None), any(x["accepted"] for x in judged), best))
     return tasks, splits
@@ -52,6 +56,7 @@ def fast(p):
     def value(episodes):
         hits = [right and (p <= 0 or (best is not None and best[1] > p)) for _, right, best in episodes]
         return sum(hits) / len(hits) if hits else None
+
     return value
 
 
@@ -59,6 +64,7 @@ def passes(k):
     def value(episodes):
         n, c = len(episodes), sum(x[1] for x in episodes)
         return 1 - math.comb(n - c, k) / math.comb(n, k) if n >= k else None
+
     return value
 
 
@@ -97,7 +103,9 @@ def expect(what, said, known):
     if said is None or known is None:
         assert said is None and known is None, f"{what}: the program says {said}, the oracle {known}"
     else:
-        assert math.isclose(said, known, rel_tol=1e-9, abs_tol=1e-9), f"{what}: the program says {said}, the oracle {known}"
+        assert math.isclose(said, known, rel_tol=1e-9, abs_tol=1e-9), (
+            f"{what}: the program says {said}, the oracle {known}"
+        )
 
 
 def sign_test(wins, losses):
@@ -130,7 +138,9 @@ def main():
         assert row["tasks"] == len(known), (metric, row["tasks"], len(known))
         differences = [y - x for x, y in known]
         low, high = interval(differences, said["bootstrap"])
-        means = [statistics.fmean(x) if x else None for x in ([x for x, _ in known], [y for _, y in known], differences)]
+        means = [
+            statistics.fmean(x) if x else None for x in ([x for x, _ in known], [y for _, y in known], differences)
+        ]
         for key, number in zip(("a", "b", "difference", "low", "high"), (*means, low, high)):
             expect(f"{metric}.{key}", row[key], number)
             figures += number is not None

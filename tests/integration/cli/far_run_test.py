@@ -26,11 +26,19 @@ class FarRun(unittest.TestCase):
         cls.environment = {**os.environ, "TMPDIR": home.name + "/tmp"}
         os.mkdir(home.name + "/tmp")
         script = serving.write_script(home.name, serving.replies(serving.BROKEN, LONG))
-        done = subprocess.run(serving.run_arguments(cls.root / "far", script, 2, 2, ["tasks.groups=2"]), check=False,
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            serving.run_arguments(cls.root / "far", script, 2, 2, ["tasks.groups=2"]),
+            check=False,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr
-        cls.head = subprocess.Popen([PROGRAM, "head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
-                                     str(cls.root)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        cls.head = subprocess.Popen(
+            [PROGRAM, "head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", str(cls.root)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         cls.address = cls.head.stdout.readline().strip()
 
     @classmethod
@@ -43,8 +51,13 @@ class FarRun(unittest.TestCase):
         """What it prints from afar and where the folder is; the copy is gone."""
         texts = []
         for place in (["--head", self.address, "--insecure-loopback"], ["--root", str(self.root)]):
-            done = subprocess.run([PROGRAM, command, what, *more, *place], env=self.environment, capture_output=True,
-                                  text=True, check=False)
+            done = subprocess.run(
+                [PROGRAM, command, what, *more, *place],
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             texts.append(done.stdout)
         self.assertEqual(os.listdir(self.environment["TMPDIR"]), [])
@@ -65,8 +78,13 @@ class FarRun(unittest.TestCase):
 
     def test_what_is_not_there_is_said(self):
         for what, says in (("none", "none"), ("far/g7", "g7"), ("far/g0.e9", "g0.e9"), ("0123abcd", "0123abcd")):
-            done = subprocess.run([PROGRAM, "show", what, "--head", self.address, "--insecure-loopback"],
-                                  env=self.environment, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [PROGRAM, "show", what, "--head", self.address, "--insecure-loopback"],
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertIn(says, done.stderr)
 

@@ -4,7 +4,18 @@ import re
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 ABOUT = {"$schema", "$id", "title", "description"}
-KNOWN = ABOUT | {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "pattern", "minimum"}
+KNOWN = ABOUT | {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "pattern",
+    "minimum",
+}
 
 
 def is_of(kind, value):

@@ -27,11 +27,29 @@ class Grpo(Served):
 
         self.tokenizer()  # makes the model
         rows = [x for x in trl_rollouts.rows(self.client) if x["task"] == TASK] * 2
-        options = {"output_dir": str(self.folder / "out"), "max_steps": steps, "per_device_train_batch_size": 2, "bf16": False,
-                   "num_generations": 2, "max_completion_length": room, "learning_rate": 1e-2, "logging_steps": 1, "save_steps": 1,
-                   "use_cpu": True, "gradient_checkpointing": False, "report_to": [], "lr_scheduler_type": "constant", **more}
-        return GRPOTrainer(model=str(self.folder / "model"), reward_funcs=trl_rollouts.best_reward, args=GRPOConfig(**options),
-                           train_dataset=datasets.Dataset.from_list(rows), rollout_func=trl_rollouts.kernel_rollouts)
+        options = {
+            "output_dir": str(self.folder / "out"),
+            "max_steps": steps,
+            "per_device_train_batch_size": 2,
+            "bf16": False,
+            "num_generations": 2,
+            "max_completion_length": room,
+            "learning_rate": 1e-2,
+            "logging_steps": 1,
+            "save_steps": 1,
+            "use_cpu": True,
+            "gradient_checkpointing": False,
+            "report_to": [],
+            "lr_scheduler_type": "constant",
+            **more,
+        }
+        return GRPOTrainer(
+            model=str(self.folder / "model"),
+            reward_funcs=trl_rollouts.best_reward,
+            args=GRPOConfig(**options),
+            train_dataset=datasets.Dataset.from_list(rows),
+            rollout_func=trl_rollouts.kernel_rollouts,
+        )
 
     def given_answers(self):
         """Of each pair of episodes one writes a right kernel at once, and one a wrong one twice."""
@@ -42,7 +60,9 @@ class Grpo(Served):
         def sample(trainer, ids, most):
             new = trainer.processing_class.encode(answer(next(turns)), add_special_tokens=False)[:most]
             with torch.no_grad():
-                logits = trainer.accelerator.unwrap_model(trainer.model)(torch.tensor([ids + new])).logits[0, len(ids) - 1:-1]
+                logits = trainer.accelerator.unwrap_model(trainer.model)(torch.tensor([ids + new])).logits[
+                    0, len(ids) - 1 : -1
+                ]
             scores = torch.log_softmax(logits, -1)
             return new, [scores[i, t].item() for i, t in enumerate(new)]
 
@@ -86,22 +106,38 @@ class Grpo(Served):
         tokenizer = self.tokenizer()
         tokenizer.chat_template = (pathlib.Path(trl.__file__).parent / "chat_templates/qwen3.jinja").read_text()
         trainer = trl.GRPOTrainer(
-            model=str(self.folder / "model"), processing_class=tokenizer, reward_funcs=[], environment_factory=KernelEnvironment,
+            model=str(self.folder / "model"),
+            processing_class=tokenizer,
+            reward_funcs=[],
+            environment_factory=KernelEnvironment,
             train_dataset=datasets.Dataset.from_list([x for x in rows(self.client) if x["task"] == TASK] * 2),
-            args=trl.GRPOConfig(output_dir=str(self.folder / "tools"), max_steps=1, per_device_train_batch_size=2, num_generations=2,
-                                max_completion_length=3000, learning_rate=1e-2, logging_steps=1, save_strategy="no", use_cpu=True,
-                                bf16=False, report_to=[]))
+            args=trl.GRPOConfig(
+                output_dir=str(self.folder / "tools"),
+                max_steps=1,
+                per_device_train_batch_size=2,
+                num_generations=2,
+                max_completion_length=3000,
+                learning_rate=1e-2,
+                logging_steps=1,
+                save_strategy="no",
+                use_cpu=True,
+                bf16=False,
+                report_to=[],
+            ),
+        )
         call = json.dumps({"name": "submit", "arguments": {"answer": answer(GOOD)}})
         turns = iter([[f"<tool_call>\n{call}\n</tool_call>", "I cannot."], ["It is done."]])
 
-        def generate(prompts, *_, **__):  # of two episodes one calls the tool; TRL parses that, and asks for what comes after
+        def generate(
+            prompts, *_, **__
+        ):  # of two episodes one calls the tool; TRL parses that, and asks for what comes after
             said = next(turns)
             self.assertEqual(len(said), len(prompts))
             return [tokenizer.encode(x, add_special_tokens=False) + [tokenizer.eos_token_id] for x in said], None
 
         with mock.patch.object(trainer, "_generate_single_turn", generate):
             trainer.train()
-        logged, = [x for x in trainer.state.log_history if "reward" in x]
+        (logged,) = [x for x in trainer.state.log_history if "reward" in x]
         self.assertEqual((logged["tools/call_frequency"], logged["tools/failure_frequency"]), (0.5, 0.0))
         self.assertAlmostEqual(logged["reward"], self.reward / 2, places=4)
         self.assertGreater(logged["grad_norm"], 0)

@@ -25,16 +25,29 @@ class Runs(unittest.TestCase):
         made = tempfile.TemporaryDirectory()
         cls.addClassCleanup(made.cleanup)
         cls.root = os.path.join(made.name, "runs")
-        subprocess.run([PROGRAM, "run", "quickstart", 'tasks.ids=["native/row_sum"]', "tasks.group_size=2", "tasks.max_turns=2",
-                        "evaluation.timing.budget_ms=100", "profile.enabled=false", f"run.dir={cls.root}/first"],
-                       cwd=made.name, check=True, capture_output=True)
+        subprocess.run(
+            [
+                PROGRAM,
+                "run",
+                "quickstart",
+                'tasks.ids=["native/row_sum"]',
+                "tasks.group_size=2",
+                "tasks.max_turns=2",
+                "evaluation.timing.budget_ms=100",
+                "profile.enabled=false",
+                f"run.dir={cls.root}/first",
+            ],
+            cwd=made.name,
+            check=True,
+            capture_output=True,
+        )
 
     def printed(self, *words):
         return subprocess.run([PROGRAM, *words, "--root", self.root], check=True, capture_output=True, text=True).stdout
 
     def test_a_run_is_what_the_program_says(self):
-        one, = kernelmill.runs(self.root)
-        said, = json.loads(self.printed("runs", "--json"))["runs"]
+        (one,) = kernelmill.runs(self.root)
+        (said,) = json.loads(self.printed("runs", "--json"))["runs"]
         self.assertEqual((one.run, one.state, one.over, one.episodes, one.turns), ("first", "finished", True, 2, 4))
         for name in ("reward", "best_speedup", "best_turn", "seconds", "directory", "failure"):
             self.assertEqual(getattr(one, name), said[name], name)
@@ -43,14 +56,21 @@ class Runs(unittest.TestCase):
 
     def test_rows_are_those_of_the_export(self):
         rows = list(kernelmill.export_rows("first", "trajectories", root=self.root))
-        self.assertEqual(rows, [json.loads(x) for x in self.printed(
-            "export", "first", "--form", "trajectories", "--out", "-").splitlines()])
+        self.assertEqual(
+            rows,
+            [
+                json.loads(x)
+                for x in self.printed("export", "first", "--form", "trajectories", "--out", "-").splitlines()
+            ],
+        )
         self.assertEqual(len(rows), 2)
         out = pathlib.Path(self.root, "../set")
         document = kernelmill.export(["first"], "trajectories", str(out), root=self.root)
         self.assertEqual(document["rows"], 2)
         self.assertTrue((out / "PROVENANCE.json").is_file())
-        self.assertEqual(list(kernelmill.export_rows("first", "sft", root=self.root, options=["--min-reward", "1e9"])), [])
+        self.assertEqual(
+            list(kernelmill.export_rows("first", "sft", root=self.root, options=["--min-reward", "1e9"])), []
+        )
 
     def test_who_takes_one_row_ends_the_program(self):
         rows = kernelmill.export_rows("first", "trajectories", root=self.root)

@@ -30,13 +30,23 @@ class Training:
         config = json.loads((SOURCE / "launch/learning/trainer/cpu.json").read_text())
         config["teaching"].update(steps=12, evaluate_every=6)
         (folder / "short.json").write_text(json.dumps(config))
-        self.words = [str(SOURCE / "launch/teach.sh"), str(folder), "--config", str(folder / "short.json"), "--seed", "4",
-                      "--pretrained", str(pretrained)]
+        self.words = [
+            str(SOURCE / "launch/teach.sh"),
+            str(folder),
+            "--config",
+            str(folder / "short.json"),
+            "--seed",
+            "4",
+            "--pretrained",
+            str(pretrained),
+        ]
         self.start()
 
     def start(self):
         with open(self.folder / "teach.log", "a") as log:
-            self.head = subprocess.Popen(self.words, env={**os.environ, "KERNELMILL": self.program}, stdout=log, stderr=log)
+            self.head = subprocess.Popen(
+                self.words, env={**os.environ, "KERNELMILL": self.program}, stdout=log, stderr=log
+            )
 
     def say(self, *words):
         print(f"{time.monotonic() - self.begun:6.1f} s", *words, flush=True)
@@ -82,15 +92,25 @@ class Training:
         self.say("step", at, "is there")
 
     def log(self):
-        said = subprocess.run([self.program, "rollouts", "log", "--runs", str(self.folder / "runs")], capture_output=True, text=True,
-                              check=True).stdout
-        return [(x.split(None, 2)[1], json.loads(x.split(None, 2)[2])) for x in said.splitlines() if x.lstrip()[:1].isdigit()]
+        said = subprocess.run(
+            [self.program, "rollouts", "log", "--runs", str(self.folder / "runs")],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        return [
+            (x.split(None, 2)[1], json.loads(x.split(None, 2)[2]))
+            for x in said.splitlines()
+            if x.lstrip()[:1].isdigit()
+        ]
 
 
 def optimizer_steps(path):
     """As the optimizer's own state has counted them."""
     code = "import sys, torch; print({int(x['step']) for x in torch.load(sys.argv[1])['optimizer']['state'].values()})"
-    return subprocess.run([os.environ.get("KERNELMILL_PYTHON", "python3"), "-c", code, path], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [os.environ.get("KERNELMILL_PYTHON", "python3"), "-c", code, path], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def main():
@@ -111,10 +131,18 @@ def main():
     assert [x["step"] for x in steps] == list(range(12))
     assert [x["versions"] for x in steps] == [["pretrained"], *([x["version"]] for x in steps[:-1])]
     learned = [x for one in steps for x in one["groups"]]
-    leased = [f"{x['order']}/g{g}" for kind, x in training.log() if kind == "leased" and x["consumer"] == "trainer" for g in x["groups"]]
+    leased = [
+        f"{x['order']}/g{g}"
+        for kind, x in training.log()
+        if kind == "leased" and x["consumer"] == "trainer"
+        for g in x["groups"]
+    ]
     assert len(learned) == len(set(learned)) and set(learned) == set(leased)
-    training.say(f"{len(learned)} groups in {len(steps)} steps, none twice; {len(leased) - len(learned)} were given again after a kill;",
-                 "steps of the last checkpoint's optimizer:", optimizer_steps(steps[-1]["weights"]))
+    training.say(
+        f"{len(learned)} groups in {len(steps)} steps, none twice; {len(leased) - len(learned)} were given again after a kill;",
+        "steps of the last checkpoint's optimizer:",
+        optimizer_steps(steps[-1]["weights"]),
+    )
     for x in lines_of(training.folder / "evaluations.jsonl"):
         training.say("held out after", x["after"], "steps:", *(f"{y:.2f}" for y in x["reward"]))
 

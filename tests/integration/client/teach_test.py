@@ -52,8 +52,13 @@ def group_of(policy, returns, prompt=(5, 9, 7)):
         ids = [*prompt, 40 + i, model.END]
         with torch.no_grad():
             scores = model.logprobs_of(policy, [ids])[0].tolist()
-        sequence = {"token_ids": ids, "mask": [0] * len(prompt) + [1, 1], "prompt_length": len(prompt), "weight_versions": [],
-                    "logprobs": [0.0] * len(prompt) + scores[len(prompt) - 1:]}
+        sequence = {
+            "token_ids": ids,
+            "mask": [0] * len(prompt) + [1, 1],
+            "prompt_length": len(prompt),
+            "weight_versions": [],
+            "logprobs": [0.0] * len(prompt) + scores[len(prompt) - 1 :],
+        }
         turn = {"mask": 1, "sequence": 0, "start": len(prompt), "end": len(ids), "return": value, "reward": value}
         episodes.append({"turns": [turn], "sequences": [sequence]})
     return {"task": "train/x", "episodes": episodes}
@@ -64,7 +69,9 @@ class HeldOut(unittest.TestCase):
         self.held_out = tasks.make_tasks("held_out", 2, 7)
         self.practice = tasks.make_tasks("practice", 30, 7, self.held_out)
         draw = random.Random(1)
-        self.texts = [f"[task: {x.id}]\nTimed at: cols={x.cols} rows={x.rows}\n" + tasks.answer(x, draw) for x in self.practice]
+        self.texts = [
+            f"[task: {x.id}]\nTimed at: cols={x.cols} rows={x.rows}\n" + tasks.answer(x, draw) for x in self.practice
+        ]
 
     def test_what_is_made_has_nothing_that_is_held_out(self):
         self.assertEqual(tasks.check_held_out(self.texts, self.held_out), len(self.texts))
@@ -74,8 +81,12 @@ class HeldOut(unittest.TestCase):
 
     def test_a_name_a_function_or_a_shape_that_is_planted_is_found(self):
         task = self.held_out[-1]
-        for planted in (f"see {task.id}", f"static float f(float v) {{ return {task.f}; }}",
-                        f"Timed at: cols={task.cols} rows={task.rows}", f"{task.rows} x {task.cols}"):
+        for planted in (
+            f"see {task.id}",
+            f"static float f(float v) {{ return {task.f}; }}",
+            f"Timed at: cols={task.cols} rows={task.rows}",
+            f"{task.rows} x {task.cols}",
+        ):
             with self.assertRaises(tasks.Leak, msg=planted):
                 tasks.check_held_out([*self.texts, planted], self.held_out)
 
@@ -143,9 +154,15 @@ class Steps(unittest.TestCase):
         policy = tiny_policy()
         group = group_of(policy, [1.0, 0.0])
         first = group["episodes"][0]
-        first["sequences"][0] = {**first["sequences"][0], "token_ids": [5, 9, 40, 1, 50, 41, 1], "logprobs": [0, 0, -1, -1, 0, -2, -2]}
-        first["turns"] = [{"mask": 1, "sequence": 0, "start": 2, "end": 4, "return": 0.5, "reward": 0.1},
-                          {"mask": 1, "sequence": 0, "start": 5, "end": 7, "return": 1.0, "reward": 1.0}]
+        first["sequences"][0] = {
+            **first["sequences"][0],
+            "token_ids": [5, 9, 40, 1, 50, 41, 1],
+            "logprobs": [0, 0, -1, -1, 0, -2, -2],
+        }
+        first["turns"] = [
+            {"mask": 1, "sequence": 0, "start": 2, "end": 4, "return": 0.5, "reward": 0.1},
+            {"mask": 1, "sequence": 0, "start": 5, "end": 7, "return": 1.0, "reward": 1.0},
+        ]
         found = grpo.sequences_of(group)[0]
         self.assertEqual(found.learned, [0, 1, 1, 0, 1, 1])
         self.assertAlmostEqual(found.advantages[1], 0.0, places=6)  # 0.5 is the mean of 0.5, 1 and 0
@@ -154,7 +171,10 @@ class Steps(unittest.TestCase):
     def test_pretraining_learns_goes_on_and_refuses_what_is_held_out(self):
         parts = {"held_out": tasks.make_tasks("held_out", 1, 1)}
         parts["practice"] = tasks.make_tasks("practice", 2, 1, parts["held_out"])
-        prompts = {x.id: [{"role": "user", "content": f"[task: {x.id}]\nfloat f(float v) {{ return {x.f}; }}\n"}] for x in parts["practice"]}
+        prompts = {
+            x.id: [{"role": "user", "content": f"[task: {x.id}]\nfloat f(float v) {{ return {x.f}; }}\n"}]
+            for x in parts["practice"]
+        }
         texts = pretrain.make_texts(parts, prompts, 2, 1)
         with tempfile.TemporaryDirectory() as folder:
             said = io.StringIO()
@@ -169,13 +189,15 @@ class Steps(unittest.TestCase):
             pretrain.make_texts(parts, prompts, 2, 1)
 
     def test_ids_give_back_every_text_and_sampling_says_its_own_log_probabilities(self):
-        vocabulary = model.Vocabulary.learned(["a prompt of some length\nfor all\n"] * 3, ["for (int i = 0; i < n; ++i) s += 1;\n"] * 3, 4)
+        vocabulary = model.Vocabulary.learned(
+            ["a prompt of some length\nfor all\n"] * 3, ["for (int i = 0; i < n; ++i) s += 1;\n"] * 3, 4
+        )
         for text in ("for (int i = 0; i < n; ++i) s += 1;\n", "ünseen\t\r\n  wörds 42", ""):
             self.assertEqual(vocabulary.decode(vocabulary.encode(text)), text)
         policy = tiny_policy()
         prompts = [[2, 20, 21, 22, 1, 4], [2, 30, 4]]  # of two lengths: one is padded
         for prompt, (ids, scores) in zip(prompts, model.sample(policy, prompts, [6, 4], [1.0, 1.0])):
-            exact = model.logprobs_of(policy, [prompt + ids])[0, len(prompt) - 1:].tolist()
+            exact = model.logprobs_of(policy, [prompt + ids])[0, len(prompt) - 1 :].tolist()
             for a, b in zip(scores, exact):
                 self.assertAlmostEqual(a, b, places=4)
 
@@ -194,8 +216,14 @@ class Parts(unittest.TestCase):
     def request(self, step, before, returns):
         batch = self.folder / f"batch-{step}.jsonl"
         batch.write_text(json.dumps(group_of(model.load(before, "cpu")[0], returns)) + "\n")
-        return {"step": step, "version": f"step-{step}", "batch": str(batch), "checkpoint": str(self.folder / f"step-{step}"),
-                "previous": {"version": "x", "weights": before}, "settings": {"rate": 1e-3}}
+        return {
+            "step": step,
+            "version": f"step-{step}",
+            "batch": str(batch),
+            "checkpoint": str(self.folder / f"step-{step}"),
+            "previous": {"version": "x", "weights": before},
+            "settings": {"rate": 1e-3},
+        }
 
     def same(self, a, b):
         a, b = (model.load(x, "cpu")[0].state_dict() for x in (a, b))
@@ -232,7 +260,9 @@ class Parts(unittest.TestCase):
 
     def test_a_policy_is_served_and_takes_new_weights(self):
         url = self.serve(server.Sampler(str(self.folder / "pretrained.pt"), "cpu").answer)
-        ids = json.loads(self.ask(url + "/v1/tokenize", {"messages": [{"role": "user", "content": "a kernel"}]})[1])["tokens"]
+        ids = json.loads(self.ask(url + "/v1/tokenize", {"messages": [{"role": "user", "content": "a kernel"}]})[1])[
+            "tokens"
+        ]
         wish = {"input_ids": ids, "sampling_params": {"max_new_tokens": 5}}
         first = json.loads(self.ask(url + "/generate", wish)[1])
         self.assertEqual([x for _, x, _ in first["meta_info"]["output_token_logprobs"]], first["output_ids"])
@@ -242,7 +272,12 @@ class Parts(unittest.TestCase):
         self.assertEqual(json.loads(self.ask(url + "/generate", wish)[1])["meta_info"]["weight_version"], "step-0")
         self.assertIn("sglang:num_queue_reqs 0", self.ask(url + "/metrics")[1])
         self.assertEqual(self.ask(url + "/nothing")[0], 404)
-        for refused in ({"input_ids": [99999]}, {"input_ids": [7] * 2048}, {**wish, "sampling_params": {"stop": ["x"]}}, [1]):
+        for refused in (
+            {"input_ids": [99999]},
+            {"input_ids": [7] * 2048},
+            {**wish, "sampling_params": {"stop": ["x"]}},
+            [1],
+        ):
             self.assertEqual(self.ask(url + "/generate", refused)[0], 400)
         self.assertEqual(self.ask(url + "/update_weights_from_disk", {"model_path": "/nowhere.pt"})[0], 500)
 
@@ -258,23 +293,49 @@ class Parts(unittest.TestCase):
     def test_kernelmill_finds_all_that_exact_tokens_need(self):
         sampler = server.Sampler(str(self.folder / "pretrained.pt"), "cpu", most_ids=8192)
         url = self.serve(sampler.answer)
-        said = subprocess.run([PROGRAM, "policy", "probe", url + "/v1", "--kind", "sglang",
-                               "--json"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [PROGRAM, "policy", "probe", url + "/v1", "--kind", "sglang", "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         self.assertIn("render", said)
 
     def test_teach_makes_pretrains_and_teaches(self):
         """All of launch/teach.sh at the smallest scale; what is learned in so little is nothing."""
-        config = {"seed": 1, "device": "cpu", "tasks": {"train": 1, "held_out": 1, "practice": 1}, "model": TINY,
-                  "pretraining": {"answers": 2, "steps": 2, "batch": 2, "rate": 0.001},
-                  "teaching": {"preset": "single_turn", "steps": 2, "groups": 1, "group_size": 2, "rounds": 0, "rate": 1e-3,
-                               "evaluate_every": 2, "samples": 1, "max_tokens": 4, "least_deviation": 0, "timing": {"enabled": False}}}
+        config = {
+            "seed": 1,
+            "device": "cpu",
+            "tasks": {"train": 1, "held_out": 1, "practice": 1},
+            "model": TINY,
+            "pretraining": {"answers": 2, "steps": 2, "batch": 2, "rate": 0.001},
+            "teaching": {
+                "preset": "single_turn",
+                "steps": 2,
+                "groups": 1,
+                "group_size": 2,
+                "rounds": 0,
+                "rate": 1e-3,
+                "evaluate_every": 2,
+                "samples": 1,
+                "max_tokens": 4,
+                "least_deviation": 0,
+                "timing": {"enabled": False},
+            },
+        }
         (self.folder / "tiny.json").write_text(json.dumps(config))
         words = [str(SOURCE / "launch/teach.sh"), str(self.folder / "out"), "--config", str(self.folder / "tiny.json")]
-        done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "KERNELMILL_PYTHON": sys.executable})
+        done = subprocess.run(
+            words, capture_output=True, text=True, env={**os.environ, "KERNELMILL_PYTHON": sys.executable}
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         steps = [json.loads(x) for x in (self.folder / "out/checkpoints.jsonl").read_text().splitlines()]
         self.assertEqual([(x["step"], len(x["groups"]), x["episodes"]) for x in steps], [(0, 1, 2), (1, 1, 2)])
-        check = subprocess.run([PROGRAM, "train", "check", str(self.folder / "out/training.json"), "--json"], capture_output=True, text=True)
+        check = subprocess.run(
+            [PROGRAM, "train", "check", str(self.folder / "out/training.json"), "--json"],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
         found = json.loads(check.stdout)
         self.assertEqual((found["tasks"], found["runs"], found["texts"], found["leaks"]), (4, 2, 8, []))
@@ -282,18 +343,36 @@ class Parts(unittest.TestCase):
         self.assertEqual((said["seeds"], said["after"], said["samples"]), (1, [2], [4]))
         rates = measures.rates(self.folder / "out")
         self.assertEqual(rates["steps"], 2)
-        self.assertAlmostEqual(rates["verdicts_a_minute"], 2 * rates["steps_a_minute"], delta=0.2)  # two episodes a step, of a turn
+        self.assertAlmostEqual(
+            rates["verdicts_a_minute"], 2 * rates["steps_a_minute"], delta=0.2
+        )  # two episodes a step, of a turn
         self.assertEqual(measures.plans(self.folder / "out", 2), {x: {"other words": 1.0} for x in sorted(tasks.WORDS)})
-        second = [*words[:1], str(self.folder / "second"), *words[2:], "--seed", "2", "--pretrained", str(self.folder / "out")]
-        done = subprocess.run(second, capture_output=True, text=True, env={**os.environ, "KERNELMILL_PYTHON": sys.executable})
+        second = [
+            *words[:1],
+            str(self.folder / "second"),
+            *words[2:],
+            "--seed",
+            "2",
+            "--pretrained",
+            str(self.folder / "out"),
+        ]
+        done = subprocess.run(
+            second, capture_output=True, text=True, env={**os.environ, "KERNELMILL_PYTHON": sys.executable}
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Best(unittest.TestCase):
     def test_a_judgement_that_is_not_timed_says_so(self):
-        row = {"task": "train/x", "first": {"estimate": 2.0, "low": 1.5, "high": 2.5},
-               "again": {"estimate": None, "low": None, "high": None}, "outcome": "accepted", "findings": [], "sanitizers": {},
-               "stands": True}
+        row = {
+            "task": "train/x",
+            "first": {"estimate": 2.0, "low": 1.5, "high": 2.5},
+            "again": {"estimate": None, "low": None, "high": None},
+            "outcome": "accepted",
+            "findings": [],
+            "sanitizers": {},
+            "stands": True,
+        }
         self.assertEqual(best.row_of(row), "| `train/x` | 2.00 [1.50, 2.50] | not timed | accepted | none | stands |")
         row["first"] = {"estimate": 0.0, "low": 0.0, "high": 0.0}  # as a stored turn has it
         self.assertIn("| not timed | not timed |", best.row_of(row))
@@ -304,15 +383,39 @@ class Best(unittest.TestCase):
             task = tasks.write_all(folder / "tasks", 1, 1, 1)["held_out"][0]
             text = f"<think>\n8 at a time\n</think>\n<KERNEL>\n```cpp\n{tasks.kernel(task, 'parts', 8)}```\n</KERNEL>\n"
             (folder / "script.json").write_text(json.dumps({"model": "one", "replies": [{"text": text}]}))
-            subprocess.run([PROGRAM, "run", f"run.dir={folder}/runs/held-out-0", f"tasks.root={folder}/tasks", f'tasks.ids=["{task.id}"]',
-                            "tasks.group_size=1", "tasks.max_turns=1", "policy.kind=scripted", f"policy.script={folder}/script.json",
-                            "policy.model=one", "retrieval.enabled=false", "evaluation.backend=cpu"], check=True, capture_output=True)
-            lines = [{"best": {task.id: {"turn": x, "speedup": speedup}}} for x, speedup in
-                     (("held-out-0/g0.e1.t0", 1.5), ("held-out-0/g0.e0.t0", 2.0), ("held-out-0/g0.e2.t0", 1.7))]
+            subprocess.run(
+                [
+                    PROGRAM,
+                    "run",
+                    f"run.dir={folder}/runs/held-out-0",
+                    f"tasks.root={folder}/tasks",
+                    f'tasks.ids=["{task.id}"]',
+                    "tasks.group_size=1",
+                    "tasks.max_turns=1",
+                    "policy.kind=scripted",
+                    f"policy.script={folder}/script.json",
+                    "policy.model=one",
+                    "retrieval.enabled=false",
+                    "evaluation.backend=cpu",
+                ],
+                check=True,
+                capture_output=True,
+            )
+            lines = [
+                {"best": {task.id: {"turn": x, "speedup": speedup}}}
+                for x, speedup in (
+                    ("held-out-0/g0.e1.t0", 1.5),
+                    ("held-out-0/g0.e0.t0", 2.0),
+                    ("held-out-0/g0.e2.t0", 1.7),
+                )
+            ]
             (folder / "evaluations.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
             self.assertEqual(best.best_of(folder), {task.id: "held-out-0/g0.e0.t0"})
             found = best.judged_again(PROGRAM, folder / "tasks", str(folder / "runs/held-out-0/g0.e0.t0"))
-            self.assertEqual((found["outcome"], found["stands"], found["sanitizers"]), ("accepted", True, {"memcheck": 0, "racecheck": 0}))
+            self.assertEqual(
+                (found["outcome"], found["stands"], found["sanitizers"]),
+                ("accepted", True, {"memcheck": 0, "racecheck": 0}),
+            )
             self.assertIn("constexpr int n = 8;", found["kernel"])
             self.assertRegex(best.row_of(found), r"\| accepted \| .* \| stands \|")
             with self.assertRaisesRegex(RuntimeError, "failed to run show"):

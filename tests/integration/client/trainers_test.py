@@ -25,10 +25,9 @@ for one in ("slime", "megatron", "nemo_gym"):
         sys.path.append(os.path.join(sources, one))
 sys.path[:0] = [str(SOURCE / "tests/integration/serve"), str(SOURCE / "tests/integration/exports")]
 
+import kernelmill  # noqa: E402
 from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
 from support import make_model  # noqa: E402
-
-import kernelmill  # noqa: E402
 
 
 def answer(source):
@@ -42,8 +41,18 @@ def has(*modules):
         return False
 
 
-LOST = kernelmill.Evaluation({"id": "x", "state": "done", "feedback": None, "verdict": {
-    "reward": None, "outcome": "infrastructure", "error": {"category": "gpu_lost", "message": "the GPU is gone"}}})
+LOST = kernelmill.Evaluation(
+    {
+        "id": "x",
+        "state": "done",
+        "feedback": None,
+        "verdict": {
+            "reward": None,
+            "outcome": "infrastructure",
+            "error": {"category": "gpu_lost", "message": "the GPU is gone"},
+        },
+    }
+)
 
 
 class Served(unittest.TestCase):
@@ -56,10 +65,14 @@ class Served(unittest.TestCase):
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
         cls.folder = pathlib.Path(folder)
         os.environ["XDG_CACHE_HOME"] = folder
-        cls.client = cls.stack.enter_context(kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
+        cls.client = cls.stack.enter_context(
+            kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"])
+        )
         cls.client.timeout = 600
         pathlib.Path(folder, "token").write_text(cls.client._token)
-        cls.stack.enter_context(mock.patch.dict(os.environ, KERNELMILL_URL=cls.client.url, KERNELMILL_TOKEN_FILE=folder + "/token"))
+        cls.stack.enter_context(
+            mock.patch.dict(os.environ, KERNELMILL_URL=cls.client.url, KERNELMILL_TOKEN_FILE=folder + "/token")
+        )
         cls.reward = cls.client.evaluate(TASK, GOOD).reward
 
     def lost(self):
@@ -93,19 +106,28 @@ class Verl(Served):
         config = OmegaConf.create({"actor_rollout_ref": {"rollout": {"response_length": room, "prompt_length": 4096}}})
 
         async def run():
-            loop = KernelAgentLoop(DictConfigWrap(config), Server(), tokenizer, None, None, DictConfigWrap(OmegaConf.create({})))
-            return await loop.run({}, raw_prompt=[{"role": "user", "content": "Write it."}],
-                                  extra_info={"task": TASK, "max_turns": max_turns})
+            loop = KernelAgentLoop(
+                DictConfigWrap(config), Server(), tokenizer, None, None, DictConfigWrap(OmegaConf.create({}))
+            )
+            return await loop.run(
+                {},
+                raw_prompt=[{"role": "user", "content": "Write it."}],
+                extra_info={"task": TASK, "max_turns": max_turns},
+            )
 
         return asyncio.run(run()), asked, tokenizer
 
     def test_an_agent_loop_has_turns_whose_feedback_is_masked(self):
         out, asked, tokenizer = self.run_loop([answer(WRONG), answer(GOOD)])
-        self.assertEqual((out.reward_score, out.extra_fields["turn_scores"], out.num_turns), (self.reward, [0.0, self.reward], 4))
+        self.assertEqual(
+            (out.reward_score, out.extra_fields["turn_scores"], out.num_turns), (self.reward, [0.0, self.reward], 4)
+        )
         self.assertEqual(len(out.response_ids), len(out.response_mask))
         self.assertEqual(len(out.response_ids), len(out.response_logprobs))
-        self.assertEqual(out.prompt_ids + out.response_ids[:len(asked[1][1]) - len(asked[0][1])], asked[1][1])
-        learned = tokenizer.decode([t for t, m in zip(out.response_ids, out.response_mask) if m], skip_special_tokens=True)
+        self.assertEqual(out.prompt_ids + out.response_ids[: len(asked[1][1]) - len(asked[0][1])], asked[1][1])
+        learned = tokenizer.decode(
+            [t for t, m in zip(out.response_ids, out.response_mask) if m], skip_special_tokens=True
+        )
         told = tokenizer.decode([t for t, m in zip(out.response_ids, out.response_mask) if not m])
         self.assertEqual(learned, answer(WRONG) + answer(GOOD))
         self.assertIn("wrong", told)
@@ -124,9 +146,13 @@ class Verl(Served):
     def test_verls_reward_manager_calls_the_reward_function(self):
         from kernelmill.adapters.verl import compute_score, rows
 
-        row, = [x for x in rows(self.client) if x["extra_info"]["task"] == TASK]
-        given = {"data_source": row["data_source"], "solution_str": answer(GOOD),
-                 "ground_truth": row["reward_model"]["ground_truth"], "extra_info": row["extra_info"]}
+        (row,) = [x for x in rows(self.client) if x["extra_info"]["task"] == TASK]
+        given = {
+            "data_source": row["data_source"],
+            "solution_str": answer(GOOD),
+            "ground_truth": row["reward_model"]["ground_truth"],
+            "extra_info": row["extra_info"],
+        }
         self.assertEqual(compute_score(**given), self.reward)
         with self.lost(), self.assertRaises(kernelmill.MachineFault):
             compute_score(**given)
@@ -139,14 +165,19 @@ class Verifiers(Served):
         from kernelmill.adapters import verifiers
         from verifiers.v1.utils.loaders import load_taskset, taskset_config_type
 
-        taskset = load_taskset(taskset_config_type("kernelmill-taskset")(
-            id="kernelmill-taskset", tasks=TASK, max_turns=2))
-        task, = list(taskset)
+        taskset = load_taskset(
+            taskset_config_type("kernelmill-taskset")(id="kernelmill-taskset", tasks=TASK, max_turns=2)
+        )
+        (task,) = list(taskset)
         self.assertIsInstance(taskset, verifiers.KernelTaskset)
         self.assertEqual((task.key, task.data.idx, task.data.max_turns), (TASK, 0, 2))
         heard = []
-        trace = types.SimpleNamespace(rewards={}, metrics={}, record_reward=lambda k, v: trace.rewards.update({k: v}),
-                                      record_metrics=lambda x: trace.metrics.update(x))
+        trace = types.SimpleNamespace(
+            rewards={},
+            metrics={},
+            record_reward=lambda k, v: trace.rewards.update({k: v}),
+            record_metrics=lambda x: trace.metrics.update(x),
+        )
 
         class Interaction:
             def __init__(self):
@@ -186,11 +217,23 @@ class Slime(Served):
             asked.append(payload)
             text = answers[len(asked) - 1]
             ids = tokenizer.encode(text, add_special_tokens=False)
-            return {"text": text, "meta_info": {"output_token_logprobs": [(-0.5, x, None) for x in ids],
-                                                "finish_reason": {"type": "stop"}, "weight_version": "3"}}
+            return {
+                "text": text,
+                "meta_info": {
+                    "output_token_logprobs": [(-0.5, x, None) for x in ids],
+                    "finish_reason": {"type": "stop"},
+                    "weight_version": "3",
+                },
+            }
 
-        args = types.SimpleNamespace(sglang_router_ip="x", sglang_router_port=1, max_turns=2, use_rollout_routing_replay=False,
-                                     sglang_speculative_algorithm=None, **more)
+        args = types.SimpleNamespace(
+            sglang_router_ip="x",
+            sglang_router_port=1,
+            max_turns=2,
+            use_rollout_routing_replay=False,
+            sglang_speculative_algorithm=None,
+            **more,
+        )
         sample = Sample(prompt=[{"role": "user", "content": "Write it."}], label=TASK)
         with mock.patch.object(slime, "post", post), mock.patch.object(slime, "tokenizer_of", lambda _: tokenizer):
             return asyncio.run(slime.generate(args, sample, {"max_new_tokens": 30000})), asked
@@ -201,7 +244,7 @@ class Slime(Served):
         self.assertEqual(len(sample.loss_mask), sample.response_length)
         self.assertEqual(len(sample.rollout_log_probs), sample.response_length)
         self.assertEqual(sum(sample.loss_mask), len(answer(WRONG)) + len(answer(GOOD)))
-        self.assertEqual(asked[1]["input_ids"], sample.tokens[:len(asked[1]["input_ids"])])
+        self.assertEqual(asked[1]["input_ids"], sample.tokens[: len(asked[1]["input_ids"])])
         self.assertEqual(sample.weight_versions, ["3", "3"])
 
     def test_a_fault_of_the_machine_has_no_reward(self):
@@ -236,33 +279,55 @@ class Megatron(Served):
 
         async def respond(self, request, inference_request):
             return InferenceResponse.model_construct(
-                response=LLMChatMessage(role="assistant", content=answer(next(answers))), finish_reason="stop")
+                response=LLMChatMessage(role="assistant", content=answer(next(answers))), finish_reason="stop"
+            )
 
         request = types.SimpleNamespace(inference_interface=Interface(), generation_args={})
         with mock.patch.object(KernelAgent, "get_rollout_response", respond):
-            found = asyncio.run(agent._run_episode(request, prompt=[LLMChatMessage(role="user", content=prompt)], golden=golden))
+            found = asyncio.run(
+                agent._run_episode(request, prompt=[LLMChatMessage(role="user", content=prompt)], golden=golden)
+            )
         self.assertEqual(len(found.responses), 2)
         self.assertIn("wrong", heard[1][-1].content)
-        self.assertEqual(asyncio.run(agent.get_trajectory_reward(found.responses, found.conversation, golden)), self.reward)
+        self.assertEqual(
+            asyncio.run(agent.get_trajectory_reward(found.responses, found.conversation, golden)), self.reward
+        )
         with self.lost(), self.assertRaises(kernelmill.MachineFault):
             asyncio.run(agent.get_reward(answer(GOOD), golden))
         self.assertEqual([x["task"] for _, x in asyncio.run(agent.evaluation_prompts(5))], [TASK])
 
 
-@unittest.skipUnless(has("nemo_gym.base_resources_server", "itsdangerous", "openai", "fastapi"), "NeMo-Gym's sources are not there")
+@unittest.skipUnless(
+    has("nemo_gym.base_resources_server", "itsdangerous", "openai", "fastapi"), "NeMo-Gym's sources are not there"
+)
 class NemoGym(Served):
     def test_a_resources_server_judges_submits_and_verifies(self):
         from fastapi.testclient import TestClient
         from kernelmill.adapters import nemo_gym
 
         server = nemo_gym.KernelResourcesServer.model_construct(
-            config=nemo_gym.BaseResourcesServerConfig.model_construct(name="kernelmill", host="x", port=1), episodes={},
-            server_client=None)
-        row, = [x for x in nemo_gym.rows(self.client, 2) if x["task"] == TASK]
-        message = {"id": "m", "type": "message", "role": "assistant", "status": "completed",
-                   "content": [{"type": "output_text", "text": answer(GOOD), "annotations": []}]}
-        response = {"id": "r", "object": "response", "created_at": 0, "model": "m", "output": [message],
-                    "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}
+            config=nemo_gym.BaseResourcesServerConfig.model_construct(name="kernelmill", host="x", port=1),
+            episodes={},
+            server_client=None,
+        )
+        (row,) = [x for x in nemo_gym.rows(self.client, 2) if x["task"] == TASK]
+        message = {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": answer(GOOD), "annotations": []}],
+        }
+        response = {
+            "id": "r",
+            "object": "response",
+            "created_at": 0,
+            "model": "m",
+            "output": [message],
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+        }
         with TestClient(server.setup_webserver()) as web:
             self.assertEqual(web.post("/seed_session", json={"task": TASK, "max_turns": 2}).status_code, 200)
             first = web.post("/submit", json={"answer": answer(WRONG)}).json()

@@ -21,8 +21,13 @@ two: str = runs()[0].reward
 class Types(unittest.TestCase):
     def mypy(self, *words):
         with tempfile.TemporaryDirectory() as cache:
-            return subprocess.run([MYPY, "--config-file", "pyproject.toml", "--cache-dir", cache, *words], cwd=CLIENT,
-                                  capture_output=True, text=True, check=False)
+            return subprocess.run(
+                [MYPY, "--config-file", "pyproject.toml", "--cache-dir", cache, *words],
+                cwd=CLIENT,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
 
     def test_the_package_is_typed(self):
         done = self.mypy()
@@ -33,7 +38,11 @@ class Types(unittest.TestCase):
             program.write(MISUSE)
             program.flush()
             said = self.mypy(program.name).stdout
-        for words in ('Argument "source" to "evaluate"', 'has type "Evaluation", variable has type "int"', 'has type "float | None"'):
+        for words in (
+            'Argument "source" to "evaluate"',
+            'has type "Evaluation", variable has type "int"',
+            'has type "float | None"',
+        ):
             self.assertIn(words, said.replace("Optional[float]", "float | None"))
 
 

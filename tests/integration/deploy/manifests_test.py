@@ -23,12 +23,29 @@ CONTRACT = {
     "status": {"--head", "--json"},
 }
 POD_KEYS = {
-    "terminationGracePeriodSeconds", "automountServiceAccountToken", "enableServiceLinks", "hostUsers",
-    "securityContext", "shareProcessNamespace", "tolerations", "initContainers", "containers", "volumes",
+    "terminationGracePeriodSeconds",
+    "automountServiceAccountToken",
+    "enableServiceLinks",
+    "hostUsers",
+    "securityContext",
+    "shareProcessNamespace",
+    "tolerations",
+    "initContainers",
+    "containers",
+    "volumes",
 }
 CONTAINER_KEYS = {
-    "name", "image", "command", "env", "ports", "startupProbe", "readinessProbe", "livenessProbe",
-    "securityContext", "resources", "volumeMounts",
+    "name",
+    "image",
+    "command",
+    "env",
+    "ports",
+    "startupProbe",
+    "readinessProbe",
+    "livenessProbe",
+    "securityContext",
+    "resources",
+    "volumeMounts",
 }
 
 
@@ -118,7 +135,7 @@ class Kubernetes(unittest.TestCase):
             used = {m["name"] for c in pod["initContainers"] + pod["containers"] for m in c["volumeMounts"]}
             self.assertEqual(there, used, name)
             for v in pod["volumes"]:
-                self.assertIn((v.keys() - {"name"}).pop(), {"secret", "emptyDir"}) # never the machine's
+                self.assertIn((v.keys() - {"name"}).pop(), {"secret", "emptyDir"})  # never the machine's
 
     def test_commands_keep_the_contract_and_meet(self):
         head = check_command(self, self.pods["kernelmill-head"]["containers"][0]["command"][1:])
@@ -179,7 +196,7 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], 1)
         self.assertNotIn("nvidia.com/gpu", pod["containers"][0]["resources"]["requests"])
         self.assertGreaterEqual(pod["terminationGracePeriodSeconds"], 600)
-        self.assertNotIn("lifecycle", pod["containers"][0]) # SIGTERM drains
+        self.assertNotIn("lifecycle", pod["containers"][0])  # SIGTERM drains
 
     def test_kubectl_builds_them(self):
         if not shutil.which("kubectl"):
@@ -259,7 +276,9 @@ class Compose(unittest.TestCase):
             self.skipTest("no docker compose here")
         read = subprocess.run(
             ["docker", "compose", "-f", COMPOSE / "compose.yaml", "--profile", "gpu", "config", "--quiet"],
-            capture_output=True, text=True)
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(read.returncode, 0, read.stderr)
 
 

@@ -17,8 +17,10 @@ PAGES = [*SOURCE.glob("*.md"), *sorted((SOURCE / "docs").rglob("*.md"))]
 def anchors(page):
     """What headings are called in links, as GitHub makes it."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
-            for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", text, re.M)
+    }
 
 
 class Pages(unittest.TestCase):
@@ -62,7 +64,9 @@ class Pages(unittest.TestCase):
         for page in sorted((SOURCE / "docs/decisions").glob("[0-9]*.md")):
             text = page.read_text()
             self.assertRegex(text, rf"\A# {page.name[:4]} ", page)
-            self.assertEqual(re.findall(r"^## (.*)$", text, re.M), ["Status", "Context", "Decision", "Consequences"], page)
+            self.assertEqual(
+                re.findall(r"^## (.*)$", text, re.M), ["Status", "Context", "Decision", "Consequences"], page
+            )
             self.assertRegex(text, r"\n## Status\n\n(Accepted|Replaced)", page)
 
 
@@ -74,8 +78,13 @@ class Runner(unittest.TestCase):
             return run_blocks.run_page(pathlib.Path(page.name))
 
     def test_takes_a_page_whose_commands_do_what_it_says(self):
-        self.assertEqual(self.wrong("```sh\nx=1\necho took 12 ms; echo b\n```\n```text\ntook 7.5 us\n```\n"
-                                    "```sh\necho $x > f; cat f\n```\n```bash\nfalse\n```\n"), [])
+        self.assertEqual(
+            self.wrong(
+                "```sh\nx=1\necho took 12 ms; echo b\n```\n```text\ntook 7.5 us\n```\n"
+                "```sh\necho $x > f; cat f\n```\n```bash\nfalse\n```\n"
+            ),
+            [],
+        )
 
     def test_finds_a_command_that_fails_and_a_line_that_is_not_printed(self):
         self.assertIn("ended with 3", self.wrong("```sh\nexit 3\n```\n")[0])

@@ -89,15 +89,28 @@ def run_page(page):
         work = pathlib.Path(folder, "work")
         home.mkdir()
         work.mkdir()
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("KERNELMILL_", "XDG_"))}
-        environment |= {"HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}", "NO_COLOR": "1",
-                        "KERNELMILL_HOME": str(SOURCE), "KERNELMILL_BIN_DIR": str(BIN)}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("KERNELMILL_", "XDG_"))
+        }
+        environment |= {
+            "HOME": str(home),
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "NO_COLOR": "1",
+            "KERNELMILL_HOME": str(SOURCE),
+            "KERNELMILL_BIN_DIR": str(BIN),
+        }
         printed = pathlib.Path(folder, "printed")
         with printed.open("wb") as sink:
             # A file, not a pipe: a server that is left behind would keep a pipe open.
-            process = subprocess.Popen(["bash", "-c", script], cwd=work, env=environment, stdin=subprocess.DEVNULL,
-                                       stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(
+                ["bash", "-c", script],
+                cwd=work,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
             try:
                 code = process.wait(timeout=SECONDS)
             except subprocess.TimeoutExpired:

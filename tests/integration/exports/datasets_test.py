@@ -4,8 +4,10 @@ import unittest
 
 from support import SOURCE, go_on_with_trainers_python, golden_rows, has, missing, the_run
 
-FORMS = sorted(x.name.removeprefix("export-").removesuffix(".schema.json")
-               for x in (SOURCE / "configs/schemas").glob("export-*.schema.json"))
+FORMS = sorted(
+    x.name.removeprefix("export-").removesuffix(".schema.json")
+    for x in (SOURCE / "configs/schemas").glob("export-*.schema.json")
+)
 
 
 @unittest.skipUnless(has("datasets"), missing("datasets"))

@@ -53,11 +53,24 @@ def benchmarks_own(test, folder, baseline) -> dict:
     package = types.ModuleType("kernelbench")  # its own imports torch
     package.__path__ = [str(root / "src/kernelbench")]
     sys.modules["kernelbench"] = package
-    names = classes_of(script, ["patch", "analyze_greedy_eval"],
-                       {"json": json, "os": os, "tabulate": lambda rows, **_: str(rows),
-                        "construct_kernelbench_dataset": lambda level: Problems(baseline)})
-    return names["analyze_greedy_eval"]("level1", "any", "any", 1, eval_results_dir=str(folder),
-                                        baseline_file=str(folder / "baseline_time_kernelmill.json"))
+    names = classes_of(
+        script,
+        ["patch", "analyze_greedy_eval"],
+        {
+            "json": json,
+            "os": os,
+            "tabulate": lambda rows, **_: str(rows),
+            "construct_kernelbench_dataset": lambda level: Problems(baseline),
+        },
+    )
+    return names["analyze_greedy_eval"](
+        "level1",
+        "any",
+        "any",
+        1,
+        eval_results_dir=str(folder),
+        baseline_file=str(folder / "baseline_time_kernelmill.json"),
+    )
 
 
 class KernelBench(unittest.TestCase):

@@ -37,6 +37,7 @@ class Parquet(unittest.TestCase):
     def test_every_row_comes_back(self):
         import pyarrow.parquet
         from kernelmill.parquet import to_parquet
+
         for form in FORMS:
             for packed in (False, True):
                 source = folder_of(form, self.folder / f"{form}-{packed}", packed)
@@ -64,6 +65,7 @@ class Parquet(unittest.TestCase):
 
     def test_provenance_and_card_name_the_new_files(self):
         from kernelmill.parquet import main
+
         source = folder_of("sft", self.folder / "sft", True)
         self.assertEqual(main([str(source), "--out", str(self.folder / "out")]), 0)
         provenance = json.loads((self.folder / "out/PROVENANCE.json").read_text())

@@ -30,7 +30,9 @@ class Sol(unittest.TestCase):
         solutions = [solution.model_validate(x) for x in support.golden_rows("sol-solutions")]
         traces = [trace.model_validate(x) for x in support.golden_rows("sol-traces")]
         self.assertEqual([x.name for x in solutions], [x.solution for x in traces])
-        self.assertEqual([x.evaluation.status.value for x in traces], ["INCORRECT_NUMERICAL", "PASSED", "COMPILE_ERROR"])
+        self.assertEqual(
+            [x.evaluation.status.value for x in traces], ["INCORRECT_NUMERICAL", "PASSED", "COMPILE_ERROR"]
+        )
 
     def test_their_models_take_every_file(self):
         solution, trace = models("solution").Solution, models("trace").Trace
@@ -41,7 +43,9 @@ class Sol(unittest.TestCase):
             self.assertEqual(path.parent.name, one.definition)
             self.assertTrue(one.get_entry_source().content)
             solutions[one.name] = one
-        traces = [trace.model_validate_json(x) for f in (folder / "traces").iterdir() for x in f.read_text().splitlines()]
+        traces = [
+            trace.model_validate_json(x) for f in (folder / "traces").iterdir() for x in f.read_text().splitlines()
+        ]
         self.assertEqual(sorted(solutions), sorted(x.solution for x in traces))
         self.assertGreater(sum(x.is_successful() for x in traces), 5)
         self.assertTrue(any(x.evaluation.status == "INCORRECT_NUMERICAL" for x in traces))

@@ -67,8 +67,17 @@ class Rescore(unittest.TestCase):
             self.assertEqual(refused(self, "rescore", self.run_directory, *words)[0], 2, words)
 
     def test_an_unknown_version_is_named(self):
-        code, error = refused(self, "export", self.run_directory, "--form", "rl", "--out", self.run_directory + ".none",
-                              "--verdict", "none")
+        code, error = refused(
+            self,
+            "export",
+            self.run_directory,
+            "--form",
+            "rl",
+            "--out",
+            self.run_directory + ".none",
+            "--verdict",
+            "none",
+        )
         self.assertNotEqual(code, 0)
         self.assertIn("none", error["message"])
 
@@ -78,13 +87,22 @@ class Replay(unittest.TestCase):
         said = document("replay", str(the_run().directory), "--accepted")
         self.assertGreater(said["turns"], 8)
         self.assertEqual((said["stand"], said["do_not_stand"], said["not_replayed"]), (said["turns"], 0, 0))
-        for check in ("record: build input", "record: candidate", "build: toolchain", "build: compiles",
-                      "correctness: seed", "correctness: cases"):
+        for check in (
+            "record: build input",
+            "record: candidate",
+            "build: toolchain",
+            "build: compiles",
+            "correctness: seed",
+            "correctness: cases",
+        ):
             self.assertEqual(said["checks"][check]["equal"], said["turns"], check)
 
     def test_a_turn_that_was_refused_is_refused_again(self):
-        turn = next(x for x in document("replay", str(the_run().directory), "--no-timing")["replayed"]
-                    if x["category_before"] not in ("success", "slower", "not_timed", "unchanged"))
+        turn = next(
+            x
+            for x in document("replay", str(the_run().directory), "--no-timing")["replayed"]
+            if x["category_before"] not in ("success", "slower", "not_timed", "unchanged")
+        )
         self.assertTrue(turn["stands"], turn)
 
     def test_a_changed_task_is_named_and_the_verdict_falls(self):
@@ -94,8 +112,13 @@ class Replay(unittest.TestCase):
         try:
             reference = next(x for x in folder.iterdir() if x.name.startswith("reference"))
             reference.write_text(reference.read_text().replace("+=", "-="))
-            done = subprocess.run([PROGRAM, "replay", f"{the_run().directory}/g0.e1.t0", "--no-timing", "--json"],
-                                  capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(
+                [PROGRAM, "replay", f"{the_run().directory}/g0.e1.t0", "--no-timing", "--json"],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
             self.assertNotEqual(done.returncode, 0, done.stdout)
             if done.stdout:
                 checks = json.loads(done.stdout)["checks"]

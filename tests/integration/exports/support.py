@@ -43,17 +43,35 @@ class Run:
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kernelmill-exports-"))
         atexit.register(shutil.rmtree, self.folder, True)
-        tasks = [self.add_task("row_sum", "level1/1_row_sum", "train"), self.add_task("gelu", "level1/2_gelu", "dev"),
-                 self.add_task("softmax", "level1/3_softmax", "train")]
+        tasks = [
+            self.add_task("row_sum", "level1/1_row_sum", "train"),
+            self.add_task("gelu", "level1/2_gelu", "dev"),
+            self.add_task("softmax", "level1/3_softmax", "train"),
+        ]
         self.directory = self.folder / "runs/first"
-        server = subprocess.Popen([PROGRAM, "policy", "scripted", "--script", str(self.script()), "--kind", "vllm"],
-                                  stdout=subprocess.PIPE, text=True)
+        server = subprocess.Popen(
+            [PROGRAM, "policy", "scripted", "--script", str(self.script()), "--kind", "vllm"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
-            program("run", str(SOURCE / "configs/quickstart.json"), f"tasks.root={self.folder}/tasks",
-                    f"tasks.ids={json.dumps(tasks)}", "tasks.groups=1", "tasks.group_size=4", "tasks.max_turns=2",
-                    "evaluation.timing.budget_ms=200", "profile.enabled=false", "policy.kind=vllm", "policy.model=m",
-                    f"policy.base_url={server.stdout.readline().strip()}", "policy.tokens=exact",
-                    f"run.dir={self.directory}", "--json")
+            program(
+                "run",
+                str(SOURCE / "configs/quickstart.json"),
+                f"tasks.root={self.folder}/tasks",
+                f"tasks.ids={json.dumps(tasks)}",
+                "tasks.groups=1",
+                "tasks.group_size=4",
+                "tasks.max_turns=2",
+                "evaluation.timing.budget_ms=200",
+                "profile.enabled=false",
+                "policy.kind=vllm",
+                "policy.model=m",
+                f"policy.base_url={server.stdout.readline().strip()}",
+                "policy.tokens=exact",
+                f"run.dir={self.directory}",
+                "--json",
+            )
         finally:
             server.terminate()
             server.communicate()
@@ -70,15 +88,24 @@ class Run:
     def script(self) -> pathlib.Path:
         kernels = SOURCE / "configs/policies/quickstart"
         # Of each member its two answers: right and fast, right and slow, never right.
-        answers = {"row_sum": [("wrong_tail", "fast"), ("plain", "fast"), ("column_order", "lanes"), ("lanes", "fast")],
-                   "gelu": [("broken", "slow_long_double"), ("plain", "fast"), ("wrong_tanh", "fast"), ("fast", "fast")],
-                   "softmax": [("broken", "wrong_no_maximum"), ("plain", "fast"), ("fast", "fast"), ("broken", "fast")]}
+        answers = {
+            "row_sum": [("wrong_tail", "fast"), ("plain", "fast"), ("column_order", "lanes"), ("lanes", "fast")],
+            "gelu": [("broken", "slow_long_double"), ("plain", "fast"), ("wrong_tanh", "fast"), ("fast", "fast")],
+            "softmax": [("broken", "wrong_no_maximum"), ("plain", "fast"), ("fast", "fast"), ("broken", "fast")],
+        }
         replies = []
         for number, (name, members) in enumerate(answers.items(), 1):
             shutil.copytree(kernels / name, self.folder / name)
             for member, files in enumerate(members):
-                replies += [{"task": f"kernelbench/level1/{number}_{name}", "member": member, "turn": turn,
-                             "kernel": f"{name}/{file}.cpp"} for turn, file in enumerate(files)]
+                replies += [
+                    {
+                        "task": f"kernelbench/level1/{number}_{name}",
+                        "member": member,
+                        "turn": turn,
+                        "kernel": f"{name}/{file}.cpp",
+                    }
+                    for turn, file in enumerate(files)
+                ]
         path = self.folder / "script.json"
         path.write_text(json.dumps({"model": "m", "replies": replies, "versions": [{"version": "step-3"}]}))
         return path
@@ -142,9 +169,22 @@ def make_model(folder: str) -> None:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="</s>")
-    tokenizer.chat_template = ("{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] + '\n' }}{% endfor %}"
-                               "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}")
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] + '\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
+    )
     tokenizer.save_pretrained(folder)
-    LlamaForCausalLM(LlamaConfig(vocab_size=len(vocabulary), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                                 num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=32768,
-                                 bos_token_id=0, eos_token_id=1, pad_token_id=1)).save_pretrained(folder)
+    LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(vocabulary),
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            max_position_embeddings=32768,
+            bos_token_id=0,
+            eos_token_id=1,
+            pad_token_id=1,
+        )
+    ).save_pretrained(folder)

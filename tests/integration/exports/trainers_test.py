@@ -30,16 +30,20 @@ class Trainers(unittest.TestCase):
             datum = Datum.model_validate(copy.deepcopy(row))
             self.assertEqual(datum.model_input.length, len(datum.loss_fn_inputs["target_tokens"].data))
             again = datum.model_dump(mode="json", exclude_none=True)
-            self.assertEqual(again["loss_fn_inputs"]["target_tokens"]["data"],
-                             row["loss_fn_inputs"]["target_tokens"]["data"])
+            self.assertEqual(
+                again["loss_fn_inputs"]["target_tokens"]["data"], row["loss_fn_inputs"]["target_tokens"]["data"]
+            )
 
     @unittest.skipUnless(has("pydantic"), missing("pydantic"))
     def test_verl_reads_each_row_as_an_agent_loop_output(self):
         import pydantic
 
         path = self.file("verl", "verl/experimental/agent_loop/agent_loop.py")
-        names = classes_of(path, ["AgentLoopMetrics", "AgentLoopOutput"],
-                           {"BaseModel": pydantic.BaseModel, "Optional": typing.Optional, "Any": typing.Any})
+        names = classes_of(
+            path,
+            ["AgentLoopMetrics", "AgentLoopOutput"],
+            {"BaseModel": pydantic.BaseModel, "Optional": typing.Optional, "Any": typing.Any},
+        )
         for row in golden_rows("verl"):
             output = names["AgentLoopOutput"](**row)
             self.assertLessEqual(set(row), set(names["AgentLoopOutput"].model_fields), "no field that it does not know")
@@ -70,9 +74,16 @@ class Trainers(unittest.TestCase):
         base = self.file("skyrl", "skyrl/train/generators/base.py")
         checks = self.file("skyrl", "skyrl/train/utils/trainer_utils.py")
         known = keys_of_typed_dict(base, "GeneratorOutput")
-        names = classes_of(checks, SKYRL_CHECKS,
-                           {"np": numpy, "logger": logging.getLogger(), "GeneratorOutput": dict,
-                            "SAMPLE_SUPPORT_FIELD": "rollout_sample_support"})
+        names = classes_of(
+            checks,
+            SKYRL_CHECKS,
+            {
+                "np": numpy,
+                "logger": logging.getLogger(),
+                "GeneratorOutput": dict,
+                "SAMPLE_SUPPORT_FIELD": "rollout_sample_support",
+            },
+        )
         trajectory = classes_of(base, ["TrajectoryID"], {"dataclass": dataclasses.dataclass})["TrajectoryID"]
         for row in golden_rows("skyrl"):
             self.assertEqual(list(row), known)
@@ -84,9 +95,16 @@ class Trainers(unittest.TestCase):
         import pydantic
 
         path = self.file("megatron", "megatron/rl/types/rollout.py")
-        names = classes_of(path, ["AgentBaseModel", "Rollout", "TokenRollout", "RolloutGroup"],
-                           {"BaseModel": pydantic.BaseModel, "model_validator": pydantic.model_validator,
-                            "Rollouts": list, "KNOWN_ROLLOUT_STATUSES": ("ok", "placeholder", "masked", "graded")})
+        names = classes_of(
+            path,
+            ["AgentBaseModel", "Rollout", "TokenRollout", "RolloutGroup"],
+            {
+                "BaseModel": pydantic.BaseModel,
+                "model_validator": pydantic.model_validator,
+                "Rollouts": list,
+                "KNOWN_ROLLOUT_STATUSES": ("ok", "placeholder", "masked", "graded"),
+            },
+        )
         for row in golden_rows("megatron"):
             self.assertEqual(names["RolloutGroup"](**row).uid, row["uid"])
             for rollout in row["rollouts"]:
@@ -100,7 +118,9 @@ class Trainers(unittest.TestCase):
         stand_in(package.parents[2], "harbor", "harbor.models.trajectories")
         kind = importlib.import_module("harbor.models.trajectories.trajectory").Trajectory
         for row in golden_rows("harbor"):
-            self.assertEqual(kind.model_validate(row).to_json_dict()["steps"][-1]["message"], row["steps"][-1]["message"])
+            self.assertEqual(
+                kind.model_validate(row).to_json_dict()["steps"][-1]["message"], row["steps"][-1]["message"]
+            )
 
     @unittest.skipUnless(has("pydantic"), missing("pydantic"))
     def test_harbor_reads_the_settings_of_a_task(self):
@@ -114,7 +134,9 @@ class Trainers(unittest.TestCase):
         self.assertEqual(list(files), ["task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh"])
         task = kind.model_validate_toml(files["task.toml"])
         self.assertEqual(task.metadata["kernelmill_task"], "native/row_sum")
-        self.assertEqual((task.agent.timeout_sec, task.verifier.timeout_sec, task.environment.build_timeout_sec), (1800, 900, 1200))
+        self.assertEqual(
+            (task.agent.timeout_sec, task.verifier.timeout_sec, task.environment.build_timeout_sec), (1800, 900, 1200)
+        )
 
     @unittest.skipUnless(has("openai"), missing("openai"))
     def test_openai_reads_the_answers_of_nemo_gym_rows(self):
@@ -129,7 +151,7 @@ class Trainers(unittest.TestCase):
                 self.assertEqual(len(x["generation_token_ids"]), len(x["generation_log_probs"]))
             prompts = [x["prompt_token_ids"] + x["generation_token_ids"] for x in answers]
             for before, after in zip(prompts, prompts[1:]):
-                self.assertEqual(after[:len(before)], before, "each prompt goes on from the turn before")
+                self.assertEqual(after[: len(before)], before, "each prompt goes on from the turn before")
 
     def test_nemo_gym_reads_each_row_as_a_response_of_its_verifiers(self):
         path = self.file("nemo_gym", "nemo_gym/base_resources_server.py")
@@ -142,7 +164,9 @@ class Trainers(unittest.TestCase):
             read = BaseVerifyResponse.model_validate(row)
             self.assertEqual(read.reward, row["reward"])
             self.assertEqual([x.role for x in read.response.output], [x["role"] for x in row["response"]["output"]])
-            self.assertEqual(read.response.output[0].generation_token_ids, row["response"]["output"][0]["generation_token_ids"])
+            self.assertEqual(
+                read.response.output[0].generation_token_ids, row["response"]["output"][0]["generation_token_ids"]
+            )
 
 
 def stand_in(folder, *packages):

@@ -20,8 +20,15 @@ int main(int count, char** words) {
   return std::puts(room) < 0;
 }
 """
-HARD = ["-O2", "-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fPIE", "-pie",
-        "-Wl,-z,relro,-z,now,-z,noexecstack"]
+HARD = [
+    "-O2",
+    "-fstack-protector-strong",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=2",
+    "-fPIE",
+    "-pie",
+    "-Wl,-z,relro,-z,now,-z,noexecstack",
+]
 
 
 class Check(unittest.TestCase):
@@ -69,8 +76,10 @@ class Check(unittest.TestCase):
         self.broken_without({"-D_FORTIFY_SOURCE=2"}, [], "no fortified call")
 
     def test_a_program_that_only_copies_strings_may_lack_fortified_calls(self):
-        program = "#include <string>\nint main(int count, char** words) { char room[64]; room[count % 64] = words[0][0]; " \
-                  "return std::string(words[0]).append(room, 1).append(words[count - 1]).size() > 1000; }\n"
+        program = (
+            "#include <string>\nint main(int count, char** words) { char room[64]; room[count % 64] = words[0][0]; "
+            "return std::string(words[0]).append(room, 1).append(words[count - 1]).size() > 1000; }\n"
+        )
         code, text = self.check(self.build("kernelmill-x", [*HARD, "-fstack-protector-all"], program))
         self.assertEqual(code, 0, text)
 

@@ -24,8 +24,12 @@ class Sbom(unittest.TestCase):
         made = tempfile.TemporaryDirectory()
         self.addCleanup(made.cleanup)
         self.root = pathlib.Path(made.name) / "package"
-        for name, text in (("bin/kernelmill", "\x7fELF"), ("share/doc/kernelmill/LICENSE", "Apache License"),
-                           ("share/a file.txt", "x"), ("share/a-file.txt", "y")):
+        for name, text in (
+            ("bin/kernelmill", "\x7fELF"),
+            ("share/doc/kernelmill/LICENSE", "Apache License"),
+            ("share/a file.txt", "x"),
+            ("share/a-file.txt", "y"),
+        ):
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -38,8 +42,13 @@ class Sbom(unittest.TestCase):
 
     def run_sbom(self, *words):
         """Exit code and what it prints."""
-        done = subprocess.run([sys.executable, "-B", SBOM, self.root, *words], capture_output=True, text=True,
-                              check=False, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+        done = subprocess.run(
+            [sys.executable, "-B", SBOM, self.root, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        )
         return done.returncode, done.stdout + done.stderr
 
     def write(self):
@@ -53,8 +62,11 @@ class Sbom(unittest.TestCase):
         self.assertEqual(document["spdxVersion"], "SPDX-2.3")
         self.assertEqual(document["creationInfo"]["created"], "2023-11-14T22:13:20Z")
         names = {x["fileName"] for x in document["files"]}
-        there = {"./" + x.relative_to(self.root).as_posix() for x in self.root.rglob("*")
-                 if x.is_file() and not x.is_symlink()}
+        there = {
+            "./" + x.relative_to(self.root).as_posix()
+            for x in self.root.rglob("*")
+            if x.is_file() and not x.is_symlink()
+        }
         self.assertEqual(names, there - {"./" + LIST})
         self.assertEqual(len({x["SPDXID"] for x in document["files"]}), len(names))
         for one in document["files"]:
@@ -63,8 +75,9 @@ class Sbom(unittest.TestCase):
 
     def test_a_bundled_library_has_its_package_version_and_licences(self):
         packages = {x["name"]: x for x in self.write()["packages"]}
-        version = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "libzstd1"], capture_output=True, text=True,
-                                 check=True).stdout
+        version = subprocess.run(
+            ["dpkg-query", "-W", "-f", "${Version}", "libzstd1"], capture_output=True, text=True, check=True
+        ).stdout
         self.assertEqual(packages["libzstd1"]["versionInfo"], version)
         self.assertIn("BSD-3-Clause", packages["libzstd1"]["licenseDeclared"])
         self.assertEqual(packages["kernelmill"]["licenseDeclared"], "Apache-2.0")
@@ -88,8 +101,11 @@ class Sbom(unittest.TestCase):
         (self.root / "share/new").write_text("")
         code, text = self.run_sbom("--verify")
         self.assertEqual(code, 1)
-        for words in ("a file.txt has another SHA256", "a-file.txt is listed and not there",
-                      "new is there and not listed"):
+        for words in (
+            "a file.txt has another SHA256",
+            "a-file.txt is listed and not there",
+            "new is there and not listed",
+        ):
             self.assertIn(words, text)
 
     def test_a_library_of_nobody_is_refused(self):

@@ -20,8 +20,15 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": 
 
 def run(*words, check=True, **more):
     """A command, without the environment of this one."""
-    done = subprocess.run([str(x) for x in words], capture_output=True, text=True, check=False,
-                          env={**ENVIRONMENT, **more.pop("env", {})}, timeout=300, **more)
+    done = subprocess.run(
+        [str(x) for x in words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**ENVIRONMENT, **more.pop("env", {})},
+        timeout=300,
+        **more,
+    )
     if check and done.returncode:
         raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
     return done
@@ -40,7 +47,13 @@ class Made(unittest.TestCase):
         self.addCleanup(made.cleanup)
         self.folder = pathlib.Path(made.name)
         self.stage = self.folder / "kernelmill-x"
-        for name in ("bin", "lib/kernelmill", "lib/systemd/system", "share/kernelmill/client", "share/kernelmill/configs"):
+        for name in (
+            "bin",
+            "lib/kernelmill",
+            "lib/systemd/system",
+            "share/kernelmill/client",
+            "share/kernelmill/configs",
+        ):
             (self.stage / name).mkdir(parents=True)
         self.program("kernelmill 0.1.0 (abc)")
         library = self.stage / "lib/kernelmill/libx-r1.so"
@@ -67,7 +80,9 @@ class Made(unittest.TestCase):
                 self.assertEqual((digest, int(size)), (f"sha256={expected}", len(data)), name)
             modes = {x.filename: x.external_attr >> 16 for x in archive.infolist()}
         inside = {x.removeprefix("kernelmill/installation/") for x in names if "/installation/" in x}
-        self.assertEqual(inside, {"bin/kernelmill", "lib/kernelmill/libx.so.1", "share/kernelmill/configs/quickstart.json"})
+        self.assertEqual(
+            inside, {"bin/kernelmill", "lib/kernelmill/libx.so.1", "share/kernelmill/configs/quickstart.json"}
+        )
         self.assertEqual(modes["kernelmill/installation/bin/kernelmill"], 0o100755)
         self.assertEqual(modes["kernelmill/client.py"], 0o100644)
         self.assertEqual({x & 0o170000 for x in modes.values()}, {0o100000})
@@ -103,8 +118,13 @@ class Installed(unittest.TestCase):
         if run(sys.executable, "-m", "venv", cls.venv, check=False).returncode:
             raise unittest.SkipTest("python3-venv is not installed")
         run("cmake", "--install", BUILD, "--strip", "--component", "programs", "--prefix", cls.folder / "stage")
-        run(cls.venv / "bin/pip", "install", "--no-index", "--disable-pip-version-check",
-            make_wheel(cls.folder / "stage", cls.folder))
+        run(
+            cls.venv / "bin/pip",
+            "install",
+            "--no-index",
+            "--disable-pip-version-check",
+            make_wheel(cls.folder / "stage", cls.folder),
+        )
 
     def here(self, *words, **more):
         """A command of the environment, in a folder that has nothing of ours."""
@@ -112,20 +132,32 @@ class Installed(unittest.TestCase):
 
     def test_the_command_runs_the_quickstart(self):
         self.assertIn("kernelmill 0.1.0", self.here("kernelmill", "version").stdout)
-        said = self.here("kernelmill", "run", "quickstart", 'tasks.ids=["native/row_sum"]', "tasks.group_size=1",
-                         "tasks.max_turns=2", "evaluation.timing.budget_ms=100", "profile.enabled=false", "run.name=first")
+        said = self.here(
+            "kernelmill",
+            "run",
+            "quickstart",
+            'tasks.ids=["native/row_sum"]',
+            "tasks.group_size=1",
+            "tasks.max_turns=2",
+            "evaluation.timing.budget_ms=100",
+            "profile.enabled=false",
+            "run.name=first",
+        )
         self.assertIn("finished: 1 groups, 1 episodes, 2 turns", said.stdout + said.stderr)
 
     def test_the_client_starts_the_program_that_it_carries(self):
         said = self.here("python", "-c", "import kernelmill\nwith kernelmill.serve('cpu') as x: print(len(x.tasks()))")
         self.assertGreaterEqual(int(said.stdout), 16)
-        self.assertIn("/venv/", self.here("python", "-c", "from kernelmill.program import *; print(find_program())").stdout)
+        self.assertIn(
+            "/venv/", self.here("python", "-c", "from kernelmill.program import *; print(find_program())").stdout
+        )
 
     def test_the_command_ends_as_the_program_does(self):
         done = self.here("kernelmill", "no-such-command", check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertEqual(self.here("python", "-m", "kernelmill", "version").stdout,
-                         self.here("kernelmill", "version").stdout)
+        self.assertEqual(
+            self.here("python", "-m", "kernelmill", "version").stdout, self.here("kernelmill", "version").stdout
+        )
 
 
 class Pure(unittest.TestCase):
@@ -134,10 +166,17 @@ class Pure(unittest.TestCase):
     def test_it_says_that_it_has_none_and_takes_no_script_for_one(self):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder, "kernelmill")
-            script.write_text("#!/bin/sh\nexec \"$0\"\n")
+            script.write_text('#!/bin/sh\nexec "$0"\n')
             script.chmod(0o755)
-            done = run(sys.executable, "-B", "-m", "kernelmill", "version", check=False,
-                       env={"PYTHONPATH": str(SOURCE / "launch/learning/client"), "PATH": folder})
+            done = run(
+                sys.executable,
+                "-B",
+                "-m",
+                "kernelmill",
+                "version",
+                check=False,
+                env={"PYTHONPATH": str(SOURCE / "launch/learning/client"), "PATH": folder},
+            )
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("failed to find the program kernelmill (install the wheel", done.stderr)
 

@@ -46,8 +46,9 @@ class Page(unittest.TestCase):
         cls.root = pathlib.Path(home.name) / "runs"
         cls.root.mkdir()
         script = serving.write_script(cls.home, serving.replies(BROKEN, GOOD, HOSTILE))
-        subprocess.run(serving.run_arguments(cls.root / "first", script, turns=3), check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(
+            serving.run_arguments(cls.root / "first", script, turns=3), check=True, stdout=subprocess.DEVNULL
+        )
         served = serving.page(cls.root)
         cls.url = served.__enter__()
         cls.addClassCleanup(served.__exit__, None, None, None)
@@ -69,7 +70,8 @@ class Page(unittest.TestCase):
             self.open(place, url)
             self.wait("h2, [role=alert]")
             said = self.chrome.execute_script(
-                "return [...document.querySelectorAll(arguments[0])].map(x => x.textContent)", what)
+                "return [...document.querySelectorAll(arguments[0])].map(x => x.textContent)", what
+            )
             if any(text in x for x in said):
                 return
             self.assertLess(time.monotonic(), end, said)
@@ -108,8 +110,7 @@ class Page(unittest.TestCase):
         ActionChains(self.chrome).send_keys("id=g0.e1", Keys.ENTER).perform()  # to whatever has the focus
         self.wait("#matching", "1 shown")
         self.assertIn("where=id%3Dg0.e1", self.chrome.current_url)
-        rows = self.chrome.execute_script(
-            "return [...document.querySelectorAll('tbody td a')].map(x => x.textContent)")
+        rows = self.chrome.execute_script("return [...document.querySelectorAll('tbody td a')].map(x => x.textContent)")
         self.assertEqual(rows, ["g0.e1"])
         self.open("runs/first/episodes?where=colour%3Dred")
         self.wait("[role=alert]", "no key 'colour'")
@@ -151,7 +152,8 @@ class Page(unittest.TestCase):
                 self.open(place)
                 self.wait("h2")
                 wide = self.chrome.execute_script(
-                    "return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                    "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+                )
                 self.assertLessEqual(wide, 0, place)
         finally:
             self.chrome.set_window_size(1200, 900)
@@ -163,7 +165,8 @@ class Page(unittest.TestCase):
             nameless = self.chrome.execute_script(
                 "return [...document.querySelectorAll('a,button,input,select,svg[role=img],summary')]"
                 ".filter(x => !(x.textContent.trim() || x.getAttribute('aria-label') || x.labels?.length))"
-                ".map(x => x.outerHTML.slice(0, 80))")
+                ".map(x => x.outerHTML.slice(0, 80))"
+            )
             self.assertEqual(nameless, [], place)
 
     def test_an_episode_is_followed_to_its_end(self):
@@ -200,8 +203,9 @@ class Page(unittest.TestCase):
         self.wait("#connection", "lost")
         with serving.page(self.root, *listen):
             self.wait("#connection", "live")
-            subprocess.run(serving.run_arguments(self.root / "afterwards", script, members=1), check=True,
-                           capture_output=True)
+            subprocess.run(
+                serving.run_arguments(self.root / "afterwards", script, members=1), check=True, capture_output=True
+            )
             self.wait("td a", "afterwards")
 
     def test_bytes_that_are_no_utf8_are_only_words(self):
@@ -217,14 +221,18 @@ class Page(unittest.TestCase):
                 self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main .why b b, main td b"), [])
         self.chrome.get_log("browser")  # the run's own page is gone with the run
         # A kernel can print such bytes.
-        loud = serving.SIGNATURE + """ {
+        loud = (
+            serving.SIGNATURE
+            + """ {
   fputs("<script>window.hacked = 3</script>\\xff\\xfe\\xc3(\\n", stderr);
   abort();
 }
 """
+        )
         script = serving.write_script(self.home, serving.replies("#include <cstdio>\n#include <cstdlib>\n" + loud))
-        subprocess.run(serving.run_arguments(self.root / "loud", script, members=1, turns=1), check=True,
-                       capture_output=True)
+        subprocess.run(
+            serving.run_arguments(self.root / "loud", script, members=1, turns=1), check=True, capture_output=True
+        )
         self.open("runs/loud/episodes/g0.e0")
         self.press("#output-0 summary")
         words = self.read("#output-0 pre", "<script>")
@@ -250,9 +258,21 @@ class Page(unittest.TestCase):
 
     def test_a_lineage_shows_forks(self):
         script = serving.write_script(self.home, serving.replies(BROKEN, GOOD))
-        subprocess.run([serving.PROGRAM, "fork", f"{self.root}/first/g0.e0.t1", "--policy", str(script), "--root",
-                        str(self.root), "run.name=forked", f"run.dir={self.root}/forked"], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                serving.PROGRAM,
+                "fork",
+                f"{self.root}/first/g0.e0.t1",
+                "--policy",
+                str(script),
+                "--root",
+                str(self.root),
+                "run.name=forked",
+                f"run.dir={self.root}/forked",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         self.open("runs/first/episodes/g0.e0")
         self.wait("figure", "1 forks")
         self.press("svg a[aria-label^='forked']")
@@ -270,8 +290,9 @@ class Page(unittest.TestCase):
             });"""
         grounds = []
         for scheme in ("dark", "light"):
-            self.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                        {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            self.chrome.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            )
             for place in ("runs", "runs/first", "runs/first/episodes/g0.e0"):
                 self.open(place)
                 self.wait("h2")

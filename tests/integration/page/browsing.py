@@ -3,8 +3,12 @@
 import shutil
 
 from selenium import webdriver
-from selenium.common.exceptions import (ElementClickInterceptedException, ElementNotInteractableException,
-                                        StaleElementReferenceException, WebDriverException)
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+    WebDriverException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -18,8 +22,15 @@ PATIENCE = 240  # seconds: other work may have the machine
 def browser(width=1200, height=900):
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--disable-background-networking", "--no-first-run", f"--window-size={width},{height}"):
+    for word in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--no-first-run",
+        f"--window-size={width},{height}",
+    ):
         options.add_argument(word)
     options.accept_insecure_certs = True  # a test's own certificate
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -33,13 +44,14 @@ def browser(width=1200, height=900):
 
 def was_drawn_anew(why):
     """Whether the element went while it was asked. chromedriver has two ways to say so."""
-    return (isinstance(why, (StaleElementReferenceException, ElementClickInterceptedException,
-                             ElementNotInteractableException))
-            or "does not belong to the document" in str(why))
+    return isinstance(
+        why, (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
+    ) or "does not belong to the document" in str(why)
 
 
 def unless_drawn_anew(work):
     """What `work` gives; None where the page drew an element anew meanwhile."""
+
     def one_try(_):
         try:
             return work()
@@ -47,13 +59,15 @@ def unless_drawn_anew(work):
             if not was_drawn_anew(why):
                 raise
             return None
+
     return one_try
 
 
 def wait(chrome, what, text=None):
     """The first element that the selector finds, with this text in it."""
-    found = unless_drawn_anew(lambda: next((x for x in chrome.find_elements(By.CSS_SELECTOR, what)
-                                            if text is None or text in x.text), None))
+    found = unless_drawn_anew(
+        lambda: next((x for x in chrome.find_elements(By.CSS_SELECTOR, what) if text is None or text in x.text), None)
+    )
     return WebDriverWait(chrome, PATIENCE).until(found, f"no {what} with {text!r}")
 
 
@@ -65,8 +79,10 @@ def read(chrome, what, text=None):
 
 def press(chrome, what, text=None):
     """Clicks on what `wait` would find, also where the page draws it anew meanwhile."""
+
     def click():
         wait(chrome, what, text).click()
         return True
+
     pressed = unless_drawn_anew(click)
     WebDriverWait(chrome, PATIENCE).until(pressed, f"failed to press {what} with {text!r}")

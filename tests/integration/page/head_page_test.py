@@ -39,6 +39,7 @@ def enter(namespace):
 
 def from_viewer(work):
     """A method of the tests that runs in the viewer's network."""
+
     def run(self, *arguments, **named):
         result = []
 
@@ -48,6 +49,7 @@ def from_viewer(work):
                 result.append((work(self, *arguments, **named), None))
             except BaseException as why:  # noqa: BLE001 - it is raised again by whoever asked
                 result.append((None, why))
+
         thread = threading.Thread(target=there)
         thread.start()
         thread.join()
@@ -55,6 +57,7 @@ def from_viewer(work):
         if why is not None:
             raise why
         return value
+
     return run
 
 
@@ -72,8 +75,13 @@ class HeadPage(unittest.TestCase):
         home = tempfile.TemporaryDirectory()
         cls.addClassCleanup(home.cleanup)
         cls.home = pathlib.Path(home.name)
-        os.environ.update(HOME=home.name, XDG_CACHE_HOME=home.name + "/cache", XDG_STATE_HOME=home.name + "/state",
-                          NO_PROXY="*", no_proxy="*")
+        os.environ.update(
+            HOME=home.name,
+            XDG_CACHE_HOME=home.name + "/cache",
+            XDG_STATE_HOME=home.name + "/state",
+            NO_PROXY="*",
+            no_proxy="*",
+        )
         try:
             cls.lab = Lab(["head", "n1", "n2", "viewer"])
             cls.addClassCleanup(cls.lab.close)
@@ -89,15 +97,43 @@ class HeadPage(unittest.TestCase):
         certificate, key = serving.certificate(home.name, cls.lab.addresses["head"])
         os.environ["SSL_CERT_FILE"] = certificate
         cls.page_address = cls.lab.addresses["head"] + ":7613"  # a network of its own has all ports free
-        cls.head_words = [PROGRAM, "head", "--listen", cls.address, "--root", home.name + "/runs", "--monitor",
-                          cls.page_address, "--token-file", str(token), "--tls-certificate", certificate, "--tls-key",
-                          key]
+        cls.head_words = [
+            PROGRAM,
+            "head",
+            "--listen",
+            cls.address,
+            "--root",
+            home.name + "/runs",
+            "--monitor",
+            cls.page_address,
+            "--token-file",
+            str(token),
+            "--tls-certificate",
+            certificate,
+            "--tls-key",
+            key,
+        ]
         cls.head = cls.lab.start("head", cls.head_words, str(cls.home / "head.log"))
         cls.url = "https://" + cls.page_address
         wait("the page's URL", lambda: f"page: {cls.url}" in (cls.home / "head.log").read_text())
-        cls.members = {name: cls.lab.start(name, [PROGRAM, "node", "--head", cls.address, "--name", name, "--compilers",
-                                                  "1", "evaluation.python=/bin/false"], str(cls.home / name))
-                       for name in ("n1", "n2")}
+        cls.members = {
+            name: cls.lab.start(
+                name,
+                [
+                    PROGRAM,
+                    "node",
+                    "--head",
+                    cls.address,
+                    "--name",
+                    name,
+                    "--compilers",
+                    "1",
+                    "evaluation.python=/bin/false",
+                ],
+                str(cls.home / name),
+            )
+            for name in ("n1", "n2")
+        }
 
     @from_viewer
     def ask(self, *what, **headers):
@@ -120,8 +156,11 @@ class HeadPage(unittest.TestCase):
 
     def submit(self, name, policy, *more):
         arguments = serving.held_arguments("", policy, members=2, turns=2, more=[f"run.name={name}", *more])[2:]
-        subprocess.run([PROGRAM, "submit", *(x for x in arguments if "run.dir" not in x), "--head", self.address],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [PROGRAM, "submit", *(x for x in arguments if "run.dir" not in x), "--head", self.address],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     @from_viewer
     def look(self, *words):
@@ -138,8 +177,12 @@ class HeadPage(unittest.TestCase):
         with self.assertRaises((http.client.HTTPException, ConnectionError)):  # without TLS nothing is said
             get(self.url.replace("https:", "http:"), "/api/v1/nodes")
         self.assertEqual(self.get("/api/v1/about")["head"], True)
-        slots = wait("their monitors answer", lambda: len({x["node"] for x in self.get("/api/v1/gpus")["gpus"]}) == 2
-                     and self.get("/api/v1/gpus")["gpus"])
+        slots = wait(
+            "their monitors answer",
+            lambda: (
+                len({x["node"] for x in self.get("/api/v1/gpus")["gpus"]}) == 2 and self.get("/api/v1/gpus")["gpus"]
+            ),
+        )
         self.assertEqual({x["node"] for x in slots}, {"n1", "n2"})
         self.assertTrue({"n1", "n2"} <= {x["node"] for x in self.get("/api/v1/actors")["actors"]})
         rows = {x["node"]: x for x in self.get("/api/v1/nodes")["nodes"]}
@@ -196,6 +239,7 @@ class HeadPage(unittest.TestCase):
         def explained():
             said = json.loads(self.look("explain", "followed"))
             return said if asked in said["findings"][0]["text"] else None
+
         why = wait(asked, explained)
         self.assertEqual((why["state"], why["live"]), ("running", 2))
         one = json.loads(self.look("explain", "followed/g0.e1"))
@@ -239,7 +283,9 @@ class HeadPage(unittest.TestCase):
             self.submit("again", policy)
             wait("its episodes live", lambda: self.get("/api/v1/episodes")["episodes"])
             self.watch_it_through_a_restart(browsing, release)
-        wait("its end", lambda: {x["name"]: x["state"] for x in self.get("/api/v1/runs")["runs"]}["again"] == "finished")
+        wait(
+            "its end", lambda: {x["name"]: x["state"] for x in self.get("/api/v1/runs")["runs"]}["again"] == "finished"
+        )
 
     @from_viewer
     def watch_it_through_a_restart(self, browsing, release):

@@ -63,8 +63,7 @@ class Page(unittest.TestCase):
         cls.root = pathlib.Path(cls.home.name) / "runs"
         cls.root.mkdir()
         script = serving.write_script(cls.home.name, serving.replies(BROKEN, GOOD, HOSTILE))
-        subprocess.run(serving.run_arguments(cls.root / "first", script, turns=3), check=True,
-                       capture_output=True)
+        subprocess.run(serving.run_arguments(cls.root / "first", script, turns=3), check=True, capture_output=True)
         cls.serving = serving.page(cls.root)
         cls.url = cls.serving.__enter__()
 
@@ -110,8 +109,7 @@ class Page(unittest.TestCase):
         self.assertTrue(said["cut"])
         self.assertGreater(said["bytes"], 10_000_000)
         self.assertLessEqual(len(said["text"]), 200_000)
-        status, headers, text = request(self.url, "GET",
-                                        "/api/v1/runs/first/turns/g0.e0.t2/completion")
+        status, headers, text = request(self.url, "GET", "/api/v1/runs/first/turns/g0.e0.t2/completion")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; charset=utf-8"))
         self.assertIn("attachment", headers["Content-Disposition"])
         self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
@@ -136,10 +134,12 @@ class Page(unittest.TestCase):
 
     def test_every_way_to_ask_that_the_document_names_is_there(self):
         text = (SOURCE / "docs" / "reference" / "page-openapi.json").read_text()
-        said = subprocess.run([PROGRAM, "__reference", "page-openapi"], capture_output=True,
-                              text=True, check=True).stdout
-        self.assertEqual(said, text, "run: build/bin/kernelmill __reference page-openapi > "
-                         "docs/reference/page-openapi.json")
+        said = subprocess.run(
+            [PROGRAM, "__reference", "page-openapi"], capture_output=True, text=True, check=True
+        ).stdout
+        self.assertEqual(
+            said, text, "run: build/bin/kernelmill __reference page-openapi > docs/reference/page-openapi.json"
+        )
         parts = {"run": "first", "episode": "g0.e0", "turn": "g0.e0.t1", "part": "candidate"}
         needed = {"/api/v1/compare": "?a=first/g0.e0&b=first/g0.e1"}
         for path, methods in json.loads(text)["paths"].items():
@@ -152,18 +152,25 @@ class Page(unittest.TestCase):
 
     def test_groups_and_what_two_sides_differ_by(self):
         [group] = self.ok("/api/v1/runs/first/groups")["groups"]
-        self.assertEqual((group["group"], group["task"], group["members"], group["ended"], group["turns"]),
-                         ("g0", "native/row_sum", 2, 2, 6))
+        self.assertEqual(
+            (group["group"], group["task"], group["members"], group["ended"], group["turns"]),
+            ("g0", "native/row_sum", 2, 2, 6),
+        )
         self.assertEqual([x["id"] for x in group["episodes"]], ["g0.e0", "g0.e1"])
         rewards = [x["best_reward"] for x in group["episodes"]]
         self.assertAlmostEqual(group["reward"], sum(rewards) / 2)
         self.assertEqual((group["low"], group["high"]), (min(rewards), max(rewards)))
         self.assertEqual(self.ok("/api/v1/runs/first/groups?where=members%3E2")["matching"], 0)
-        for a, b, kind in (("first", "first", "runs"), ("first/g0", "first/g0", "groups"),
-                           ("first/g0.e0", "first/g0.e1", "episodes"), ("first/g0.e0.t0", "first/g0.e0.t1", "turns")):
+        for a, b, kind in (
+            ("first", "first", "runs"),
+            ("first/g0", "first/g0", "groups"),
+            ("first/g0.e0", "first/g0.e1", "episodes"),
+            ("first/g0.e0.t0", "first/g0.e0.t1", "turns"),
+        ):
             mine = self.ok(f"/api/v1/compare?a={a}&b={b}")
-            said = subprocess.run([PROGRAM, "compare", f"{self.root}/{a}", f"{self.root}/{b}", "--json"],
-                                  capture_output=True, check=True)
+            said = subprocess.run(
+                [PROGRAM, "compare", f"{self.root}/{a}", f"{self.root}/{b}", "--json"], capture_output=True, check=True
+            )
             self.assertEqual(mine["kind"], kind)
             self.assertEqual({"schema_version": 1, **mine}, json.loads(said.stdout))
         [code] = [x for x in mine["groups"] if x["group"] == "code"]
@@ -271,8 +278,9 @@ class Page(unittest.TestCase):
 
     def dropped(self):
         text = request(self.url, "GET", "/metrics")[2]
-        return int(float(next(x.split()[1] for x in text.splitlines()
-                              if x.startswith("kernelmill_events_dropped_total "))))
+        return int(
+            float(next(x.split()[1] for x in text.splitlines() if x.startswith("kernelmill_events_dropped_total ")))
+        )
 
     def test_metrics_as_prometheus_reads_them(self):
         status, headers, text = request(self.url, "GET", "/metrics")
@@ -283,8 +291,13 @@ class Page(unittest.TestCase):
         except ImportError:
             self.skipTest("python3-prometheus-client is not installed")
         families = {x.name: x for x in text_string_to_metric_families(text)}
-        for name in ("kernelmill_build_info", "kernelmill_episodes", "kernelmill_turns",
-                     "kernelmill_queue_waiting", "kernelmill_http_requests"):
+        for name in (
+            "kernelmill_build_info",
+            "kernelmill_episodes",
+            "kernelmill_turns",
+            "kernelmill_queue_waiting",
+            "kernelmill_http_requests",
+        ):
             self.assertIn(name, families)
         for family in families.values():
             self.assertTrue(family.name.startswith("kernelmill_"), family.name)
@@ -361,19 +374,23 @@ class Page(unittest.TestCase):
             self.assertEqual(get(url, "/api/v1/runs", Authorization="Bearer wrong")[0], 401)
             self.assertEqual(get(url, "/api/v1/runs", Authorization="Bearer very-secret-word")[0], 200)
             self.assertEqual(request(url, "GET", "/")[0], 200)  # says nothing of any run
-            status, document = request(url, "POST", "/api/v1/runs/first/control", {"verb": "cancel"},
-                                       Authorization="Bearer very-secret-word")[::2]
+            status, document = request(
+                url, "POST", "/api/v1/runs/first/control", {"verb": "cancel"}, Authorization="Bearer very-secret-word"
+            )[::2]
             self.assertEqual((status, json.loads(document)["error"]["category"]), (409, "not_live"))
-        for options, category in (([], "token_missing"),
-                                  (["--token-file", str(token)], "tls_missing")):
-            said = subprocess.run([PROGRAM, "page", str(self.root), "--listen", "0.0.0.0:0", "--json",
-                                   *options], capture_output=True, text=True, check=False)
-            self.assertEqual((said.returncode, json.loads(said.stderr)["error"]["category"]),
-                             (2, category))
+        for options, category in (([], "token_missing"), (["--token-file", str(token)], "tls_missing")):
+            said = subprocess.run(
+                [PROGRAM, "page", str(self.root), "--listen", "0.0.0.0:0", "--json", *options],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertEqual((said.returncode, json.loads(said.stderr)["error"]["category"]), (2, category))
 
     def test_tls(self):
         import ssl
         import urllib.request
+
         certificate, key = serving.certificate(self.home.name, "127.0.0.1")
         with serving.page(self.root, "--tls-certificate", certificate, "--tls-key", key) as url:
             self.assertTrue(url.startswith("https://"))
@@ -402,8 +419,9 @@ class Live(unittest.TestCase):
                     told += read_events(lines, 3)
                 process.wait()
             self.assertEqual(process.returncode, 0)
-            self.assertEqual({(x[2]["episode"], x[2]["turn"]) for x in told},
-                             {(f"g0.e{e}", t) for e in range(3) for t in range(2)})
+            self.assertEqual(
+                {(x[2]["episode"], x[2]["turn"]) for x in told}, {(f"g0.e{e}", t) for e in range(3) for t in range(2)}
+            )
 
     def test_whoever_asks_because_of_an_event_sees_what_it_told(self):
         with tempfile.TemporaryDirectory() as home:
@@ -451,10 +469,16 @@ class Live(unittest.TestCase):
             token.write_text("word")
             token.chmod(0o600)
             # One episode at a time, so that a pause is something that shows.
-            arguments = serving.held_arguments(home + "/runs/obeys", policy, members=3, turns=1,
-                                               more=["episode.max_live=1", "--token-file", str(token)])
+            arguments = serving.held_arguments(
+                home + "/runs/obeys",
+                policy,
+                members=3,
+                turns=1,
+                more=["episode.max_live=1", "--token-file", str(token)],
+            )
             control = "/api/v1/runs/obeys/control"
             with serving.monitored(arguments) as (process, url):
+
                 def ask(verb, **headers):
                     status, _, text = request(url, "POST", control, {"verb": verb}, **headers)
                     return status, json.loads(text)
@@ -484,7 +508,9 @@ class Live(unittest.TestCase):
                 self.assertEqual(get(url, "/api/v1/runs/obeys", **mine)[1]["episodes"]["ended"], 1)
                 self.assertEqual(ask("cancel", **mine)[0], 200)
                 process.wait()
-            said = subprocess.run([PROGRAM, "runs", "--root", home + "/runs", "--json"], capture_output=True, check=True)
+            said = subprocess.run(
+                [PROGRAM, "runs", "--root", home + "/runs", "--json"], capture_output=True, check=True
+            )
             [run] = json.loads(said.stdout)["runs"]
             self.assertEqual((run["state"], run["ended"]), ("cancelled", 1))
 

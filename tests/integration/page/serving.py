@@ -15,7 +15,9 @@ PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 
 SIGNATURE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'
 BROKEN = SIGNATURE + " { nonsense }\n"
-GOOD = SIGNATURE + """ {
+GOOD = (
+    SIGNATURE
+    + """ {
   for (int r = 0; r < rows; ++r) {
     double s = 0;
     for (int c = 0; c < cols; ++c) s += x[(long)r * cols + c];
@@ -23,9 +25,12 @@ GOOD = SIGNATURE + """ {
   }
 }
 """
+)
 # What a hostile policy may say: markup, terminal escapes, and one line of 10 MB.
-HOSTILE = ("<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
-           "\x1b]0;owned\x07\x1b[2J\u202egnp.exe " + "A" * 10_000_000)
+HOSTILE = (
+    "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
+    "\x1b]0;owned\x07\x1b[2J\u202egnp.exe " + "A" * 10_000_000
+)
 
 
 def write_script(folder, replies, latency_ms=5):
@@ -36,20 +41,40 @@ def write_script(folder, replies, latency_ms=5):
 
 def replies(*texts, task="native/row_sum"):
     """A reply a turn; a kernel becomes a completion."""
-    return [{"task": task, "turn": i, "text": text if text.startswith("<") or "\x1b" in text else
-             f"<think>\nTurn {i}.\n</think>\n<KERNEL>\n```cpp\n{text}```\n</KERNEL>\n"}
-            for i, text in enumerate(texts)]
+    return [
+        {
+            "task": task,
+            "turn": i,
+            "text": text
+            if text.startswith("<") or "\x1b" in text
+            else f"<think>\nTurn {i}.\n</think>\n<KERNEL>\n```cpp\n{text}```\n</KERNEL>\n",
+        }
+        for i, text in enumerate(texts)
+    ]
 
 
 def run_arguments(directory, script, members=2, turns=2, more=()):
-    return [PROGRAM, "run", str(SOURCE / "configs" / "quickstart.json"), f"run.dir={directory}",
-            'tasks.ids=["native/row_sum"]', f"tasks.group_size={members}",
-            f"tasks.max_turns={turns}", f"policy.script={script}", "policy.sampling.max_tokens=10000000",
-            "policy.max_response_bytes=100000000", "retrieval.enabled=false",
-            # Other work may have the machine: no deadline is what a test is about.
-            "policy.timeout_ms=1200000", "compile.deadline_ms=600000", "evaluation.deadline_ms=600000",
-            "episode.turn_deadline_ms=2400000", "episode.deadline_ms=6000000",
-            "evaluation.timing.max_blocks=5", *more]
+    return [
+        PROGRAM,
+        "run",
+        str(SOURCE / "configs" / "quickstart.json"),
+        f"run.dir={directory}",
+        'tasks.ids=["native/row_sum"]',
+        f"tasks.group_size={members}",
+        f"tasks.max_turns={turns}",
+        f"policy.script={script}",
+        "policy.sampling.max_tokens=10000000",
+        "policy.max_response_bytes=100000000",
+        "retrieval.enabled=false",
+        # Other work may have the machine: no deadline is what a test is about.
+        "policy.timeout_ms=1200000",
+        "compile.deadline_ms=600000",
+        "evaluation.deadline_ms=600000",
+        "episode.turn_deadline_ms=2400000",
+        "episode.deadline_ms=6000000",
+        "evaluation.timing.max_blocks=5",
+        *more,
+    ]
 
 
 @contextlib.contextmanager
@@ -69,8 +94,9 @@ def page(root, *options):
 @contextlib.contextmanager
 def monitored(arguments):
     """(process, URL of its own page) of a run; it is ended where the test has failed meanwhile."""
-    process = subprocess.Popen([*arguments, "--monitor", "0"], stderr=subprocess.PIPE,
-                               stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        [*arguments, "--monitor", "0"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     rest = threading.Thread(target=process.stderr.read)  # so that the run never waits for a reader
     try:
         url = next(line for line in process.stderr if line.startswith("page: ")).split()[1]
@@ -120,11 +146,22 @@ def held_policy(texts):
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             turn = sum(x["role"] == "assistant" for x in asked["messages"])
             gates[turn].wait()
-            self.answer({"id": "x", "object": "chat.completion", "model": "held",
-                         "choices": [{"index": 0, "finish_reason": "stop",
-                                      "message": {"role": "assistant", "content": completion(texts[turn])}}],
-                         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}},
-                        texts[turn] if isinstance(texts[turn], bytes) else b"")
+            self.answer(
+                {
+                    "id": "x",
+                    "object": "chat.completion",
+                    "model": "held",
+                    "choices": [
+                        {
+                            "index": 0,
+                            "finish_reason": "stop",
+                            "message": {"role": "assistant", "content": completion(texts[turn])},
+                        }
+                    ],
+                    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+                },
+                texts[turn] if isinstance(texts[turn], bytes) else b"",
+            )
 
         def log_message(self, *_):
             pass
@@ -146,8 +183,14 @@ def held_policy(texts):
 def held_arguments(directory, url, members=2, turns=2, more=()):
     """A run whose policy is held_policy's."""
     arguments = [x for x in run_arguments(directory, "", members, turns) if "policy.script" not in x]
-    return [*arguments, "policy.kind=openai", f"policy.base_url={url}", "policy.model=held",
-            "policy.sampling.logprobs=false", *more]
+    return [
+        *arguments,
+        "policy.kind=openai",
+        f"policy.base_url={url}",
+        "policy.model=held",
+        "policy.sampling.logprobs=false",
+        *more,
+    ]
 
 
 def request(url, method, path, body=None, **headers):
@@ -174,9 +217,30 @@ def request(url, method, path, body=None, **headers):
 def certificate(folder, address):
     """(certificate, key) of a server at this address, which SSL_CERT_FILE makes known to requests."""
     key, made = (str(pathlib.Path(folder) / x) for x in ("page-key.pem", "page-cert.pem"))
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-keyout", key, "-out", made, "-days", "2", "-subj", f"/CN={address}", "-addext",
-                    f"subjectAltName=IP:{address}"], check=True, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            made,
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={address}",
+            "-addext",
+            f"subjectAltName=IP:{address}",
+        ],
+        check=True,
+        capture_output=True,
+    )
     return made, key
 
 

@@ -30,7 +30,7 @@ def check_threads(path):
         for turn in turns:
             tokens = turn["tokens"]
             assert (tokens["audit"], tokens["route"], tokens["kept"]) == ("exact", "tokens", len(kept)), tokens
-            assert tokens["prompt_token_ids"][:len(kept)] == kept
+            assert tokens["prompt_token_ids"][: len(kept)] == kept
             assert len(tokens["prompt_token_ids"]) > len(kept)
             assert len(tokens["logprobs"]) == len(tokens["token_ids"]) > 0
             assert turn["weight_versions"] == [{"version": "step-1", "start": 0, "end": len(tokens["token_ids"])}]
@@ -39,27 +39,52 @@ def check_threads(path):
 
 def start_server(cluster, name, kind):
     script = cluster.scratch / f"{name}.json"
-    script.write_text(json.dumps({
-        "model": "m", "drift": True, "strip_thoughts": True, "versions": [{"version": "step-1"}],
-        "replies": [{"text": "<think>\nhm\n</think>\nno kernel at all"}]}))
+    script.write_text(
+        json.dumps(
+            {
+                "model": "m",
+                "drift": True,
+                "strip_thoughts": True,
+                "versions": [{"version": "step-1"}],
+                "replies": [{"text": "<think>\nhm\n</think>\nno kernel at all"}],
+            }
+        )
+    )
     cluster.start(name, "policy", "scripted", "--script", str(script), "--kind", kind)
     return cluster.first_line(name)
 
 
 def play(cluster):
     config = cluster.scratch / "run.json"
-    config.write_text(json.dumps({
-        "run": {"name": "exact"}, "tasks": {"ids": ["native/row_sum"], "group_size": MEMBERS, "max_turns": TURNS},
-        "policy": {"kind": "attached", "tokens": "exact", "timeout_ms": 60000}, "retrieval": {"enabled": False},
-        "profile": {"enabled": False}, "evaluation": {"backend": "cpu", "timing": {"enabled": False}}}))
+    config.write_text(
+        json.dumps(
+            {
+                "run": {"name": "exact"},
+                "tasks": {"ids": ["native/row_sum"], "group_size": MEMBERS, "max_turns": TURNS},
+                "policy": {"kind": "attached", "tokens": "exact", "timeout_ms": 60000},
+                "retrieval": {"enabled": False},
+                "profile": {"enabled": False},
+                "evaluation": {"backend": "cpu", "timing": {"enabled": False}},
+            }
+        )
+    )
     cluster.command("policy", "attach", start_server(cluster, "chat", "openai"), "--name", "chat")
     cluster.command("policy", "attach", start_server(cluster, "told", "vllm"), "--name", "told", "--tokens", "chat")
     cluster.command("submit", str(config))
     servers.until("requests that wait for a server with ids", 300, lambda: cluster.command("policy", "list")["waiting"])
     probed = cluster.command("policy", "attach", start_server(cluster, "vllm", "vllm"), "--name", "vllm")
     assert probed["tokens"] == "exact", probed
-    cluster.command("policy", "attach", start_server(cluster, "sglang", "sglang"), "--name", "sglang", "--kind", "sglang",
-                    "--model", "m")
+    cluster.command(
+        "policy",
+        "attach",
+        start_server(cluster, "sglang", "sglang"),
+        "--name",
+        "sglang",
+        "--kind",
+        "sglang",
+        "--model",
+        "m",
+    )
     now = servers.end_of(cluster, "exact")
     assert (now["state"], now["ended"], now["infrastructure"]) == ("finished", MEMBERS, 0), now
     listed = servers.servers(cluster)

@@ -23,9 +23,9 @@ import zipimport
 
 WHOLE = {
     "vllm": r"vllm/entrypoints/(?!anthropic|cohere|pooling|speech|mcp)[\w/]*protocol\.py|vllm/(sampling_params|logprobs|pooling_params)\.py"
-            r"|vllm/utils/collection_utils\.py|vllm/v1/serial_utils\.py",
+    r"|vllm/utils/collection_utils\.py|vllm/v1/serial_utils\.py",
     "sglang": r"sglang/srt/entrypoints/openai/protocol\.py|sglang/srt/managers/io_struct\.py"
-              r"|sglang/srt/sampling/sampling_params\.py|sglang/srt/utils/(field_validators|msgspec_utils)\.py",
+    r"|sglang/srt/sampling/sampling_params\.py|sglang/srt/utils/(field_validators|msgspec_utils)\.py",
 }
 # What a request to a path is read as, and what its answer is: one of the types that the version has. Every path must be
 # one of the engine's routes.
@@ -52,18 +52,29 @@ TYPES = {
 }
 # Fields of answers that the client reads, by the type that has them.
 READ = {
-    "vllm": {"ChatCompletionResponse": "model usage prompt_token_ids choices", "UsageInfo": "prompt_tokens completion_tokens",
-             "ChatCompletionResponseChoice": "message finish_reason logprobs token_ids",
-             "TokenizeResponse": "tokens", "DetokenizeResponse": "prompt"},
-    "sglang": {"ChatCompletionResponse": "model usage metadata choices", "UsageInfo": "prompt_tokens completion_tokens",
-               "ChatCompletionResponseChoice": "message finish_reason logprobs prompt_token_ids response_token_ids",
-               "TokenizeResponse": "tokens", "DetokenizeResponse": "text"},
+    "vllm": {
+        "ChatCompletionResponse": "model usage prompt_token_ids choices",
+        "UsageInfo": "prompt_tokens completion_tokens",
+        "ChatCompletionResponseChoice": "message finish_reason logprobs token_ids",
+        "TokenizeResponse": "tokens",
+        "DetokenizeResponse": "prompt",
+    },
+    "sglang": {
+        "ChatCompletionResponse": "model usage metadata choices",
+        "UsageInfo": "prompt_tokens completion_tokens",
+        "ChatCompletionResponseChoice": "message finish_reason logprobs prompt_token_ids response_token_ids",
+        "TokenizeResponse": "tokens",
+        "DetokenizeResponse": "text",
+    },
 }
 # What older versions lack: they pass over a field of a request, and the client does without a field of an answer.
 NEWER = {
     "vllm": {},
-    "sglang": {"ChatCompletionRequest": "return_token_ids", "TokenizeRequest": "add_generation_prompt",
-               "ChatCompletionResponseChoice": "prompt_token_ids response_token_ids"},
+    "sglang": {
+        "ChatCompletionRequest": "return_token_ids",
+        "TokenizeRequest": "add_generation_prompt",
+        "ChatCompletionResponseChoice": "prompt_token_ids response_token_ids",
+    },
 }
 NEWER_ROUTES = {"vllm": {"/update_weight_version"}, "sglang": set()}
 
@@ -144,8 +155,11 @@ class Engine:
         self.files = zipfile.ZipFile(wheel)
         names = [x for x in self.files.namelist() if re.fullmatch(WHOLE[self.name], x)]
         whole = {x.removesuffix(".py").replace("/", ".") for x in names}
-        absent = {x for x in ("cloudpickle", "zmq", "xgrammar", "partial_json_parser", "cbor2", "pybase64", "blake3")
-                  if importlib.util.find_spec(x) is None}
+        absent = {
+            x
+            for x in ("cloudpickle", "zmq", "xgrammar", "partial_json_parser", "cbor2", "pybase64", "blake3")
+            if importlib.util.find_spec(x) is None
+        }
         sys.meta_path.insert(0, Modules(str(wheel), {self.name} | absent, whole))
         import msgspec
 
@@ -175,8 +189,11 @@ class Engine:
         return lacking - newer
 
     def routes(self):
-        text = "".join(self.files.read(x).decode() for x in self.files.namelist()
-                       if x.startswith((self.name + "/entrypoints/", self.name + "/srt/entrypoints/")) and x.endswith(".py"))
+        text = "".join(
+            self.files.read(x).decode()
+            for x in self.files.namelist()
+            if x.startswith((self.name + "/entrypoints/", self.name + "/srt/entrypoints/")) and x.endswith(".py")
+        )
         return set(re.findall(r"""["'](/[\w/]+)["']""", text))
 
 
@@ -246,8 +263,13 @@ def check(engine, records):
         lacking = sorted(engine.unknown(kinds[0], read.split())) if kinds else ["anything"]
         if lacking:
             wrong.append(f"{name}, which the client reads, has no {', '.join(lacking)}")
-    return {"engine": engine.name, "version": engine.version, "types": sorted(seen), "lacks": sorted(engine.lacks),
-            "wrong": sorted(set(wrong))}
+    return {
+        "engine": engine.name,
+        "version": engine.version,
+        "types": sorted(seen),
+        "lacks": sorted(engine.lacks),
+        "wrong": sorted(set(wrong)),
+    }
 
 
 if __name__ == "__main__":

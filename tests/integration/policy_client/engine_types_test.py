@@ -49,13 +49,23 @@ class Passed(http.server.BaseHTTPRequestHandler):
     def take(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         with contextlib.closing(http.client.HTTPConnection(self.server.behind, timeout=60)) as to:
-            to.request(self.command, self.path, body or None,
-                       {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection", "content-length")})
+            to.request(
+                self.command,
+                self.path,
+                body or None,
+                {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection", "content-length")},
+            )
             got = to.getresponse()
             text = got.read()
         with contextlib.suppress(ValueError):
-            self.server.kept.append({"path": self.path, "request": json.loads(body) if body else None, "status": got.status,
-                                     "answer": json.loads(text) if text.startswith(b"{") else None})
+            self.server.kept.append(
+                {
+                    "path": self.path,
+                    "request": json.loads(body) if body else None,
+                    "status": got.status,
+                    "answer": json.loads(text) if text.startswith(b"{") else None,
+                }
+            )
         self.send_response(got.status)
         self.send_header("Content-Type", got.headers["Content-Type"] or "application/json")
         self.send_header("Content-Length", str(len(text)))
@@ -69,25 +79,56 @@ class Passed(http.server.BaseHTTPRequestHandler):
 def records_of(kind, stack, folder):
     """Of runs by token ids, by chat and in streams, and of a probe."""
     script = folder / f"{kind}.json"
-    script.write_text(json.dumps({"model": "m", "versions": [{"version": "step-1"}], "replies": [{"text": "no kernel"}]}))
-    server = subprocess.Popen([PROGRAM, "policy", "scripted", "--script", str(script), "--kind", kind],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    script.write_text(
+        json.dumps({"model": "m", "versions": [{"version": "step-1"}], "replies": [{"text": "no kernel"}]})
+    )
+    server = subprocess.Popen(
+        [PROGRAM, "policy", "scripted", "--script", str(script), "--kind", kind],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     stack.callback(server.wait)
     stack.callback(server.stdout.close)
     stack.callback(server.kill)
     relay = Relay(server.stdout.readline().strip())
     stack.callback(relay.server_close)
     stack.callback(relay.shutdown)
-    for way, more in {"exact": ["policy.tokens=exact"], "chat": ["policy.sampling.logprobs=true"],
-                      "stream": ["policy.stream=true", "policy.sampling.logprobs=true"]}.items():
+    for way, more in {
+        "exact": ["policy.tokens=exact"],
+        "chat": ["policy.sampling.logprobs=true"],
+        "stream": ["policy.stream=true", "policy.sampling.logprobs=true"],
+    }.items():
         done = subprocess.run(
-            [PROGRAM, "run", str(SOURCE / "configs/quickstart.json"), 'tasks.ids=["native/row_sum"]', "tasks.group_size=1",
-             "tasks.max_turns=2", f"run.dir={folder}/{kind}-{way}", f"policy.kind={kind}", f"policy.base_url={relay.url}",
-             "policy.model=m", "retrieval.enabled=false", "policy.sampling.seed=1", 'policy.sampling.stop=["</KERNEL>"]', *more],
-            capture_output=True, text=True, timeout=300, check=False)
+            [
+                PROGRAM,
+                "run",
+                str(SOURCE / "configs/quickstart.json"),
+                'tasks.ids=["native/row_sum"]',
+                "tasks.group_size=1",
+                "tasks.max_turns=2",
+                f"run.dir={folder}/{kind}-{way}",
+                f"policy.kind={kind}",
+                f"policy.base_url={relay.url}",
+                "policy.model=m",
+                "retrieval.enabled=false",
+                "policy.sampling.seed=1",
+                'policy.sampling.stop=["</KERNEL>"]',
+                *more,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
-    probe = subprocess.run([PROGRAM, "policy", "probe", relay.url, "--kind", kind, "--json"], capture_output=True, text=True,
-                           timeout=120, check=False)
+    probe = subprocess.run(
+        [PROGRAM, "policy", "probe", relay.url, "--kind", kind, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert probe.returncode == 0, probe.stderr
     return relay.kept
 
@@ -97,8 +138,20 @@ def weights_of(kind, stack, client):
     from weights_test import SGLANG, VLLM, Emulated
 
     good = (200, {"success": True, "message": ""})
-    server = Emulated({**(VLLM if kind == "vllm" else SGLANG), **{x: good for x in (
-        "/load_lora_adapter", "/unload_lora_adapter", "/update_weight_version", "/v1/load_lora_adapter")}})
+    server = Emulated(
+        {
+            **(VLLM if kind == "vllm" else SGLANG),
+            **{
+                x: good
+                for x in (
+                    "/load_lora_adapter",
+                    "/unload_lora_adapter",
+                    "/update_weight_version",
+                    "/v1/load_lora_adapter",
+                )
+            },
+        }
+    )
     stack.callback(server.server_close)
     stack.callback(server.shutdown)
     for more in ({}, {"adapter": "a"}):
@@ -107,7 +160,9 @@ def weights_of(kind, stack, client):
 
 
 @unittest.skipUnless(WHEELS, "no wheels of engines: KERNELMILL_ENGINE_WHEELS names a folder that has them")
-@unittest.skipUnless(PYTHON, "no Python with pydantic, msgspec, openai, numpy and torch: KERNELMILL_TRAINER_PYTHON names one")
+@unittest.skipUnless(
+    PYTHON, "no Python with pydantic, msgspec, openai, numpy and torch: KERNELMILL_TRAINER_PYTHON names one"
+)
 class EngineTypes(unittest.TestCase):
     def test_requests_and_answers_are_of_the_engines_types(self):
         import kernelmill
@@ -115,8 +170,11 @@ class EngineTypes(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
             os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-            client = stack.enter_context(kernelmill.serve("cpu", program=PROGRAM, patience=0, options=[
-                "--no-timing", "--runs", str(folder / "runs")]))
+            client = stack.enter_context(
+                kernelmill.serve(
+                    "cpu", program=PROGRAM, patience=0, options=["--no-timing", "--runs", str(folder / "runs")]
+                )
+            )
             kept = {}
             for wheel in WHEELS:
                 kind = wheel.name.split("-")[0]
@@ -125,13 +183,25 @@ class EngineTypes(unittest.TestCase):
                         kept[kind] = records_of(kind, stack, folder) + weights_of(kind, stack, client)
                         (folder / f"{kind}-records.json").write_text(json.dumps(kept[kind]))
                     done = subprocess.run(
-                        [PYTHON, "-B", str(pathlib.Path(__file__).with_name("engine_types.py")), str(wheel),
-                         str(folder / f"{kind}-records.json")],
-                        capture_output=True, text=True, timeout=300, check=False)
+                        [
+                            PYTHON,
+                            "-B",
+                            str(pathlib.Path(__file__).with_name("engine_types.py")),
+                            str(wheel),
+                            str(folder / f"{kind}-records.json"),
+                        ],
+                        capture_output=True,
+                        text=True,
+                        timeout=300,
+                        check=False,
+                    )
                     self.assertEqual(done.returncode, 0, done.stderr)
                     found = json.loads(done.stdout.splitlines()[-1])
-                    print(f"{kind} {found['version']}: {len(kept[kind])} requests; types {' '.join(found['types'])}; "
-                          f"lacks {' '.join(found['lacks']) or 'nothing'}", flush=True)
+                    print(
+                        f"{kind} {found['version']}: {len(kept[kind])} requests; types {' '.join(found['types'])}; "
+                        f"lacks {' '.join(found['lacks']) or 'nothing'}",
+                        flush=True,
+                    )
                     self.assertEqual([], found["wrong"], "\n".join(found["wrong"]))
                     self.assertGreater(len(found["types"]), 4, found)
 

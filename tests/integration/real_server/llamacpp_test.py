@@ -25,8 +25,10 @@ import urllib.request
 from real_server_test import PATIENCE, free_port, wait_for
 
 WIDTH, INNER, HEADS, LAYERS, CONTEXT = 64, 128, 4, 2, 32768
-TEMPLATE = ("{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] + '\n' }}{% endfor %}"
-            "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}")
+TEMPLATE = (
+    "{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] + '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
+)
 END, FIRST_BYTE = 2, 3
 MEMBERS, TURNS = 2, 3
 
@@ -111,8 +113,24 @@ def serve(model: str, port: str) -> None:
 
 def command_of(program: str, model: str, port: int) -> list:
     if program:
-        return [program, "-m", model, "--alias", "m", "--host", "127.0.0.1", "--port", str(port), "-c",
-                str(MEMBERS * CONTEXT), "-np", str(MEMBERS), "--metrics", "-fa", "off"]
+        return [
+            program,
+            "-m",
+            model,
+            "--alias",
+            "m",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "-c",
+            str(MEMBERS * CONTEXT),
+            "-np",
+            str(MEMBERS),
+            "--metrics",
+            "-fa",
+            "off",
+        ]
     return [sys.executable, "-B", __file__, "--serve", model, str(port)]
 
 
@@ -136,8 +154,9 @@ class Server:
         port = free_port()
         program = os.environ.get("KERNELMILL_LLAMACPP_SERVER", "")
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(command_of(program, self.model, port), stdout=log, stderr=log,
-                                            start_new_session=True)
+            self.process = subprocess.Popen(
+                command_of(program, self.model, port), stdout=log, stderr=log, start_new_session=True
+            )
         wait_for(f"http://127.0.0.1:{port}/health", self.process)
         loading = time.monotonic()
         while not is_loaded(port):
@@ -154,8 +173,9 @@ class Server:
                 print("-- server.log\n" + log.read()[-3000:])
 
     def ask(self, path: str, body: dict):
-        request = urllib.request.Request(f"{self.root}/{path}", json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            f"{self.root}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
@@ -164,8 +184,14 @@ class Server:
 
 
 def command(kernelmill: str, folder: str, *arguments: str) -> dict:
-    done = subprocess.run([kernelmill, *arguments, "--json"], env={**os.environ, "XDG_CACHE_HOME": folder + "/cache"},
-                          capture_output=True, text=True, check=False, timeout=5 * PATIENCE)
+    done = subprocess.run(
+        [kernelmill, *arguments, "--json"],
+        env={**os.environ, "XDG_CACHE_HOME": folder + "/cache"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=5 * PATIENCE,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
@@ -173,10 +199,23 @@ def command(kernelmill: str, folder: str, *arguments: str) -> dict:
 def turns_of(kernelmill: str, folder: str, server: Server, name: str, *options: str) -> list:
     """Those of a run, by episode and in their order."""
     run = f"{folder}/{name}"
-    totals = command(kernelmill, folder, "run", "quickstart", f"run.dir={run}", "policy.kind=llamacpp",
-                     f"policy.base_url={server.root}/v1", "policy.model=m", 'tasks.ids=["native/row_sum"]',
-                     f"tasks.group_size={MEMBERS}", f"tasks.max_turns={TURNS}", "policy.sampling.max_tokens=32",
-                     "policy.sampling.logprobs=true", "retrieval.enabled=false", *options)["totals"]
+    totals = command(
+        kernelmill,
+        folder,
+        "run",
+        "quickstart",
+        f"run.dir={run}",
+        "policy.kind=llamacpp",
+        f"policy.base_url={server.root}/v1",
+        "policy.model=m",
+        'tasks.ids=["native/row_sum"]',
+        f"tasks.group_size={MEMBERS}",
+        f"tasks.max_turns={TURNS}",
+        "policy.sampling.max_tokens=32",
+        "policy.sampling.logprobs=true",
+        "retrieval.enabled=false",
+        *options,
+    )["totals"]
     print(f"run {name}:", totals)
     assert totals["episodes"] == MEMBERS and totals["turns"] == MEMBERS * TURNS, totals
     assert totals["infrastructure"] == 0, totals
@@ -215,7 +254,7 @@ def check_exact(turns: list) -> None:
         tokens = turn["tokens"]
         kept = kept if turn["turn"] > 0 else []
         assert (tokens["audit"], tokens["route"], tokens["kept"]) == ("exact", "tokens", len(kept)), tokens
-        assert tokens["prompt_token_ids"][:len(kept)] == kept and len(tokens["prompt_token_ids"]) > len(kept)
+        assert tokens["prompt_token_ids"][: len(kept)] == kept and len(tokens["prompt_token_ids"]) > len(kept)
         assert 0 < len(tokens["token_ids"]) <= 32, tokens
         assert turn["weight_versions"] == [{"version": "m", "start": 0, "end": len(tokens["token_ids"])}], turn
         kept = tokens["prompt_token_ids"] + tokens["token_ids"]
@@ -227,8 +266,17 @@ def check_logprobs(server: Server, turn: dict) -> None:
     assert len(tokens["logprobs"]) == len(tokens["token_ids"]), tokens
     worst = 0.0
     for i, (token, logprob) in enumerate(zip(tokens["token_ids"], tokens["logprobs"])):
-        again = server.ask("completion", {"prompt": tokens["prompt_token_ids"] + tokens["token_ids"][:i], "n_predict": 1,
-                                          "n_probs": 259, "top_k": 0, "min_p": 0, "cache_prompt": True})
+        again = server.ask(
+            "completion",
+            {
+                "prompt": tokens["prompt_token_ids"] + tokens["token_ids"][:i],
+                "n_predict": 1,
+                "n_probs": 259,
+                "top_k": 0,
+                "min_p": 0,
+                "cache_prompt": True,
+            },
+        )
         others = {x["id"]: x["logprob"] for x in again["completion_probabilities"][0]["top_logprobs"]}
         worst = max(worst, abs(others[token] - logprob))
     print(f"logprobs: {len(tokens['logprobs'])} asked for again, {worst:.2g} apart at most")
@@ -254,8 +302,10 @@ def check(kernelmill: str, folder: str) -> None:
         # llama.cpp tells fewer tokens than it sampled; then none are recorded, and not others than were sampled.
         by_chat = turns_of(kernelmill, folder, server, "halves-chat")
         told = sum("tokens" in x and bool(x["tokens"]["token_ids"]) for x in by_chat)
-        print(f"halves of characters: ids of {len(turns)} turns of {len(turns)} in token ids (with all logprobs: {whole}), "
-              f"of {told} of {len(by_chat)} by chat")
+        print(
+            f"halves of characters: ids of {len(turns)} turns of {len(turns)} in token ids (with all logprobs: {whole}), "
+            f"of {told} of {len(by_chat)} by chat"
+        )
         assert told < len(by_chat), "halves of characters were to be sampled"
 
 

@@ -35,12 +35,23 @@ def make_model(folder: str) -> None:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="</s>")
-    tokenizer.chat_template = ("{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] + '\n' }}{% endfor %}"
-                               "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}")
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ '<' + m['role'] + '>' + m['content'] + '\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
+    )
     tokenizer.save_pretrained(folder)
-    config = LlamaConfig(vocab_size=len(vocabulary), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-                         num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=16384, bos_token_id=0,
-                         eos_token_id=1, pad_token_id=1)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=16384,
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=1,
+    )
     model = LlamaForCausalLM(config)
     model.generation_config.do_sample = True
     model.save_pretrained(folder)
@@ -68,16 +79,39 @@ def wait_for(url: str, server: subprocess.Popen) -> None:
 
 def check(kernelmill: str, folder: str, url: str, environment: dict) -> None:
     model = folder + "/model"
-    done = subprocess.run([kernelmill, "policy", "probe", url, "--model", model, "--json"], env=environment,
-                          capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = subprocess.run(
+        [kernelmill, "policy", "probe", url, "--model", model, "--json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
     print("probe:", done.returncode, done.stdout[:1500], done.stderr[:500])
     assert done.returncode == 0, done.stderr
     run = folder + "/run"
     done = subprocess.run(
-        [kernelmill, "run", "quickstart", f"run.dir={run}", "policy.kind=openai", f"policy.base_url={url}",
-         f"policy.model={model}", 'tasks.ids=["native/row_sum"]', "tasks.group_size=2", "tasks.max_turns=2",
-         "policy.sampling.max_tokens=64", "retrieval.enabled=false", "--json"],
-        env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        [
+            kernelmill,
+            "run",
+            "quickstart",
+            f"run.dir={run}",
+            "policy.kind=openai",
+            f"policy.base_url={url}",
+            f"policy.model={model}",
+            'tasks.ids=["native/row_sum"]',
+            "tasks.group_size=2",
+            "tasks.max_turns=2",
+            "policy.sampling.max_tokens=64",
+            "retrieval.enabled=false",
+            "--json",
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     totals = json.loads(done.stdout)["totals"]
     print("run:", totals)
@@ -104,8 +138,13 @@ def main() -> int:
         port = free_port()
         program = os.path.join(os.path.dirname(sys.executable), "transformers")
         with open(folder + "/server.log", "wb") as log:
-            server = subprocess.Popen([program, "serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
-                                      env=environment, stdout=log, stderr=log, start_new_session=True)
+            server = subprocess.Popen(
+                [program, "serve", "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         url = f"http://127.0.0.1:{port}/v1"
         wait_for(url + "/models", server)
         check(sys.argv[1], folder, url, environment)

@@ -18,11 +18,10 @@ from unittest import mock
 if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
     os.execv(wanted, [wanted, "-B", *sys.argv])
 
-from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
-
 import kernelmill  # noqa: E402
 from kernelmill import environment  # noqa: E402
 from kernelmill.adapters import trl  # noqa: E402
+from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
 
 
 def answer(source):
@@ -38,14 +37,17 @@ class Served(unittest.TestCase):
     def setUpClass(cls):
         cls.stack = contextlib.ExitStack()
         os.environ["XDG_CACHE_HOME"] = cls.stack.enter_context(tempfile.TemporaryDirectory())
-        cls.client = cls.stack.enter_context(kernelmill.serve(
-            "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
+        cls.client = cls.stack.enter_context(
+            kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"])
+        )
         cls.client.timeout = 600
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
         token = pathlib.Path(folder, "token")
         token.write_text(cls.client._token)
         cls.token_file = str(token)
-        cls.stack.enter_context(mock.patch.dict(os.environ, KERNELMILL_URL=cls.client.url, KERNELMILL_TOKEN_FILE=cls.token_file))
+        cls.stack.enter_context(
+            mock.patch.dict(os.environ, KERNELMILL_URL=cls.client.url, KERNELMILL_TOKEN_FILE=cls.token_file)
+        )
 
     @classmethod
     def tearDownClass(cls):
@@ -69,7 +71,10 @@ class Served(unittest.TestCase):
 
     def test_no_turn_undoes_the_penalty_of_another(self):
         for turns, sum_of in (([0.8, -0.5, 0.9], 0.4), ([-0.5, 0.8, 0.1], 0.3), ([-0.5, -0.5, 0.0], -1.0)):
-            found = [kernelmill.Evaluation({"id": "x", "state": "done", "feedback": "", "verdict": {"reward": x}}) for x in turns]
+            found = [
+                kernelmill.Evaluation({"id": "x", "state": "done", "feedback": "", "verdict": {"reward": x}})
+                for x in turns
+            ]
             episode = kernelmill.Environment(self.client, TASK, max_turns=3)
             with mock.patch.object(self.client, "evaluate", side_effect=found):
                 rewards = [episode.step(answer(GOOD)).reward for _ in turns]
@@ -94,8 +99,18 @@ class Served(unittest.TestCase):
 
     def test_a_fault_of_the_machine_is_no_turn(self):
         episode = kernelmill.Environment(self.client, TASK)
-        lost = kernelmill.Evaluation({"id": "x", "state": "done", "feedback": None, "verdict": {
-            "reward": None, "outcome": "infrastructure", "error": {"category": "gpu_lost", "message": "the GPU is gone"}}})
+        lost = kernelmill.Evaluation(
+            {
+                "id": "x",
+                "state": "done",
+                "feedback": None,
+                "verdict": {
+                    "reward": None,
+                    "outcome": "infrastructure",
+                    "error": {"category": "gpu_lost", "message": "the GPU is gone"},
+                },
+            }
+        )
         with mock.patch.object(self.client, "evaluate", return_value=lost):
             with self.assertRaises(kernelmill.MachineFault) as caught:
                 episode.step(answer(GOOD))
@@ -125,11 +140,11 @@ class Served(unittest.TestCase):
     @unittest.skipUnless(has("skyrl_gym"), "skyrl-gym is not installed")
     def test_skyrl_makes_the_environment_by_its_name(self):
         import skyrl_gym
-        from omegaconf import OmegaConf
         from kernelmill.adapters import skyrl
+        from omegaconf import OmegaConf
 
         skyrl_gym.register(id="kernelmill", entry_point="kernelmill.adapters.skyrl:KernelEnv")
-        row, = [x for x in skyrl.rows(self.client, max_turns=2) if x["task"] == TASK]
+        (row,) = [x for x in skyrl.rows(self.client, max_turns=2) if x["task"] == TASK]
         made = skyrl_gym.make(row["env_class"], env_config=OmegaConf.create({}), extras=row)
         chat, told = made.init(row["prompt"])
         self.assertEqual((chat, told), (row["prompt"], {"task": TASK}))
@@ -137,7 +152,10 @@ class Served(unittest.TestCase):
         self.assertEqual((first["reward"], first["done"], first["observations"][0]["role"]), (0.0, False, "user"))
         self.assertEqual((second["done"], second["observations"]), (True, []))
         self.assertEqual(made.get_metrics(), {"best_reward": second["reward"], "turns": 2})
-        self.assertEqual(set(first), set(skyrl_gym.envs.base_text_env.BaseTextEnvStepOutput.__annotations__) - {"postprocessed_action"})
+        self.assertEqual(
+            set(first),
+            set(skyrl_gym.envs.base_text_env.BaseTextEnvStepOutput.__annotations__) - {"postprocessed_action"},
+        )
 
     @unittest.skipUnless(has("tinker", "tinker_cookbook", "torch"), "tinker-cookbook is not installed")
     def test_tinker_rolls_a_group_out(self):

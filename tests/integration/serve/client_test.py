@@ -20,10 +20,13 @@ from kernelmill.adapters import trl  # noqa: E402
 
 
 def evaluation(state="done", reward=1.0):
-    verdict = {"reward": reward, "outcome": "accepted", "correct": True,
-               "timing": {"measured": True, "speedup": {"low": 1.5}}}
-    return {"id": "ev-1", "state": state, "verdict": verdict if state == "done" else None,
-            "feedback": None}
+    verdict = {
+        "reward": reward,
+        "outcome": "accepted",
+        "correct": True,
+        "timing": {"measured": True, "speedup": {"low": 1.5}},
+    }
+    return {"id": "ev-1", "state": state, "verdict": verdict if state == "done" else None, "feedback": None}
 
 
 class Client(unittest.TestCase):
@@ -63,21 +66,31 @@ class Client(unittest.TestCase):
 
     def test_it_asks_again_where_nothing_is_lost(self):
         busy = (429, {"error": {"message": "full"}}, ("Retry-After", "0.01"))
-        self.answers = [busy, (0, {}), (202, {"evaluations": [evaluation("waiting")]}),
-                        (200, evaluation("building")), (200, evaluation())]
+        self.answers = [
+            busy,
+            (0, {}),
+            (202, {"evaluations": [evaluation("waiting")]}),
+            (200, evaluation("building")),
+            (200, evaluation()),
+        ]
         one = self.client.evaluate("native/x", "code")
         self.assertEqual((one.reward, one.speedup, one.correct), (1.0, 1.5, True))
         posts = [x for x in self.asked if x[0] == "POST"]
         self.assertEqual(len(posts), 3)
         self.assertEqual(len({x[2]["Idempotency-Key"] for x in posts}), 1)
         self.assertEqual({x[2]["Authorization"] for x in self.asked}, {"Bearer t0ken"})
-        self.assertEqual(json.loads(posts[0][3])["candidates"],
-                         [{"task": "native/x", "source": "code", "contract": "auto"}])
+        self.assertEqual(
+            json.loads(posts[0][3])["candidates"], [{"task": "native/x", "source": "code", "contract": "auto"}]
+        )
 
     def test_errors_are_what_the_server_says(self):
         said = {"error": {"category": "c", "message": "m", "hint": "h"}}
-        for status, kind in ((400, kernelmill.RequestError), (401, kernelmill.Unauthorized),
-                             (404, kernelmill.NotFound), (500, kernelmill.Unavailable)):
+        for status, kind in (
+            (400, kernelmill.RequestError),
+            (401, kernelmill.Unauthorized),
+            (404, kernelmill.NotFound),
+            (500, kernelmill.Unavailable),
+        ):
             self.answers = [(status, said)]
             with self.assertRaises(kind) as caught:
                 self.client.get("ev-1")
@@ -118,20 +131,35 @@ class Client(unittest.TestCase):
         chat = [[{"role": "assistant", "content": "a"}], [{"role": "assistant", "content": None}]]
         with mock.patch.object(trl, "client", lambda: self.client):
             self.assertEqual(trl.kernel_reward(completions=chat, task=["t", "t"], prompts=[]), [1.0, None])
-        self.assertEqual([x["completion"] for x in json.loads(self.asked[0][3])["candidates"]],
-                         ["a", ""])
+        self.assertEqual([x["completion"] for x in json.loads(self.asked[0][3])["candidates"]], ["a", ""])
 
     # -- rollouts -----------------------------------------------------------------------------
 
     def batch(self, lease, *groups, over=False):
-        return 200, {"schema_version": 1, "order": "o", "lease": lease, "consumer": "trainer", "generation": 3,
-                     "until_s": 9.5 if lease else None, "over": over,
-                     "groups": [{"id": x, "requested": 2, "delivered": 1, "min_version": None, "max_version": "v",
-                                 "rows": [{"row": x}]} for x in groups]}
+        return 200, {
+            "schema_version": 1,
+            "order": "o",
+            "lease": lease,
+            "consumer": "trainer",
+            "generation": 3,
+            "until_s": 9.5 if lease else None,
+            "over": over,
+            "groups": [
+                {"id": x, "requested": 2, "delivered": 1, "min_version": None, "max_version": "v", "rows": [{"row": x}]}
+                for x in groups
+            ],
+        }
 
     def test_batches_come_until_nothing_is_left(self):
-        self.answers = [(200, {"generation": 3}), self.batch(None), (0, {}), self.batch(1, "o/g0", "o/g1"), (200, {}),
-                        self.batch(None, over=True), (200, {})]
+        self.answers = [
+            (200, {"generation": 3}),
+            self.batch(None),
+            (0, {}),
+            self.batch(1, "o/g0", "o/g1"),
+            (200, {}),
+            self.batch(None, over=True),
+            (200, {}),
+        ]
         stream = self.client.rollouts("o", groups=2, checkpoint=5)
         batches = []
         for batch in stream:
@@ -140,9 +168,14 @@ class Client(unittest.TestCase):
         stream.commit(6)
         self.assertEqual([x.rows for x in batches], [[{"row": "o/g0"}, {"row": "o/g1"}]])
         bodies = [json.loads(x[3]) for x in self.asked if x[0] == "POST"]
-        self.assertEqual(bodies, [{"consumer": "trainer", "optimizer_step": 5},
-                                  {"lease": 1, "optimizer_step": 6, "groups": ["o/g0"]},
-                                  {"consumer": "trainer", "generation": 3, "optimizer_step": 6}])
+        self.assertEqual(
+            bodies,
+            [
+                {"consumer": "trainer", "optimizer_step": 5},
+                {"lease": 1, "optimizer_step": 6, "groups": ["o/g0"]},
+                {"consumer": "trainer", "generation": 3, "optimizer_step": 6},
+            ],
+        )
         asked = [urllib.parse.parse_qs(x[1].split("?")[1]) for x in self.asked if x[0] == "GET"]
         self.assertEqual([x["generation"] for x in asked], [["3"]] * 4)
         # Asked again for the same until it came, then for another.
@@ -158,9 +191,12 @@ class Client(unittest.TestCase):
         self.assertEqual(asyncio.run(collect()), [1])
 
     def test_groups_that_are_lost_and_trainers_that_are_left_over_have_errors_of_their_own(self):
-        self.answers = [(200, {"generation": 1}), self.batch(1, "o/g0"),
-                        (409, {"error": {"category": "lease_lost", "message": "m"}}),
-                        (409, {"error": {"category": "consumer_fenced", "message": "m"}})]
+        self.answers = [
+            (200, {"generation": 1}),
+            self.batch(1, "o/g0"),
+            (409, {"error": {"category": "lease_lost", "message": "m"}}),
+            (409, {"error": {"category": "consumer_fenced", "message": "m"}}),
+        ]
         stream = self.client.rollouts("o")
         batch = stream.next()
         with self.assertRaises(kernelmill.LeaseLost):

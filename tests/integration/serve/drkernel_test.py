@@ -20,11 +20,12 @@ SOURCES = pathlib.Path(os.environ.get("KERNELMILL_TRAINER_SOURCES", "/nonexisten
 DRKERNEL = SOURCES / "drkernel"
 JUDGE = os.environ.get("KERNELMILL_PYTHON", "/usr/bin/python3")
 sys.path[:0] = [str(SOURCES), str(DRKERNEL)]
-os.environ.update(RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=f"{SOURCES}:{DRKERNEL}")
-
-from kernels import PROGRAM, TASKS  # noqa: E402
+os.environ.update(
+    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=f"{SOURCES}:{DRKERNEL}"
+)
 
 import kernelmill  # noqa: E402
+from kernels import PROGRAM, TASKS  # noqa: E402
 
 TASK = "torch/row_max"
 MISSING = [x for x in ("ray", "httpx", "omegaconf", "verl") if not importlib.util.find_spec(x)]
@@ -33,8 +34,10 @@ HAS_TORCH = subprocess.run([JUDGE, "-c", "import torch"], capture_output=True, c
 
 def answer(result):
     """Of a policy: text around a block of code."""
-    return ("It is one pass over each row.\n```python\nimport torch\nimport torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n"
-            f"    def forward(self, x):\n        {result}\n```\n")
+    return (
+        "It is one pass over each row.\n```python\nimport torch\nimport torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n"
+        f"    def forward(self, x):\n        {result}\n```\n"
+    )
 
 
 @unittest.skipIf(MISSING, f"not installed: {MISSING}")
@@ -49,18 +52,43 @@ class DrKernel(unittest.TestCase):
         config = OmegaConf.load(DRKERNEL / "kernel/config/kernel_trainer.yaml").reward_model
         config.reference_backend = None  # its scripts add it
         reference = (TASKS / TASK / "problem.py").read_text()
-        answers = [answer("return tuple(torch.max(x, dim=1))"), answer("return x[:, 0], torch.zeros(len(x), dtype=torch.long)"),
-                   answer("return this is no Python"), "I cannot do it.", answer("raise RuntimeError('no')")]
+        answers = [
+            answer("return tuple(torch.max(x, dim=1))"),
+            answer("return x[:, 0], torch.zeros(len(x), dtype=torch.long)"),
+            answer("return this is no Python"),
+            "I cannot do it.",
+            answer("raise RuntimeError('no')"),
+        ]
         with tempfile.TemporaryDirectory() as home:
             os.environ["XDG_CACHE_HOME"] = home
             # Its client sends no token, so the program is started without one.
-            with subprocess.Popen([PROGRAM, "serve", "--backend", "cpu", "--no-timing", "--root", str(TASKS), "--python", JUDGE,
-                                   "--end-with-stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+            with subprocess.Popen(
+                [
+                    PROGRAM,
+                    "serve",
+                    "--backend",
+                    "cpu",
+                    "--no-timing",
+                    "--root",
+                    str(TASKS),
+                    "--python",
+                    JUDGE,
+                    "--end-with-stdin",
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as server:
                 config.server_url = server.stdout.readline().strip()
                 ray.init(num_cpus=4, include_dashboard=False, logging_level="error", log_to_driver=False)
                 try:
-                    found = compute_kernel_reward_batch(answers, [reference] * len(answers), ["Model"] * len(answers),
-                                                        reward_config=config, uuids=[str(i) for i in range(len(answers))])
+                    found = compute_kernel_reward_batch(
+                        answers,
+                        [reference] * len(answers),
+                        ["Model"] * len(answers),
+                        reward_config=config,
+                        uuids=[str(i) for i in range(len(answers))],
+                    )
                     counts = kernelmill.Client(config.server_url)._once("GET", "/metrics", None, {}, 60)[2]
                 finally:
                     ray.shutdown()
@@ -70,7 +98,9 @@ class DrKernel(unittest.TestCase):
         self.assertEqual([x["correctness"] for x in found], [True, False, False, False, False])
         codes = [x.get("error_code") for x in found]
         self.assertEqual(codes, [None, "CORRECTNESS_ERROR", "SYNTAX_ERROR", None, "RUNTIME_ERROR"])
-        self.assertEqual(counts["queue_metrics"]["completed_tasks"], 4)  # its client judges the one without a class itself
+        self.assertEqual(
+            counts["queue_metrics"]["completed_tasks"], 4
+        )  # its client judges the one without a class itself
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ sys.path.insert(0, str(SOURCE / "launch/learning/client"))
 
 TASK = "native/row_sum"
 SIGNATURE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'
-GOOD = SIGNATURE + """ {
+GOOD = (
+    SIGNATURE
+    + """ {
   for (int r = 0; r < rows; ++r) {
     double s = 0;
     for (int c = 0; c < cols; ++c) s += x[(long)r * cols + c];
@@ -19,5 +21,6 @@ GOOD = SIGNATURE + """ {
   }
 }
 """
+)
 WRONG = SIGNATURE + " { for (int r = 0; r < rows; ++r) y[r] = 1; }\n"
 BROKEN = SIGNATURE + " { nonsense }\n"

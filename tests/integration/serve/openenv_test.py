@@ -21,12 +21,23 @@ import urllib.parse
 if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
     os.execv(wanted, [wanted, "-B", *sys.argv])
 
+import kernelmill  # noqa: E402
 from kernels import BROKEN, GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
 
-import kernelmill  # noqa: E402
-
-FIELDS = {"problem_id", "problem_description", "reference_code", "gpu_info", "turn", "max_turns", "feedback", "compilation_success",
-          "compilation_error", "correctness_pass", "max_diff", "speedup"}
+FIELDS = {
+    "problem_id",
+    "problem_description",
+    "reference_code",
+    "gpu_info",
+    "turn",
+    "max_turns",
+    "feedback",
+    "compilation_success",
+    "compilation_error",
+    "correctness_pass",
+    "max_diff",
+    "speedup",
+}
 
 
 class Socket:
@@ -35,8 +46,13 @@ class Socket:
     def __init__(self, url, token="", **headers):
         parts = urllib.parse.urlsplit(url)
         self.link = socket.create_connection((parts.hostname, parts.port), 600)
-        given = {"Host": parts.netloc, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
-                 "Sec-WebSocket-Key": base64.b64encode(secrets.token_bytes(16)).decode()}
+        given = {
+            "Host": parts.netloc,
+            "Upgrade": "websocket",
+            "Connection": "Upgrade",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": base64.b64encode(secrets.token_bytes(16)).decode(),
+        }
         given.update({"Authorization": "Bearer " + token} if token else {}, **headers)
         text = "".join(f"{k}: {v}\r\n" for k, v in given.items() if v)
         self.link.sendall(f"GET /ws HTTP/1.1\r\n{text}\r\n".encode())
@@ -51,8 +67,13 @@ class Socket:
     @staticmethod
     def frame(data, opcode=1):
         data = data if isinstance(data, bytes) else data.encode()
-        size = (struct.pack("!B", 0x80 | len(data)) if len(data) < 126 else struct.pack("!BH", 0xFE, len(data)) if len(data) < 65536
-                else struct.pack("!BQ", 0xFF, len(data)))
+        size = (
+            struct.pack("!B", 0x80 | len(data))
+            if len(data) < 126
+            else struct.pack("!BH", 0xFE, len(data))
+            if len(data) < 65536
+            else struct.pack("!BQ", 0xFF, len(data))
+        )
         return bytes([0x80 | opcode]) + size + bytes(4) + data
 
     def receive(self):
@@ -84,8 +105,9 @@ class OpenEnv(unittest.TestCase):
     def setUpClass(cls):
         cls.stack = contextlib.ExitStack()
         os.environ["XDG_CACHE_HOME"] = cls.stack.enter_context(tempfile.TemporaryDirectory())
-        cls.client = cls.stack.enter_context(kernelmill.serve(
-            "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
+        cls.client = cls.stack.enter_context(
+            kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"])
+        )
         cls.client.timeout = 600
 
     @classmethod
@@ -114,40 +136,66 @@ class OpenEnv(unittest.TestCase):
         self.assertEqual((set(seen), seen["problem_id"], seen["turn"], seen["max_turns"]), (FIELDS, TASK, 0, 3))
         self.assertIn("void reference", seen["reference_code"])
         rewards = []
-        for code, compiled, right, done in ((BROKEN, False, None, False), (f"Look:\n```cpp\n{GOOD}```\n", True, True, False),
-                                            (WRONG, True, False, True)):
+        for code, compiled, right, done in (
+            (BROKEN, False, None, False),
+            (f"Look:\n```cpp\n{GOOD}```\n", True, True, False),
+            (WRONG, True, False, True),
+        ):
             found = ws.ask({"type": "step", "data": {"code": code, "metadata": {}}})["data"]
             seen = found["observation"]
             rewards.append(found["reward"])
-            self.assertEqual((set(seen), seen["compilation_success"], seen["correctness_pass"], found["done"]),
-                             (FIELDS, compiled, right, done))
+            self.assertEqual(
+                (set(seen), seen["compilation_success"], seen["correctness_pass"], found["done"]),
+                (FIELDS, compiled, right, done),
+            )
             self.assertEqual(bool(seen["compilation_error"]), not compiled)
             self.assertIn(f"Turn {len(rewards)} of 3:", seen["feedback"])
         self.assertEqual((rewards[0], rewards[2]), (0.0, 0.0))
         self.assertGreater(rewards[1], 0)
         self.assertGreater(seen["max_diff"], 0)
         state = ws.ask({"type": "state"})["data"]
-        self.assertEqual(state, {"episode_id": "mine", "step_count": 3, "problem_id": TASK, "turn": 3, "max_turns": 3,
-                                 "best_speedup": 0, "solved": True})
+        self.assertEqual(
+            state,
+            {
+                "episode_id": "mine",
+                "step_count": 3,
+                "problem_id": TASK,
+                "turn": 3,
+                "max_turns": 3,
+                "best_speedup": 0,
+                "solved": True,
+            },
+        )
         self.assertEqual(ws.ask({"type": "step", "data": {"code": GOOD}})["data"]["code"], "SESSION_ERROR")
-        self.assertEqual(ws.ask({"type": "reset", "data": {"problem_id": TASK}})["data"]["observation"]["max_turns"], 10)
+        self.assertEqual(
+            ws.ask({"type": "reset", "data": {"problem_id": TASK}})["data"]["observation"]["max_turns"], 10
+        )
         self.assertEqual(ws.ask({"type": "state"})["data"]["solved"], False)
         ws.send(json.dumps({"type": "close"}))
         self.assertEqual(ws.receive()[0], 8)
 
     def test_a_seed_chooses_the_same_problem(self):
-        asked = [self.connect().ask({"type": "reset", "data": {"seed": x}})["data"]["observation"]["problem_id"] for x in (5, 5, 6)]
+        asked = [
+            self.connect().ask({"type": "reset", "data": {"seed": x}})["data"]["observation"]["problem_id"]
+            for x in (5, 5, 6)
+        ]
         self.assertEqual(asked[0], asked[1])
         self.assertNotEqual(asked[0], asked[2])
 
     def test_what_is_wrong_has_a_code(self):
         ws = self.connect()
-        for message, code in (("{", "INVALID_JSON"), ("[" * 5000, "INVALID_JSON"), ("[]", "VALIDATION_ERROR"), ({"type": 3}, "VALIDATION_ERROR"),
-                              ({"type": "mcp"}, "UNKNOWN_TYPE"), ({"type": "reset", "data": []}, "VALIDATION_ERROR"),
-                              ({"type": "step", "data": {"code": GOOD}}, "SESSION_ERROR"),
-                              ({"type": "reset", "data": {"problem_id": "native/row_smu"}}, "VALIDATION_ERROR"),
-                              ({"type": "reset", "data": {"max_turns": 0}}, "VALIDATION_ERROR"),
-                              ({"type": "reset", "data": {"seed": -1}}, "VALIDATION_ERROR")):
+        for message, code in (
+            ("{", "INVALID_JSON"),
+            ("[" * 5000, "INVALID_JSON"),
+            ("[]", "VALIDATION_ERROR"),
+            ({"type": 3}, "VALIDATION_ERROR"),
+            ({"type": "mcp"}, "UNKNOWN_TYPE"),
+            ({"type": "reset", "data": []}, "VALIDATION_ERROR"),
+            ({"type": "step", "data": {"code": GOOD}}, "SESSION_ERROR"),
+            ({"type": "reset", "data": {"problem_id": "native/row_smu"}}, "VALIDATION_ERROR"),
+            ({"type": "reset", "data": {"max_turns": 0}}, "VALIDATION_ERROR"),
+            ({"type": "reset", "data": {"seed": -1}}, "VALIDATION_ERROR"),
+        ):
             said = ws.ask(message)
             self.assertEqual((said["type"], said["data"]["code"]), ("error", code), message)
             self.assertTrue(said["data"]["message"])
@@ -159,7 +207,11 @@ class OpenEnv(unittest.TestCase):
 
     def test_messages_wait_for_the_step_before_them(self):
         ws = self.connect()
-        for message in ({"type": "reset", "data": {"problem_id": TASK}}, {"type": "step", "data": {"code": GOOD}}, {"type": "state"}):
+        for message in (
+            {"type": "reset", "data": {"problem_id": TASK}},
+            {"type": "step", "data": {"code": GOOD}},
+            {"type": "state"},
+        ):
             ws.send(json.dumps(message))
         self.assertEqual([ws.answer()["type"] for _ in range(3)], ["observation", "observation", "state"])
         # All are there at once, and a source that nobody compiled before takes longer than to read them.
@@ -170,8 +222,12 @@ class OpenEnv(unittest.TestCase):
         self.assertEqual([x["type"] for x in said].count("observation"), 1)
 
     def test_who_may_not_is_refused_before_the_socket_opens(self):
-        for status, headers in ((401, {"Authorization": "Bearer wrong"}), (403, {"Origin": "http://elsewhere.example"}),
-                                (421, {"Host": "elsewhere.example"}), (426, {"Upgrade": ""})):
+        for status, headers in (
+            (401, {"Authorization": "Bearer wrong"}),
+            (403, {"Origin": "http://elsewhere.example"}),
+            (421, {"Host": "elsewhere.example"}),
+            (426, {"Upgrade": ""}),
+        ):
             self.assertEqual(self.connect(**headers).status, status, headers)
 
     def test_broken_clients_harm_nobody(self):
@@ -211,8 +267,9 @@ class OpenEnv(unittest.TestCase):
     def test_openenvs_own_client(self):
         from openenv.core.generic_client import GenericEnvClient
 
-        with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"],
-                              with_token=False) as client:
+        with kernelmill.serve(
+            "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"], with_token=False
+        ) as client:
             with GenericEnvClient(base_url=client.url).sync() as env:
                 first = env.reset(problem_id=TASK, max_turns=2)
                 self.assertEqual((first.done, first.reward, first.observation["problem_id"]), (False, None, TASK))

@@ -12,10 +12,9 @@ import subprocess
 import tempfile
 import unittest
 
-from kernels import GOOD, PROGRAM, SOURCE, TASK, TASKS, WRONG
-from serve_test import hold
-
 from kernelmill.client import Client, KernelmillError
+from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG
+from serve_test import hold
 
 
 class Place:
@@ -25,22 +24,35 @@ class Place:
         self.folder = folder
         self.left: contextlib.ExitStack = contextlib.ExitStack()
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        (folder / "script.json").write_text(json.dumps({
-            "model": "m", "versions": [{"version": "step-0"}],
-            "replies": [{"text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{WRONG}```\n</KERNEL>\n"}] + [
-                {"task": TASK, "member": member,
-                 "text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{GOOD}```\n</KERNEL>\n"}
-                for member in (0, 2)]}))
-        self.policy_server = self.start("policy", "scripted", "--script", str(folder / "script.json"),
-                                        "--kind", "sglang")
+        (folder / "script.json").write_text(
+            json.dumps(
+                {
+                    "model": "m",
+                    "versions": [{"version": "step-0"}],
+                    "replies": [{"text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{WRONG}```\n</KERNEL>\n"}]
+                    + [
+                        {
+                            "task": TASK,
+                            "member": member,
+                            "text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{GOOD}```\n</KERNEL>\n",
+                        }
+                        for member in (0, 2)
+                    ],
+                }
+            )
+        )
+        self.policy_server = self.start(
+            "policy", "scripted", "--script", str(folder / "script.json"), "--kind", "sglang"
+        )
         self.policy = self.line(self.policy_server)
         self.server = None
         self.serve()
 
     def start(self, *words):
         log = self.left.enter_context(open(self.folder / "log", "ab"))
-        process = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            [PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+        )
         self.left.callback(self.end, process)
         return process
 
@@ -56,8 +68,9 @@ class Place:
         return said
 
     def serve(self):
-        self.server = self.start("serve", "--backend", "cpu", "--no-timing", "--root", str(TASKS),
-                                 "--runs", str(self.folder / "runs"))
+        self.server = self.start(
+            "serve", "--backend", "cpu", "--no-timing", "--root", str(TASKS), "--runs", str(self.folder / "runs")
+        )
         self.client = Client(self.line(self.server), patience=0, timeout=300)
 
     def kill(self):
@@ -69,15 +82,27 @@ class Place:
         return self.client._ask(method, path, body, extra_s=extra_s)
 
     def order(self, **more):
-        return self.ask("POST", "/v1/rollouts", {
-            "tasks": [TASK], "groups": 2, "group_size": 2, "max_turns": 1,
-            "policy": {"kind": "sglang", "base_url": self.policy, "model": "m", "tokens": "exact"},
-            "sampling": {"logprobs": True}, "config": {
-                "retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}}}, **more})
+        return self.ask(
+            "POST",
+            "/v1/rollouts",
+            {
+                "tasks": [TASK],
+                "groups": 2,
+                "group_size": 2,
+                "max_turns": 1,
+                "policy": {"kind": "sglang", "base_url": self.policy, "model": "m", "tokens": "exact"},
+                "sampling": {"logprobs": True},
+                "config": {"retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}}},
+                **more,
+            },
+        )
 
     def batch(self, order, request, groups=1, generation=0, wait_s=600, consumer="", lease_s=600):
-        return self.ask("GET", f"/v1/rollouts/batch?order={order}&consumer={consumer or order}&request={request}"
-                               f"&groups={groups}&generation={generation}&wait_s={wait_s}&lease_s={lease_s}")
+        return self.ask(
+            "GET",
+            f"/v1/rollouts/batch?order={order}&consumer={consumer or order}&request={request}"
+            f"&groups={groups}&generation={generation}&wait_s={wait_s}&lease_s={lease_s}",
+        )
 
 
 class Rollouts(unittest.TestCase):
@@ -93,8 +118,7 @@ class Rollouts(unittest.TestCase):
     def refused(self, category, status, call, *words, **more):
         with self.assertRaises(KernelmillError) as what:
             call(*words, **more)
-        self.assertEqual((what.exception.category, what.exception.status), (category, status),
-                         str(what.exception))
+        self.assertEqual((what.exception.category, what.exception.status), (category, status), str(what.exception))
 
     def test_a_group_goes_from_its_order_to_a_checkpoint(self):
         at = self.at
@@ -122,10 +146,15 @@ class Rollouts(unittest.TestCase):
 
         acked = at.ask("POST", "/v1/rollouts/ack", {"lease": batch["lease"], "optimizer_step": 1})
         hold(self, acked, "RolloutAcknowledged")
-        at.ask("POST", "/v1/rollouts/ack", {"lease": batch["lease"], "groups": [group["id"]],
-                                            "optimizer_step": 1})
-        self.refused("handoff_conflict", 409, at.ask, "POST", "/v1/rollouts/ack",
-                     {"lease": batch["lease"], "groups": [group["id"]], "optimizer_step": 2})
+        at.ask("POST", "/v1/rollouts/ack", {"lease": batch["lease"], "groups": [group["id"]], "optimizer_step": 1})
+        self.refused(
+            "handoff_conflict",
+            409,
+            at.ask,
+            "POST",
+            "/v1/rollouts/ack",
+            {"lease": batch["lease"], "groups": [group["id"]], "optimizer_step": 2},
+        )
         done = at.ask("POST", "/v1/rollouts/commit", {"consumer": "first", "optimizer_step": 1})
         hold(self, done, "RolloutConsumer")
         hold(self, at.ask("POST", "/v1/weights", {"version": "step-1"}), "WeightsDeclared")
@@ -143,8 +172,11 @@ class Rollouts(unittest.TestCase):
     def test_what_a_licence_binds_is_not_ordered(self):
         at = self.at
         policy = {"kind": "sglang", "base_url": at.policy, "model": "m", "tokens": "exact"}
-        for name, more in {"bound": {"licence": "sol-execbench"}, "hearsay": {"licence": "openai-answers"},
-                           "model": {"model": "openrouter/openai/gpt-5"}}.items():
+        for name, more in {
+            "bound": {"licence": "sol-execbench"},
+            "hearsay": {"licence": "openai-answers"},
+            "model": {"model": "openrouter/openai/gpt-5"},
+        }.items():
             with self.assertRaises(KernelmillError) as what:
                 at.order(id=name, policy=policy | more)
             self.assertEqual(what.exception.category, "licence_forbids", str(what.exception))
@@ -168,8 +200,9 @@ class Rollouts(unittest.TestCase):
         back = at.ask("POST", "/v1/rollouts/rollback", {"consumer": "long", "optimizer_step": 1})
         self.assertEqual((back["generation"], back["committed_step"]), (1, 1))
         self.refused("consumer_fenced", 409, at.batch, "long", "r3")
-        self.refused("lease_lost", 409, at.ask, "POST", "/v1/rollouts/ack",
-                     {"lease": second["lease"], "optimizer_step": 2})
+        self.refused(
+            "lease_lost", 409, at.ask, "POST", "/v1/rollouts/ack", {"lease": second["lease"], "optimizer_step": 2}
+        )
         rest = at.batch("long", "r1", groups=4, generation=1)
         self.assertEqual([x["id"] for x in rest["groups"]][:2], [x["id"] for x in second["groups"]])
         self.assertEqual(len(rest["groups"]), 3)
@@ -205,16 +238,24 @@ class Rollouts(unittest.TestCase):
         late = at.batch("short", "r1", lease_s=0.01)
         other = at.batch("short", "r1", consumer="other")
         self.assertEqual(other["groups"][0]["id"], late["groups"][0]["id"])
-        self.refused("lease_lost", 409, at.ask, "POST", "/v1/rollouts/ack",
-                     {"lease": late["lease"], "optimizer_step": 1})
+        self.refused(
+            "lease_lost", 409, at.ask, "POST", "/v1/rollouts/ack", {"lease": late["lease"], "optimizer_step": 1}
+        )
         gone = at.ask("DELETE", "/v1/rollouts/short")
         self.assertEqual((gone["state"], gone["groups"]["leased"]), ("cancelled", 1))
 
     def test_a_run_is_held_while_nobody_takes_its_groups(self):
         at = self.at
-        at.order(id="slow", groups=12, max_ready=2,
-                 config={"retrieval": {"enabled": False}, "episode": {"max_live": 2},
-                         "evaluation": {"timing": {"enabled": False}}})
+        at.order(
+            id="slow",
+            groups=12,
+            max_ready=2,
+            config={
+                "retrieval": {"enabled": False},
+                "episode": {"max_live": 2},
+                "evaluation": {"timing": {"enabled": False}},
+            },
+        )
         self.refused("bad_request", 400, at.batch, "slow", "r0", groups=3)
         while at.ask("GET", "/v1/rollouts/slow")["state"] != "held":
             pass
@@ -233,8 +274,13 @@ class Rollouts(unittest.TestCase):
 
     def test_groups_that_a_form_cannot_use_are_dropped_with_the_reason(self):
         at = self.at
-        at.order(id="blind", groups=1, form="trl", sampling={"logprobs": False},
-                 policy={"kind": "openai", "base_url": at.policy, "model": "m"})
+        at.order(
+            id="blind",
+            groups=1,
+            form="trl",
+            sampling={"logprobs": False},
+            policy={"kind": "openai", "base_url": at.policy, "model": "m"},
+        )
         batch = at.batch("blind", "r1")
         self.assertTrue(batch["over"])
         self.assertEqual(at.ask("GET", "/v1/rollouts/blind")["dropped"], {"without_token_ids": 1})

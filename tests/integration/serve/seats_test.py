@@ -12,11 +12,10 @@ import unittest
 import urllib.error
 import urllib.request
 
+import kernelmill
 from kernels import GOOD, PROGRAM, TASK, TASKS
 from serve_test import hold
 from weights_test import Emulated
-
-import kernelmill
 
 WORDS = "Two words."
 
@@ -28,9 +27,16 @@ class Seats(unittest.TestCase):
         cls.addClassCleanup(cls.stack.close)
         cls.folder = pathlib.Path(cls.stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ["XDG_CACHE_HOME"] = str(cls.folder)
-        cls.client = cls.stack.enter_context(kernelmill.serve(
-            "cpu", program=PROGRAM, tasks=str(TASKS), patience=0, with_token=False,
-            options=["--no-timing", "--runs", str(cls.folder / "runs")]))
+        cls.client = cls.stack.enter_context(
+            kernelmill.serve(
+                "cpu",
+                program=PROGRAM,
+                tasks=str(TASKS),
+                patience=0,
+                with_token=False,
+                options=["--no-timing", "--runs", str(cls.folder / "runs")],
+            )
+        )
         cls.client.timeout = 600
         cls.policies = {x: cls.policy(x) for x in ("vllm", "sglang", "openai")}
 
@@ -38,10 +44,22 @@ class Seats(unittest.TestCase):
     def policy(cls, kind):
         answer = f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{GOOD}```\n</KERNEL>\n"
         script = cls.folder / f"{kind}.json"
-        script.write_text(json.dumps({"model": "m", "versions": [{"version": "step-1"}], "drift": True,
-                                      "replies": [{"text": WORDS}, {"task": TASK, "text": answer}]}))
-        process = subprocess.Popen([PROGRAM, "policy", "scripted", "--script", str(script), "--kind", kind],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        script.write_text(
+            json.dumps(
+                {
+                    "model": "m",
+                    "versions": [{"version": "step-1"}],
+                    "drift": True,
+                    "replies": [{"text": WORDS}, {"task": TASK, "text": answer}],
+                }
+            )
+        )
+        process = subprocess.Popen(
+            [PROGRAM, "policy", "scripted", "--script", str(script), "--kind", kind],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         cls.stack.callback(process.stdout.close)
         cls.stack.callback(process.wait)
         cls.stack.callback(process.kill)
@@ -57,8 +75,11 @@ class Seats(unittest.TestCase):
         """(status, headers, text), as an agent gets them."""
         if path == "chat/completions":
             body = {"model": "whatever", "messages": [{"role": "user", "content": "Say."}], **body}
-        request = urllib.request.Request(f"{seat.base_url}/{path}", json.dumps(body).encode(),
-                                         {"Content-Type": "application/json", "Authorization": f"Bearer {seat.api_key}"})
+        request = urllib.request.Request(
+            f"{seat.base_url}/{path}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {seat.api_key}"},
+        )
         try:
             with urllib.request.urlopen(request, timeout=600) as answer:
                 return answer.status, answer.headers, answer.read().decode()
@@ -114,29 +135,76 @@ class Seats(unittest.TestCase):
 
     def test_calls_of_tools_are_in_the_stream(self):
         call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-        server = self.emulated({"/v1/chat/completions": (200, {
-            "id": "x", "model": "m", "prompt_token_ids": [1, 2], "usage": {"prompt_tokens": 2, "completion_tokens": 1},
-            "choices": [{"index": 0, "finish_reason": "tool_calls", "token_ids": [7], "message": {
-                "role": "assistant", "content": None, "tool_calls": [call]},
-                "logprobs": {"content": [{"token": "f", "logprob": -0.5}]}}]})})
+        server = self.emulated(
+            {
+                "/v1/chat/completions": (
+                    200,
+                    {
+                        "id": "x",
+                        "model": "m",
+                        "prompt_token_ids": [1, 2],
+                        "usage": {"prompt_tokens": 2, "completion_tokens": 1},
+                        "choices": [
+                            {
+                                "index": 0,
+                                "finish_reason": "tool_calls",
+                                "token_ids": [7],
+                                "message": {"role": "assistant", "content": None, "tool_calls": [call]},
+                                "logprobs": {"content": [{"token": "f", "logprob": -0.5}]},
+                            }
+                        ],
+                    },
+                )
+            }
+        )
         with self.client.seat("vllm", server.url) as seat:
             _, _, text = self.ask(seat, stream=True, tools=[])
             self.assertIn('"tool_calls":[{"id":"c"', text.replace(" ", ""))
             self.assertEqual(server.seen[0][1]["model"], "whatever")
             [row] = seat.trace()
-            self.assertEqual((row["completion_token_ids"], row["per_token_logps"], row["completion_tokens"]), ([7], [-0.5], ["f"]))
+            self.assertEqual(
+                (row["completion_token_ids"], row["per_token_logps"], row["completion_tokens"]), ([7], [-0.5], ["f"])
+            )
             self.assertEqual(row["response"]["choices"][0]["message"]["tool_calls"], [call])
 
     def test_calls_of_tools_that_are_no_objects_end_no_seat(self):
-        server = self.emulated({"/v1/chat/completions": (200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {
-            "role": "assistant", "content": "hi", "tool_calls": [1]}}]})})
+        server = self.emulated(
+            {
+                "/v1/chat/completions": (
+                    200,
+                    {
+                        "choices": [
+                            {
+                                "index": 0,
+                                "finish_reason": "stop",
+                                "message": {"role": "assistant", "content": "hi", "tool_calls": [1]},
+                            }
+                        ]
+                    },
+                )
+            }
+        )
         with self.client.seat("openai", server.url) as seat:
             self.assertEqual(self.ask(seat, stream=True)[0], 200)
             self.assertEqual(self.ask(seat)[0], 200)
 
     def test_a_key_that_the_server_says_is_in_no_answer_and_no_trace(self):
-        server = self.emulated({"/v1/chat/completions": (200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {
-            "role": "assistant", "content": "I was asked with secret-key."}}]})})
+        server = self.emulated(
+            {
+                "/v1/chat/completions": (
+                    200,
+                    {
+                        "choices": [
+                            {
+                                "index": 0,
+                                "finish_reason": "stop",
+                                "message": {"role": "assistant", "content": "I was asked with secret-key."},
+                            }
+                        ]
+                    },
+                )
+            }
+        )
         with self.client.seat("openai", server.url, api_key="secret-key") as seat:
             for stream in (False, True):
                 status, _, text = self.ask(seat, stream=stream)
@@ -147,10 +215,29 @@ class Seats(unittest.TestCase):
             self.assertNotIn("secret-key", json.dumps(document))
 
     def test_completions_too(self):
-        server = self.emulated({"/v1/completions": (200, {
-            "id": "x", "object": "text_completion", "model": "m", "usage": {"prompt_tokens": 2, "completion_tokens": 2},
-            "choices": [{"index": 0, "text": "ab", "finish_reason": "length", "prompt_token_ids": [5, 6], "token_ids": None,
-                         "logprobs": {"tokens": ["token_id:7", "token_id:8"], "token_logprobs": [-1.0, -2.0]}}]})})
+        server = self.emulated(
+            {
+                "/v1/completions": (
+                    200,
+                    {
+                        "id": "x",
+                        "object": "text_completion",
+                        "model": "m",
+                        "usage": {"prompt_tokens": 2, "completion_tokens": 2},
+                        "choices": [
+                            {
+                                "index": 0,
+                                "text": "ab",
+                                "finish_reason": "length",
+                                "prompt_token_ids": [5, 6],
+                                "token_ids": None,
+                                "logprobs": {"tokens": ["token_id:7", "token_id:8"], "token_logprobs": [-1.0, -2.0]},
+                            }
+                        ],
+                    },
+                )
+            }
+        )
         with self.client.seat("vllm", server.url) as seat:
             status, _, text = self.ask(seat, "completions", model="m", prompt=[5, 6], max_tokens=2)
             self.assertEqual((status, json.loads(text)["choices"][0]["text"]), (200, "ab"), text)
@@ -186,9 +273,15 @@ class Seats(unittest.TestCase):
 
     def test_an_episode_of_ours_is_an_agent(self):
         with self.client.seat("sglang", self.policies["sglang"], model="m") as seat:
-            self.client.order([TASK], id="agent", groups=1, group_size=2, max_turns=1,
-                              policy={"kind": "openai", "base_url": seat.base_url, "model": "m"},
-                              config={"retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}}})
+            self.client.order(
+                [TASK],
+                id="agent",
+                groups=1,
+                group_size=2,
+                max_turns=1,
+                policy={"kind": "openai", "base_url": seat.base_url, "model": "m"},
+                config={"retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}}},
+            )
             stream = self.client.rollouts("agent")
             for batch in stream:
                 stream.ack(batch, 1)

@@ -10,9 +10,8 @@ import tempfile
 import unittest
 import urllib.parse
 
-from kernels import BROKEN, GOOD, PROGRAM, SIGNATURE, SOURCE, TASK, TASKS, WRONG
-
 import kernelmill
+from kernels import BROKEN, GOOD, PROGRAM, SOURCE, TASK, TASKS, WRONG
 
 PATIENCE = 600  # seconds: other work may have the machine
 # Half a second of a processor for each of 39 calls: one without end would be gone after two.
@@ -31,8 +30,9 @@ OPENAPI = json.loads((SOURCE / "docs" / "reference" / "openapi.json").read_text(
 def server(*options):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:  # a compiler may write to its end
         os.environ["XDG_CACHE_HOME"] = home
-        with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), patience=0,
-                              options=["--no-timing", *options]) as client:
+        with kernelmill.serve(
+            "cpu", program=PROGRAM, tasks=str(TASKS), patience=0, options=["--no-timing", *options]
+        ) as client:
             client.timeout = PATIENCE
             yield client
 
@@ -53,8 +53,7 @@ def hold(test, document, name):
     schema = schema_of(name)
     test.assertEqual(set(document) - set(schema["properties"]), set(), name)
     test.assertEqual(set(schema.get("required", [])) - set(document), set(), name)
-    kinds = {"string": str, "boolean": bool, "number": (int, float), "integer": int,
-             "array": list, "object": dict}
+    kinds = {"string": str, "boolean": bool, "number": (int, float), "integer": int, "array": list, "object": dict}
     for key, value in document.items():
         field = schema["properties"][key]
         if value is None:
@@ -85,8 +84,7 @@ class Serve(unittest.TestCase):
     def test_a_good_a_wrong_and_a_broken_candidate(self):
         names = ["good", "wrong", "broken", "empty"]
         sources = [GOOD, WRONG, BROKEN, " "]
-        all_ = self.client.evaluate_many(
-            kernelmill.Candidate(TASK, source=s, name=n) for s, n in zip(sources, names))
+        all_ = self.client.evaluate_many(kernelmill.Candidate(TASK, source=s, name=n) for s, n in zip(sources, names))
         self.assertEqual([x.document["name"] for x in all_], names)
         self.assertEqual([x.state for x in all_], ["done"] * 4)
         self.assertEqual([x.outcome for x in all_], ["accepted"] + ["rejected"] * 3)
@@ -103,23 +101,38 @@ class Serve(unittest.TestCase):
             file.write(WRONG)
             file.flush()
             said = subprocess.run(
-                [PROGRAM, "eval", "--task", TASK, "--root", str(TASKS), "--backend", "cpu",
-                 "--no-timing", "--json", file.name], capture_output=True, check=True)
+                [
+                    PROGRAM,
+                    "eval",
+                    "--task",
+                    TASK,
+                    "--root",
+                    str(TASKS),
+                    "--backend",
+                    "cpu",
+                    "--no-timing",
+                    "--json",
+                    file.name,
+                ],
+                capture_output=True,
+                check=True,
+            )
         own = json.loads(said.stdout)
         served = self.client.evaluate(TASK, WRONG).verdict
         self.assertEqual(set(own) - {"schema_version", "sandbox"}, set(served))
         for key in ("candidate_sha256", "outcome", "category", "reward", "contract"):
             self.assertEqual(own[key], served[key], key)
         # Reasons quote numbers of contents that are drawn each time.
-        self.assertEqual([(x["name"], x["status"]) for x in own["gates"]],
-                         [(x["name"], x["status"]) for x in served["gates"]])
+        self.assertEqual(
+            [(x["name"], x["status"]) for x in own["gates"]], [(x["name"], x["status"]) for x in served["gates"]]
+        )
 
     def test_one_candidate_that_is_waited_for(self):
-        status, one = ask(self.client, "POST", "/v1/evaluate",
-                          {"task": TASK, "source": GOOD, "wait": True})
+        status, one = ask(self.client, "POST", "/v1/evaluate", {"task": TASK, "source": GOOD, "wait": True})
         self.assertEqual((status, one["state"]), (200, "done"))
-        status, all_ = ask(self.client, "POST", "/v1/evaluate",
-                           {"candidates": [{"task": TASK, "source": GOOD}], "wait": True})
+        status, all_ = ask(
+            self.client, "POST", "/v1/evaluate", {"candidates": [{"task": TASK, "source": GOOD}], "wait": True}
+        )
         hold(self, all_, "Evaluations")
 
     def test_a_completion_is_read_as_in_an_episode(self):
@@ -133,8 +146,7 @@ class Serve(unittest.TestCase):
         again = self.client.evaluate(TASK, source, cache=True)
         fresh = self.client.evaluate(TASK, source)
         other = self.client.evaluate(TASK, source + "\n", cache=True)
-        self.assertEqual([x.document["from_cache"] for x in (first, again, fresh, other)],
-                         [False, True, False, False])
+        self.assertEqual([x.document["from_cache"] for x in (first, again, fresh, other)], [False, True, False, False])
         self.assertEqual(first.verdict, again.verdict)
         self.assertNotEqual(first.id, again.id)
 
@@ -148,13 +160,11 @@ class Serve(unittest.TestCase):
         one = {"task": TASK, "source": GOOD}
         self.assertIn('unknown field "sauce"', refused({**one, "sauce": 1}))
         self.assertIn("did you mean 'source'", refused({"task": TASK, "source1": GOOD}))
-        self.assertIn('"candidates[1].source"',
-                      refused({"candidates": [one, {"task": TASK, "source": 1}]}))
+        self.assertIn('"candidates[1].source"', refused({"candidates": [one, {"task": TASK, "source": 1}]}))
         self.assertIn('"task" is missing', refused({"source": GOOD}))
         self.assertIn("exactly one", refused({"task": TASK}))
         self.assertIn('"cache" must be one of', refused({**one, "cache": "yes"}))
-        self.assertIn('"task": there is no task "native/row_sun"',
-                      refused({**one, "task": "native/row_sun"}))
+        self.assertIn('"task": there is no task "native/row_sun"', refused({**one, "task": "native/row_sun"}))
         self.assertIn("must be an object", refused([one]))
         status, document = ask(self.client, "GET", "/v1/tasks?page=1")
         self.assertEqual(status, 400)
@@ -170,12 +180,10 @@ class Serve(unittest.TestCase):
         status, first = ask(self.client, "POST", "/v1/evaluate", body, Idempotency_Key="k1")
         self.assertEqual(status, 202)
         _, again = ask(self.client, "POST", "/v1/evaluate", body, Idempotency_Key="k1")
-        self.assertEqual([x["id"] for x in first["evaluations"]],
-                         [x["id"] for x in again["evaluations"]])
+        self.assertEqual([x["id"] for x in first["evaluations"]], [x["id"] for x in again["evaluations"]])
         _, other = ask(self.client, "POST", "/v1/evaluate", body, Idempotency_Key="k2")
         self.assertNotEqual(first["evaluations"][0]["id"], other["evaluations"][0]["id"])
-        status, document = ask(self.client, "POST", "/v1/evaluate", {**body, "wait": True},
-                               Idempotency_Key="k1")
+        status, document = ask(self.client, "POST", "/v1/evaluate", {**body, "wait": True}, Idempotency_Key="k1")
         self.assertEqual((status, document["error"]["category"]), (409, "idempotency_conflict"))
 
     def test_without_the_token_there_is_nothing(self):
@@ -195,20 +203,29 @@ class Serve(unittest.TestCase):
             self.assertTrue(self.client.ready())
 
     def test_a_page_of_another_site_cannot_post(self):
-        status, document = ask(self.client, "POST", "/v1/evaluate", {},
-                               Origin="http://evil.example")
+        status, document = ask(self.client, "POST", "/v1/evaluate", {}, Origin="http://evil.example")
         self.assertEqual((status, document["error"]["category"]), (403, "wrong_origin"))
 
     def test_every_operation_of_the_document_answers_as_it_says(self):
         """Each path with its method is there, and nothing else; answers have the named fields."""
         done = self.client.evaluate(TASK, GOOD)
-        ids = {"/v1/evaluations/{id}": done.id, "/status/{id}": "gym", "/results/{id}": "gym",
-               "/workflow/results/{id}": "gym", "/tasks/{id}": "gym", "/v1/rollouts/{id}": "none",
-               "/v1/seats/{id}": "none", "/v1/seats/{id}/trace": "none"}
+        ids = {
+            "/v1/evaluations/{id}": done.id,
+            "/status/{id}": "gym",
+            "/results/{id}": "gym",
+            "/workflow/results/{id}": "gym",
+            "/tasks/{id}": "gym",
+            "/v1/rollouts/{id}": "none",
+            "/v1/seats/{id}": "none",
+            "/v1/seats/{id}/trace": "none",
+        }
         gym = {"task_id": "gym", "reference_code": reference_code(), "kernel_code": GOOD}
-        bodies = {"/v1/evaluate": {"candidates": [{"task": TASK, "source": GOOD}]},
-                  "/evaluate": gym, "/evaluate/batch": {"tasks": [gym]},
-                  "/workflow/submit": {"payload": gym}}
+        bodies = {
+            "/v1/evaluate": {"candidates": [{"task": TASK, "source": GOOD}]},
+            "/evaluate": gym,
+            "/evaluate/batch": {"tasks": [gym]},
+            "/workflow/submit": {"payload": gym},
+        }
         order = sorted(OPENAPI["paths"].items(), key=lambda x: "{id}" in x[0])
         for path, methods in order:
             for method, said in methods.items():
@@ -231,17 +248,30 @@ class Serve(unittest.TestCase):
             self.assertEqual(status, 405, path)
 
     def test_the_document_in_the_repository_is_that_of_the_program(self):
-        said = subprocess.run([PROGRAM, "__reference", "openapi"], capture_output=True, text=True,
-                              check=True).stdout
-        self.assertEqual(said, (SOURCE / "docs" / "reference" / "openapi.json").read_text(),
-                         "run: build/bin/kernelmill __reference openapi "
-                         "> docs/reference/openapi.json")
+        said = subprocess.run([PROGRAM, "__reference", "openapi"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(
+            said,
+            (SOURCE / "docs" / "reference" / "openapi.json").read_text(),
+            "run: build/bin/kernelmill __reference openapi > docs/reference/openapi.json",
+        )
 
     def gym(self, source, **more):
         """A task as KernelGYM's client sends it, with what it sends and nothing here reads."""
-        return {"task_id": "t 1", "reference_code": reference_code() + "\n\n", "kernel_code": source, "backend": "triton",
-                "num_correct_trials": 5, "timeout": 300, "priority": "normal", "is_valid": None, "verbose_errors": True,
-                "detect_decoy_kernel": True, "reference_backend": None, "of_another_version": [1], **more}
+        return {
+            "task_id": "t 1",
+            "reference_code": reference_code() + "\n\n",
+            "kernel_code": source,
+            "backend": "triton",
+            "num_correct_trials": 5,
+            "timeout": 300,
+            "priority": "normal",
+            "is_valid": None,
+            "verbose_errors": True,
+            "detect_decoy_kernel": True,
+            "reference_backend": None,
+            "of_another_version": [1],
+            **more,
+        }
 
     def test_kernelgym_clients_find_what_they_know(self):
         status, result = ask(self.client, "POST", "/evaluate", self.gym(GOOD))
@@ -262,16 +292,22 @@ class Serve(unittest.TestCase):
         status, batch = ask(self.client, "POST", "/evaluate/batch", {"batch_id": "b", "tasks": tasks})
         hold(self, batch, "KernelGymBatchResult")
         self.assertEqual((status, batch["batch_id"], batch["completed_tasks"], batch["failed_tasks"]), (200, "b", 4, 0))
-        self.assertEqual([x["error_code"] for x in batch["results"]],
-                         [None, "CORRECTNESS_ERROR", "COMPILATION_ERROR", "VALIDATION_ERROR"])
+        self.assertEqual(
+            [x["error_code"] for x in batch["results"]],
+            [None, "CORRECTNESS_ERROR", "COMPILATION_ERROR", "VALIDATION_ERROR"],
+        )
         own = [x["metadata"]["custom_kernel_cuda_time_coverage"] for x in batch["results"]]
         self.assertEqual(own, [1.0, 1.0, None, None])
         self.assertEqual(batch["results"][0]["metadata"]["num_custom_kernels"], 1)
 
     def test_kernelgym_workflows_and_counters(self):
         payload = self.gym(GOOD)
-        status, document = ask(self.client, "POST", "/workflow/submit",
-                               {"workflow": "kernelbench", "task_id": "w", "payload": payload, "force_refresh": False})
+        status, document = ask(
+            self.client,
+            "POST",
+            "/workflow/submit",
+            {"workflow": "kernelbench", "task_id": "w", "payload": payload, "force_refresh": False},
+        )
         self.assertEqual((status, document["task_id"], document["status"]), (200, "w", "completed"))
         hold(self, document, "KernelGymWorkflowResult")
         self.assertTrue(document["result"]["correctness"])
@@ -289,20 +325,45 @@ class Tls(unittest.TestCase):
         with tempfile.TemporaryDirectory() as home:
             os.environ["XDG_CACHE_HOME"] = home
             key, certificate = home + "/key.pem", home + "/cert.pem"
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                            "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
-                            "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
-                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-            with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), patience=0,
-                                  options=["--no-timing", "--tls-certificate", certificate,
-                                           "--tls-key", key]) as client:
+            subprocess.run(
+                [
+                    "openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "ec",
+                    "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1",
+                    "-nodes",
+                    "-keyout",
+                    key,
+                    "-out",
+                    certificate,
+                    "-days",
+                    "2",
+                    "-subj",
+                    "/CN=127.0.0.1",
+                    "-addext",
+                    "subjectAltName=IP:127.0.0.1",
+                ],
+                check=True,
+                capture_output=True,
+            )
+            with kernelmill.serve(
+                "cpu",
+                program=PROGRAM,
+                tasks=str(TASKS),
+                patience=0,
+                options=["--no-timing", "--tls-certificate", certificate, "--tls-key", key],
+            ) as client:
                 self.assertTrue(client.url.startswith("https://"))
                 with self.assertRaises(kernelmill.Unavailable):
                     client.tasks()  # nobody that this machine trusts has signed it
                 knows = kernelmill.Client(client.url, client._token, ca_file=certificate)
                 self.assertIn(TASK, [x.id for x in knows.tasks()])
-            half = subprocess.run([PROGRAM, "serve", "--backend", "cpu", "--tls-key", key],
-                                  capture_output=True, text=True)
+            half = subprocess.run(
+                [PROGRAM, "serve", "--backend", "cpu", "--tls-key", key], capture_output=True, text=True
+            )
             self.assertIn("give both --tls-certificate and --tls-key", half.stderr)
 
 
@@ -325,8 +386,7 @@ class FullServer(unittest.TestCase):
             self.assertEqual(client.get(waits.id).document["position"], 0)
             self.assertIsNone(client.get(waits.id).document["expected_wait_s"])  # none has ended yet
             self.assertEqual(client.get(waits.id, wait_s=0.01).state, "waiting")
-            status, after, document = client._once(
-                "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, {}, 0)
+            status, after, document = client._once("POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, {}, 0)
             self.assertEqual((status, document["error"]["category"]), (429, "queue_full"))
             self.assertGreater(after, 0)
             self.assertEqual(ask(client, "GET", "/readyz")[0], 503)
@@ -355,8 +415,7 @@ class FullServer(unittest.TestCase):
             while self.waiting(client) > before:
                 pass
             with connected(client) as link:
-                link.sendall(post(client, {"task": TASK, "source": GOOD, "wait": True,
-                                           "on_disconnect": "continue"}))
+                link.sendall(post(client, {"task": TASK, "source": GOOD, "wait": True, "on_disconnect": "continue"}))
                 while self.waiting(client) == before:
                     pass
             marker = client.submit([kernelmill.Candidate(TASK, source=GOOD)])[0]
@@ -386,8 +445,14 @@ def clients(**rules):
         tokens = {name: f"the-token-of-{name}-alone" for name in rules}
         with open(os.open(home + "/clients", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
             json.dump({"clients": [{"name": x, "token": tokens[x], **rules[x]} for x in rules]}, file)
-        with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), patience=0, with_token=False,
-                              options=["--no-timing", "--clients", home + "/clients"]) as one:
+        with kernelmill.serve(
+            "cpu",
+            program=PROGRAM,
+            tasks=str(TASKS),
+            patience=0,
+            with_token=False,
+            options=["--no-timing", "--clients", home + "/clients"],
+        ) as one:
             yield {x: kernelmill.Client(one.url, token, patience=0, timeout=PATIENCE) for x, token in tokens.items()}
 
 
@@ -463,22 +528,24 @@ class Quotas(unittest.TestCase):
 
     def test_the_same_idempotency_key_of_two_clients_is_two(self):
         with clients(a={}, b={}) as who:
-            ids = {ask(x, "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, Idempotency_Key="k")[1]["id"]
-                   for x in who.values()}
+            ids = {
+                ask(x, "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, Idempotency_Key="k")[1]["id"]
+                for x in who.values()
+            }
             self.assertEqual(len(ids), 2)
 
 
 class Starting(unittest.TestCase):
     def refused(self, *options):
-        said = subprocess.run([PROGRAM, "serve", "--root", str(TASKS), "--json", *options],
-                              capture_output=True, text=True)
+        said = subprocess.run(
+            [PROGRAM, "serve", "--root", str(TASKS), "--json", *options], capture_output=True, text=True
+        )
         self.assertNotEqual(said.returncode, 0)
         self.assertEqual(said.stdout, "")
         return json.loads(said.stderr)["error"]["category"]
 
     def test_it_says_why_it_does_not_start(self):
-        self.assertEqual(self.refused("--listen", "0.0.0.0:0", "--backend", "cpu"),
-                         "token_missing")
+        self.assertEqual(self.refused("--listen", "0.0.0.0:0", "--backend", "cpu"), "token_missing")
         self.assertEqual(self.refused("--token-file", "/nowhere"), "token_missing")
         self.assertEqual(self.refused("--clients", "/nowhere"), "token_missing")
         self.assertEqual(self.refused("--clients", "/nowhere", "--token-file", "/nowhere"), "token_missing")
@@ -502,9 +569,11 @@ def connected(client):
 
 def post(client, body):
     text = json.dumps(body).encode()
-    return (f"POST /v1/evaluate HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
-            f"{client._token}\r\nContent-Type: application/json\r\nContent-Length: "
-            f"{len(text)}\r\n\r\n").encode() + text
+    return (
+        f"POST /v1/evaluate HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        f"{client._token}\r\nContent-Type: application/json\r\nContent-Length: "
+        f"{len(text)}\r\n\r\n"
+    ).encode() + text
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What stands beside `kernelmill train` in its tests, and learns by counting.
 
-  train_parts.py policy WEIGHTS PORT   a policy server of the kind sglang. Of training tasks every second answer is right; of
-                                       held-out ones all are once the weights count `enough`, none before
-  train_parts.py trainer PORT          POST /step: the next weights count one more
-  train_parts.py step REQUEST          the same as a command
+train_parts.py policy WEIGHTS PORT   a policy server of the kind sglang. Of training tasks every second answer is right; of
+                                     held-out ones all are once the weights count `enough`, none before
+train_parts.py trainer PORT          POST /step: the next weights count one more
+train_parts.py step REQUEST          the same as a command
 """
 
 import collections
@@ -35,8 +35,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     weights, version = "", "initial"
 
     def do_GET(self):
-        self.reply({"/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]},
-                    "/get_model_info": {"model_path": self.weights, "weight_version": Handler.version}}.get(self.path.split("?")[0], {}))
+        self.reply(
+            {
+                "/v1/models": {"object": "list", "data": [{"id": "m", "object": "model"}]},
+                "/get_model_info": {"model_path": self.weights, "weight_version": Handler.version},
+            }.get(self.path.split("?")[0], {})
+        )
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -54,9 +58,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if task.startswith("held_out"):
             right = json.loads(pathlib.Path(Handler.weights).read_text())["count"] >= ENOUGH
         text = f"<think>\nhm\n</think>\n<KERNEL>\n```cpp\n{GOOD if right else WRONG}```\n</KERNEL>\n"
-        self.reply({"id": "x", "object": "chat.completion", "model": "m", "choices": [{
-            "index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-            "usage": {"prompt_tokens": 3, "completion_tokens": 3}})
+        self.reply(
+            {
+                "id": "x",
+                "object": "chat.completion",
+                "model": "m",
+                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 3},
+            }
+        )
 
     def reply(self, body, status=200):
         text = json.dumps(body).encode()

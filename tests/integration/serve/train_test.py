@@ -42,14 +42,27 @@ class Training(unittest.TestCase):
         policy, trainer = self.kept_port(), self.kept_port()
         python = [sys.executable, "-B", str(PARTS)]
         self.config = {
-            "dir": "out", "preset": "single_turn", "steps": 3, "seed": 5, "backend": "cpu",
+            "dir": "out",
+            "preset": "single_turn",
+            "steps": 3,
+            "seed": 5,
+            "backend": "cpu",
             "tasks": {"root": "tasks", "train": ["train/*"], "held_out": ["held_out/*"]},
             "batch": {"groups": 2, "group_size": 2, "least_deviation": 0.1, "rounds": 0},
             "evaluation": {"every": 3, "samples": 2},
             "policy": {"command": [*python, "policy", "{weights}", str(policy)], "weights": "initial.json"},
             "trainer": {"command": [*python, "trainer", str(trainer)], "url": f"http://127.0.0.1:{trainer}/step"},
-            "run": {"policy": {"kind": "sglang", "base_url": f"http://127.0.0.1:{policy}/v1", "model": "m", "max_in_flight": 1},
-                    "evaluation": {"timing": {"enabled": False}}, "reward": {"preset": "correctness"}}}
+            "run": {
+                "policy": {
+                    "kind": "sglang",
+                    "base_url": f"http://127.0.0.1:{policy}/v1",
+                    "model": "m",
+                    "max_in_flight": 1,
+                },
+                "evaluation": {"timing": {"enabled": False}},
+                "reward": {"preset": "correctness"},
+            },
+        }
 
     def kept_port(self):
         """A port that the system gives to nobody else meanwhile; who asks to reuse its address may listen there."""
@@ -77,7 +90,11 @@ class Training(unittest.TestCase):
         return [json.loads(x) for x in done.stdout.splitlines()]
 
     def logs(self):
-        return "".join(x.read_text() for x in (self.folder / "out/logs").glob("*.log")) if (self.folder / "out").exists() else ""
+        return (
+            "".join(x.read_text() for x in (self.folder / "out/logs").glob("*.log"))
+            if (self.folder / "out").exists()
+            else ""
+        )
 
     def lines(self, name="checkpoints"):
         path = self.folder / f"out/{name}.jsonl"
@@ -93,7 +110,9 @@ class Training(unittest.TestCase):
         self.assertGreaterEqual(len(learned), steps - most_alike)
         self.assertEqual(json.loads(pathlib.Path(lines[-1]["weights"]).read_text())["of"], learned)
         log = json.loads(self.ask("rollouts", "log", "--runs", "out/runs", "--json").stdout)
-        self.assertEqual(sum(x["committed"] for name, x in log["orders"].items() if name.startswith("step-")), len(groups))
+        self.assertEqual(
+            sum(x["committed"] for name, x in log["orders"].items() if name.startswith("step-")), len(groups)
+        )
 
     def test_it_learns_evaluates_and_says_what_it_did(self):
         said = self.train(batch={"thinking": 0.25})
@@ -103,13 +122,25 @@ class Training(unittest.TestCase):
         self.assertGreater(last["reward"][1], first["reward"][2])  # the intervals are apart
         steps = [x for x in said if "step" in x]
         for step in steps:
-            self.assertEqual((len(step["groups"]), step["alike"], step["kernel/correct_rate"], step["trainer/loss"]), (2, 0, 0.5, 0.5))
+            self.assertEqual(
+                (len(step["groups"]), step["alike"], step["kernel/correct_rate"], step["trainer/loss"]),
+                (2, 0, 0.5, 0.5),
+            )
             self.assertEqual(step["trainer/lowest"], 0.25)  # a wrong answer that thought
         self.assertEqual([x["version"] for x in steps], ["step-0", "step-1", "step-2"])
         self.learned_once(3)
         events = b"".join(x.read_bytes() for x in (self.folder / "out/tensorboard").iterdir())
-        for tag in (b"Reward/Mean", b"Kernel/CorrectRate", b"Progress/CompletionFraction", b"Batch/NumGroups", b"Timing/Train",
-                    b"Timing/Rollout", b"Optimizer/LearningRate", b"eval/Pass@1", b"eval/Fast1x"):
+        for tag in (
+            b"Reward/Mean",
+            b"Kernel/CorrectRate",
+            b"Progress/CompletionFraction",
+            b"Batch/NumGroups",
+            b"Timing/Train",
+            b"Timing/Rollout",
+            b"Optimizer/LearningRate",
+            b"eval/Pass@1",
+            b"eval/Fast1x",
+        ):
             self.assertIn(tag, events)
         show = json.loads(self.ask("train", "show", "training.json", "--json").stdout)
         self.assertEqual((show["steps"], show["episodes"], show["turns"], len(show["held_out"])), (3, 12, 12, 2))
@@ -120,13 +151,23 @@ class Training(unittest.TestCase):
         self.learned_once(4)
 
     def test_groups_without_variance_are_replaced_and_the_weights_stay_when_none_is_left(self):
-        said = [x for x in self.train(steps=1, batch={"least_deviation": 10, "rounds": 1}, evaluation={"every": 0}) if "step" in x]
+        said = [
+            x
+            for x in self.train(steps=1, batch={"least_deviation": 10, "rounds": 1}, evaluation={"every": 0})
+            if "step" in x
+        ]
         self.assertEqual((said[0]["alike"], said[0]["rounds"], len(said[0]["groups"])), (4, 1, 4))
         self.assertEqual((said[0]["version"], said[0]["weights"]), ("initial", str(self.folder / "initial.json")))
 
     def test_stages_choose_tasks_and_rewards(self):
-        said = self.train(evaluation={"every": 0}, batch={"groups": 1}, stages=[
-            {"from": 0, "tasks": ["train/a"]}, {"from": 2, "at_correct": 0.5, "tasks": ["train/b"], "run": {"reward": {"correct": 7}}}])
+        said = self.train(
+            evaluation={"every": 0},
+            batch={"groups": 1},
+            stages=[
+                {"from": 0, "tasks": ["train/a"]},
+                {"from": 2, "at_correct": 0.5, "tasks": ["train/b"], "run": {"reward": {"correct": 7}}},
+            ],
+        )
         self.assertEqual([x["stage"] for x in said], [0, 1, 1])  # half of step 0's answers were right
         self.assertEqual([x["reward/max"] for x in said], [1, 7.3, 7.3])
 
@@ -155,7 +196,9 @@ class Training(unittest.TestCase):
         self.config["trainer"]["command"].insert(-1, str(self.folder))
         path = self.write(steps=1000, evaluation={"every": 0})  # more than it takes while this test looks elsewhere
         for part in ("policy", "trainer", "head"):
-            process = subprocess.Popen([PROGRAM, "train", path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                [PROGRAM, "train", path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
             try:
                 self.assertIn("step", json.loads(process.stdout.readline() or process.stderr.read()))
                 victim = process.pid if part == "head" else self.children(process.pid)[part]
@@ -189,13 +232,19 @@ class Training(unittest.TestCase):
 
     def test_what_is_wrong_is_named_with_its_line(self):
         for changes, text in (
-                ({"stepz": 1}, "training.json:"), ({"stepz": 1}, "did you mean 'steps'"), ({"steps": 0}, "from 1 to"),
-                ({"batch": {"groups": "x"}}, "'batch.groups' takes a whole number"), ({"preset": "kevn"}, "did you mean 'kevin'"),
-                ({"tasks": {"train": ["*/*"]}}, "is in tasks.train and in tasks.held_out"),
-                ({"tasks": {"train": ["trian/*"]}}, "trian"), ({"batch": {"groups": 3}}, "batch.groups is 3"),
-                ({"trainer": {"command": [], "url": ""}}, "neither a command nor a url"),
-                ({"run": {"policy": {}}}, "no kind and base_url"), ({"run": {"rewards": {}}}, "rewards"),
-                ({"policy": {"command": ["no-such-server"]}}, "there is no such program")):
+            ({"stepz": 1}, "training.json:"),
+            ({"stepz": 1}, "did you mean 'steps'"),
+            ({"steps": 0}, "from 1 to"),
+            ({"batch": {"groups": "x"}}, "'batch.groups' takes a whole number"),
+            ({"preset": "kevn"}, "did you mean 'kevin'"),
+            ({"tasks": {"train": ["*/*"]}}, "is in tasks.train and in tasks.held_out"),
+            ({"tasks": {"train": ["trian/*"]}}, "trian"),
+            ({"batch": {"groups": 3}}, "batch.groups is 3"),
+            ({"trainer": {"command": [], "url": ""}}, "neither a command nor a url"),
+            ({"run": {"policy": {}}}, "no kind and base_url"),
+            ({"run": {"rewards": {}}}, "rewards"),
+            ({"policy": {"command": ["no-such-server"]}}, "there is no such program"),
+        ):
             before = json.loads(json.dumps(self.config))
             done = self.ask("train", self.write(**changes))
             self.config = before

@@ -28,8 +28,13 @@ class Hooks(unittest.TestCase):
         script = serving.write_script(self.home, serving.replies(*texts))
         # Who answers has the time for it on a busy machine, too.
         more = [*more, f"hooks.timeout_ms={patience_ms}"]
-        done = subprocess.run(serving.run_arguments(self.home / "runs/told", script, members, turns, more),
-                              env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            serving.run_arguments(self.home / "runs/told", script, members, turns, more),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -39,8 +44,11 @@ class Hooks(unittest.TestCase):
     def test_the_end_of_a_run_is_told_to_a_url_and_to_a_command(self):
         kept, around = self.home / "event.json", self.home / "environment"
         with Receiver() as receiver:
-            self.run_with(f"hooks.url={receiver.url}", "hooks.token_env=HOOK_TOKEN",
-                          "hooks.command=" + json.dumps(["/bin/sh", "-c", f"cat > {kept}; env > {around}"]))
+            self.run_with(
+                f"hooks.url={receiver.url}",
+                "hooks.token_env=HOOK_TOKEN",
+                "hooks.command=" + json.dumps(["/bin/sh", "-c", f"cat > {kept}; env > {around}"]),
+            )
             [(path, headers, body)] = receiver.wait(lambda x: len(x) == 1)
         event = json.loads(body)
         self.assertEqual((path, headers["Authorization"]), ("/hook", "Bearer " + SECRET))
@@ -73,8 +81,9 @@ class Hooks(unittest.TestCase):
 
     def test_too_many_infrastructure_faults_are_told_once_while_the_run_goes_on(self):
         with Receiver() as receiver:
-            self.run_with(f"hooks.url={receiver.url}", "compile.compiler=/nonexistent/g++",
-                          "run.max_infrastructure=1", members=40)
+            self.run_with(
+                f"hooks.url={receiver.url}", "compile.compiler=/nonexistent/g++", "run.max_infrastructure=1", members=40
+            )
             events = [json.loads(x[2]) for x in receiver.wait(lambda x: b"run_ended" in x[-1][2] if x else False)]
         self.assertEqual([x["event"] for x in events], ["infrastructure_faults", "run_ended"])
         self.assertEqual((events[0]["turns"], events[0]["share"]), (32, 1.0))
@@ -90,11 +99,16 @@ class Hooks(unittest.TestCase):
 
     def test_a_standstill_is_told_once(self):
         with Receiver() as receiver, serving.held_policy([serving.GOOD]) as (policy, release):
-            arguments = serving.held_arguments(self.home / "runs/told", policy, 1, 1,
-                                               [f"hooks.url={receiver.url}", "hooks.no_progress_minutes=0.02",
-                                                "hooks.timeout_ms=60000"])
-            with subprocess.Popen(arguments, env=self.environment, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL) as run:
+            arguments = serving.held_arguments(
+                self.home / "runs/told",
+                policy,
+                1,
+                1,
+                [f"hooks.url={receiver.url}", "hooks.no_progress_minutes=0.02", "hooks.timeout_ms=60000"],
+            )
+            with subprocess.Popen(
+                arguments, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as run:
                 receiver.wait(lambda x: len(x) == 1)
                 release(0)
                 run.wait()

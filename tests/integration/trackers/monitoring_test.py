@@ -82,7 +82,7 @@ class Monitoring(unittest.TestCase):
                 asked += 1
                 self.assertTrue(self.families.knows(name), f"{where}: {name}")
                 there = self.families.labels.get(name)
-                for label in {*labels, *re.findall(name + r'{(\w+)=', expression)} if there else ():
+                for label in {*labels, *re.findall(name + r"{(\w+)=", expression)} if there else ():
                     self.assertIn(label, there, f"{where}: {name}")
         self.assertGreater(asked, 15)
 
@@ -93,24 +93,30 @@ class Monitoring(unittest.TestCase):
         name = "kernelmill_stage_duration_seconds"
         self.assertEqual(self.families.types[name], "histogram")
         for stage in ("policy", "build", "evaluate"):
-            counts = [(float("inf") if dict(labels)["le"] == "+Inf" else float(dict(labels)["le"]), value)
-                      for (family, labels), value in self.families.values.items()
-                      if family == name + "_bucket" and dict(labels)["stage"] == stage]
+            counts = [
+                (float("inf") if dict(labels)["le"] == "+Inf" else float(dict(labels)["le"]), value)
+                for (family, labels), value in self.families.values.items()
+                if family == name + "_bucket" and dict(labels)["stage"] == stage
+            ]
             self.assertEqual(len(counts), 13)
             in_order = [value for _, value in sorted(counts)]
             self.assertEqual(in_order, sorted(in_order))
             self.assertEqual(in_order[-1], 2)
             self.assertEqual(self.families.value(name + "_count", stage=stage), 2)
-            self.assertAlmostEqual(self.families.value(name + "_sum", stage=stage),
-                                   self.families.value("kernelmill_stage_seconds_total", stage=stage), places=6)
+            self.assertAlmostEqual(
+                self.families.value(name + "_sum", stage=stage),
+                self.families.value("kernelmill_stage_seconds_total", stage=stage),
+                places=6,
+            )
         self.assertIsNone(self.families.value(name + "_count", stage="profile"))
 
     def test_promtool_takes_the_rules(self):
         promtool = os.environ.get("KERNELMILL_PROMTOOL") or shutil.which("promtool")
         if not promtool:
             self.skipTest("promtool is not installed; Debian's package `prometheus` has it")
-        done = subprocess.run([promtool, "check", "rules", str(FOLDER / "alerts.yml")], capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            [promtool, "check", "rules", str(FOLDER / "alerts.yml")], capture_output=True, text=True, check=False
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

@@ -43,10 +43,21 @@ class Policy:
                 if held(session):
                     policy.released.wait()
                 turn = sum(x["role"] == "assistant" for x in asked["messages"])
-                self.answer({"id": "x", "object": "chat.completion", "model": "answered",
-                             "choices": [{"index": 0, "finish_reason": "stop", "message":
-                                          {"role": "assistant", "content": serving.completion(texts[turn])}}],
-                             "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}})
+                self.answer(
+                    {
+                        "id": "x",
+                        "object": "chat.completion",
+                        "model": "answered",
+                        "choices": [
+                            {
+                                "index": 0,
+                                "finish_reason": "stop",
+                                "message": {"role": "assistant", "content": serving.completion(texts[turn])},
+                            }
+                        ],
+                        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+                    }
+                )
 
             def log_message(self, *_):
                 pass

@@ -29,9 +29,21 @@ def python():
         made, done = home / "venv", home / "made"
         wanted = WANTED.read_text()
         if not done.exists() or done.read_text() != wanted:
-            for command in (["/usr/bin/python3", "-m", "venv", "--clear", str(made)],
-                            [str(made / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--retries", "1",
-                             "--timeout", "20", "--requirement", str(WANTED)]):
+            for command in (
+                ["/usr/bin/python3", "-m", "venv", "--clear", str(made)],
+                [
+                    str(made / "bin/pip"),
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--retries",
+                    "1",
+                    "--timeout",
+                    "20",
+                    "--requirement",
+                    str(WANTED),
+                ],
+            ):
                 ended = subprocess.run(command, capture_output=True, text=True, check=False)
                 if ended.returncode != 0:
                     return None, f"{' '.join(command[:3])} failed: {(ended.stderr or ended.stdout).strip()[-300:]}"
@@ -42,8 +54,9 @@ def python():
 def read_with(program, *arguments, given=""):
     """The JSON that `program`, a text of Python, prints."""
     executable, _ = python()
-    done = subprocess.run([executable, "-B", "-c", program, *arguments], input=given, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        [executable, "-B", "-c", program, *arguments], input=given, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -117,15 +130,16 @@ def records(data):
     while data:
         (size,) = struct.unpack("<Q", data[:8])
         assert struct.unpack("<I", data[8:12])[0] == masked(data[:8])
-        body = data[12:12 + size]
-        assert len(body) == size and struct.unpack("<I", data[12 + size:16 + size])[0] == masked(body)
+        body = data[12 : 12 + size]
+        assert len(body) == size and struct.unpack("<I", data[12 + size : 16 + size])[0] == masked(body)
         result.append(body)
-        data = data[16 + size:]
+        data = data[16 + size :]
     return result
 
 
 def fields(data):
     """[(number, value)] of a protobuf message; bytes of what has a length, integers, raw bytes of the others."""
+
     def varint(at):
         value = shift = 0
         while True:
@@ -141,7 +155,7 @@ def fields(data):
             value, at = varint(at)
         else:
             size, at = {1: (8, at), 5: (4, at)}.get(key & 7) or varint(at)
-            value, at = data[at:at + size], at + size
+            value, at = data[at : at + size], at + size
         result.append((key >> 3, value))
     return result
 

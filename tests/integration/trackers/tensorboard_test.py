@@ -15,9 +15,16 @@ import readers  # noqa: E402
 from policy import Policy, serving  # noqa: E402
 
 PATIENCE = 600
-TAGS = {"Reward/Mean": "reward/mean", "Reward/StdDev": "reward/std", "Kernel/CompileRate": "kernel/compile_rate",
-        "Kernel/CorrectRate": "kernel/correct_rate", "Kernel/MeanSpeedup": "kernel/mean_speedup",
-        "multiturn/success_rate": "multiturn/success_rate", "Batch/NumTrajectories": "episodes", "Batch/Group": "step"}
+TAGS = {
+    "Reward/Mean": "reward/mean",
+    "Reward/StdDev": "reward/std",
+    "Kernel/CompileRate": "kernel/compile_rate",
+    "Kernel/CorrectRate": "kernel/correct_rate",
+    "Kernel/MeanSpeedup": "kernel/mean_speedup",
+    "multiturn/success_rate": "multiturn/success_rate",
+    "Batch/NumTrajectories": "episodes",
+    "Batch/Group": "step",
+}
 
 
 def event_file(run):
@@ -53,8 +60,11 @@ class TensorBoard(unittest.TestCase):
 
     def test_a_run_has_a_step_for_each_group_that_tensorboard_reads(self):
         # Without timing each turn has a reward, also where the machine has no time to time it.
-        self.do(serving.run_arguments(self.run_directory, self.script, 2, 2, ["tasks.groups=3",
-                                                                              "evaluation.timing.enabled=false"]))
+        self.do(
+            serving.run_arguments(
+                self.run_directory, self.script, 2, 2, ["tasks.groups=3", "evaluation.timing.enabled=false"]
+            )
+        )
         events = readers.scalars(event_file(self.run_directory).read_bytes())
         self.assertEqual(len(events), 3)
         self.assert_says_what_the_metrics_say(events)
@@ -63,8 +73,10 @@ class TensorBoard(unittest.TestCase):
         if python is None:
             self.skipTest(why)
         read = readers.read_with(readers.TENSORBOARD, str(self.run_directory / "tensorboard"))
-        self.assertEqual({tag: [x[2] for x in xs] for tag, xs in read["scalars"].items()},
-                         {tag: [values[tag] for _, values in events] for tag in events[0][1]})
+        self.assertEqual(
+            {tag: [x[2] for x in xs] for tag, xs in read["scalars"].items()},
+            {tag: [values[tag] for _, values in events] for tag in events[0][1]},
+        )
         for points in read["scalars"].values():
             self.assertEqual([x[0] for x in points], [0, 1, 2])
             for (_, at, _), line in zip(points, group_lines(self.run_directory)):
@@ -74,8 +86,11 @@ class TensorBoard(unittest.TestCase):
             self.assertTrue(math.isfinite(low) and low <= high)
 
     def test_after_kill_and_resume_no_step_is_missing_torn_or_there_twice(self):
-        arguments = [x for x in serving.run_arguments(self.run_directory, "", 1, 1, ["tasks.groups=4"])
-                     if "policy.script" not in x]
+        arguments = [
+            x
+            for x in serving.run_arguments(self.run_directory, "", 1, 1, ["tasks.groups=4"])
+            if "policy.script" not in x
+        ]
         with Policy([serving.GOOD], held=lambda session: session.rsplit("/", 1)[1] in ("g2.e0", "g3.e0")) as policy:
             arguments += ["policy.kind=openai", f"policy.base_url={policy.url}", "policy.model=asked"]
             with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:

@@ -15,8 +15,18 @@ from policy import Policy, serving  # noqa: E402
 from receiver import Receiver  # noqa: E402
 
 SECRET = "sk-of-the-collector-0815"
-NAMES = {"traceId", "spanId", "parentSpanId", "name", "kind", "startTimeUnixNano", "endTimeUnixNano", "attributes",
-         "events", "status"}
+NAMES = {
+    "traceId",
+    "spanId",
+    "parentSpanId",
+    "name",
+    "kind",
+    "startTimeUnixNano",
+    "endTimeUnixNano",
+    "attributes",
+    "events",
+    "status",
+}
 
 
 def spans_of(requests):
@@ -52,13 +62,20 @@ class Traces(unittest.TestCase):
         self.environment = {x: y for x, y in os.environ.items() if not x.startswith("OTEL_")}
 
     def run_with(self, policy, *more, members=2, turns=2, **environment):
-        arguments = [x for x in serving.run_arguments(self.directory, "", members, turns, more)
-                     if "policy.script" not in x]
+        arguments = [
+            x for x in serving.run_arguments(self.directory, "", members, turns, more) if "policy.script" not in x
+        ]
         # Without timing each turn has a reward, also where the machine has no time to time it.
-        arguments += ["policy.kind=openai", f"policy.base_url={policy.url}", "policy.model=asked",
-                      "policy.sampling.seed=5", "evaluation.timing.enabled=false"]
-        done = subprocess.run(arguments, env={**self.environment, **environment}, capture_output=True, text=True,
-                              check=False)
+        arguments += [
+            "policy.kind=openai",
+            f"policy.base_url={policy.url}",
+            "policy.model=asked",
+            "policy.sampling.seed=5",
+            "evaluation.timing.enabled=false",
+        ]
+        done = subprocess.run(
+            arguments, env={**self.environment, **environment}, capture_output=True, text=True, check=False
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def log(self):
@@ -67,8 +84,12 @@ class Traces(unittest.TestCase):
     def test_an_episode_is_one_trace_whose_requests_have_the_ids_that_the_server_was_sent(self):
         with Receiver() as collector, Policy([serving.BROKEN, serving.GOOD]) as policy:
             base = collector.url.removesuffix("/hook")
-            self.run_with(policy, OTEL_EXPORTER_OTLP_ENDPOINT=base,
-                          OTEL_EXPORTER_OTLP_HEADERS=f"x-key={SECRET},x-other=a%20b", OTEL_SERVICE_NAME="kernels")
+            self.run_with(
+                policy,
+                OTEL_EXPORTER_OTLP_ENDPOINT=base,
+                OTEL_EXPORTER_OTLP_HEADERS=f"x-key={SECRET},x-other=a%20b",
+                OTEL_SERVICE_NAME="kernels",
+            )
             requests = collector.wait(lambda xs: sum(x["name"].startswith("invoke_agent") for x in spans_of(xs)) == 2)
         for path, headers, _ in requests:
             self.assertEqual((path, headers["Content-Type"]), ("/v1/traces", "application/json"))
@@ -105,8 +126,22 @@ class Traces(unittest.TestCase):
         # Whether a machine can profile is not of interest here.
         names = sorted(x["name"] for x in spans if x["name"] != "execute_tool profile")
         # Of two episodes; the first turn does not compile.
-        self.assertEqual(names, sorted(2 * ["invoke_agent kernelmill", "turn 0", "turn 1", "chat asked", "chat asked",
-                                            "execute_tool build", "execute_tool build", "execute_tool evaluate"]))
+        self.assertEqual(
+            names,
+            sorted(
+                2
+                * [
+                    "invoke_agent kernelmill",
+                    "turn 0",
+                    "turn 1",
+                    "chat asked",
+                    "chat asked",
+                    "execute_tool build",
+                    "execute_tool build",
+                    "execute_tool evaluate",
+                ]
+            ),
+        )
 
     def assert_ids_of_requests(self, spans, policy):
         sent = sorted(tuple(x["traceparent"].split("-")[1:3]) for _, x in policy.requests)
@@ -124,8 +159,10 @@ class Traces(unittest.TestCase):
             self.assertIn(x["gen_ai.conversation.id"], ("told/g0.e0", "told/g0.e1"))
         seeds = set()
         for x in of("chat asked"):
-            self.assertEqual((x["gen_ai.operation.name"], x["gen_ai.request.model"], x["gen_ai.response.model"]),
-                             ("chat", "asked", "answered"))
+            self.assertEqual(
+                (x["gen_ai.operation.name"], x["gen_ai.request.model"], x["gen_ai.response.model"]),
+                ("chat", "asked", "answered"),
+            )
             self.assertEqual(x["gen_ai.response.finish_reasons"], ["stop"])
             self.assertEqual((x["gen_ai.usage.input_tokens"], x["gen_ai.usage.output_tokens"]), (11, 7))
             self.assertEqual((x["gen_ai.request.temperature"], x["gen_ai.request.stream"]), (1.0, False))
@@ -136,16 +173,21 @@ class Traces(unittest.TestCase):
             self.assertEqual((x["gen_ai.operation.name"], x["gen_ai.tool.type"]), ("execute_tool", "function"))
             calls.add(x["gen_ai.tool.call.id"])
         self.assertEqual(len(calls), 6)
-        self.assertEqual(sorted(x["kernelmill.build.compiled"] for x in of("execute_tool build")),
-                         [False, False, True, True])
-        self.assertEqual([x.get("error.type") for x in of("execute_tool build") if not x["kernelmill.build.compiled"]],
-                         2 * ["compile_error"])
+        self.assertEqual(
+            sorted(x["kernelmill.build.compiled"] for x in of("execute_tool build")), [False, False, True, True]
+        )
+        self.assertEqual(
+            [x.get("error.type") for x in of("execute_tool build") if not x["kernelmill.build.compiled"]],
+            2 * ["compile_error"],
+        )
         self.assertTrue(all(x["kernelmill.evaluation.correct"] for x in of("execute_tool evaluate")))
         for span in spans:
             if span["name"] == "turn 1":
                 verdicts = [values(x["attributes"]) for x in span["events"] if x["name"] == "gen_ai.evaluation.result"]
                 scores = {x["gen_ai.evaluation.name"]: x for x in verdicts}
-                self.assertEqual(scores["reward"]["gen_ai.evaluation.score.value"], span["attributes"]["kernelmill.reward"])
+                self.assertEqual(
+                    scores["reward"]["gen_ai.evaluation.score.value"], span["attributes"]["kernelmill.reward"]
+                )
                 self.assertEqual(scores["gate.correctness"]["gen_ai.evaluation.score.label"], "pass")
 
     def assert_is_of_the_protocol(self, requests, spans):
@@ -156,12 +198,16 @@ class Traces(unittest.TestCase):
         read = readers.read_with(readers.OTLP, given=json.dumps(bodies))
         self.assertEqual([x["name"] for x in read], [x["name"] for x in spans])
         for mine, theirs in zip(spans, read):
-            self.assertEqual((theirs["trace"], theirs["id"], theirs["parent"]),
-                             (mine["traceId"], mine["spanId"], mine.get("parentSpanId", "")))
-            self.assertEqual((theirs["start"], theirs["end"]),
-                             (int(mine["startTimeUnixNano"]), int(mine["endTimeUnixNano"])))
-            self.assertEqual(theirs["attributes"],
-                             {x: y for x, y in mine["attributes"].items() if not isinstance(y, list)})
+            self.assertEqual(
+                (theirs["trace"], theirs["id"], theirs["parent"]),
+                (mine["traceId"], mine["spanId"], mine.get("parentSpanId", "")),
+            )
+            self.assertEqual(
+                (theirs["start"], theirs["end"]), (int(mine["startTimeUnixNano"]), int(mine["endTimeUnixNano"]))
+            )
+            self.assertEqual(
+                theirs["attributes"], {x: y for x, y in mine["attributes"].items() if not isinstance(y, list)}
+            )
             self.assertEqual(theirs["events"], [x["name"] for x in mine.get("events", [])])
             self.assertEqual(theirs["kind"], mine["kind"])
             self.assertEqual(theirs["service"]["service.name"], "kernels")
@@ -176,15 +222,17 @@ class Traces(unittest.TestCase):
         self.assertEqual(said["parts"][0]["content"], serving.completion(serving.GOOD))
         self.assertEqual([x["role"] for x in json.loads(chat["gen_ai.input.messages"])], ["system", "user"])
         [build] = [x["attributes"] for x in spans if x["name"] == "execute_tool build"]
-        self.assertIn("extern \"C\" void solve", build["gen_ai.tool.call.arguments"])
+        self.assertIn('extern "C" void solve', build["gen_ai.tool.call.arguments"])
 
     def test_a_collector_that_is_silent_refuses_or_is_gone_costs_the_run_nothing(self):
         with Policy([serving.GOOD]) as policy:
             # Who answers has the time for it on a busy machine, too.
-            for name, answer, says, patience in (("silent", lambda _: None, "timeout", 300),
-                                                 ("gone", None, "refused", 5000),
-                                                 ("refusing", lambda _: 400, "status 400", 60000),
-                                                 ("busy", lambda _: 503, "status 503", 5000)):
+            for name, answer, says, patience in (
+                ("silent", lambda _: None, "timeout", 300),
+                ("gone", None, "refused", 5000),
+                ("refusing", lambda _: 400, "status 400", 60000),
+                ("busy", lambda _: 503, "status 503", 5000),
+            ):
                 with self.subTest(name), Receiver(answer or (lambda _: 200)) as collector:
                     self.directory = self.directory.with_name(name)
                     url = collector.url if answer else "http://127.0.0.1:9/"  # nobody listens there

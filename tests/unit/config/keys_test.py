@@ -29,8 +29,11 @@ UNREAD: set = set()
 
 def fields_of_turns():
     """What `kernelmill query` calls things; some begin as sections of the configuration do."""
-    return {name for path in (SOURCE / "launch/analysis/study").glob("*.cpp")
-            for name in re.findall(r'"([a-z_]+(?:\.[a-z_0-9]+)+)"', path.read_text())}
+    return {
+        name
+        for path in (SOURCE / "launch/analysis/study").glob("*.cpp")
+        for name in re.findall(r'"([a-z_]+(?:\.[a-z_0-9]+)+)"', path.read_text())
+    }
 
 
 def schema_keys():
@@ -63,8 +66,9 @@ class Texts(unittest.TestCase):
         self.word = re.compile(r"(?<![\w./-])(?:%s)(?:\.[a-z_][a-z_0-9]*)+(?![\w/(-])" % "|".join(sections))
 
     def wrong_words(self, text):
-        return [w for w in self.word.findall(text)
-                if w not in self.known and w not in self.fields and not OTHERS.search(w)]
+        return [
+            w for w in self.word.findall(text) if w not in self.known and w not in self.fields and not OTHERS.search(w)
+        ]
 
     def test_hints_and_messages_name_keys_that_exist(self):
         literal = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -144,13 +148,18 @@ class Readers(unittest.TestCase):
 
     def readers(self):
         """Compile commands of files that speak of a configuration, those that say most first."""
-        database = json.loads(subprocess.run(["ninja", "-C", str(BUILD), "-t", "compdb"], check=True,
-                                             capture_output=True, text=True).stdout)
+        database = json.loads(
+            subprocess.run(
+                ["ninja", "-C", str(BUILD), "-t", "compdb"], check=True, capture_output=True, text=True
+            ).stdout
+        )
         ranked = []
         for entry in database:
-            text = "\n".join(path.read_text() for path in sources_of(entry)
-                             if path.is_relative_to(SOURCE / "launch")
-                             and not path.is_relative_to(SOURCE / "launch/config"))
+            text = "\n".join(
+                path.read_text()
+                for path in sources_of(entry)
+                if path.is_relative_to(SOURCE / "launch") and not path.is_relative_to(SOURCE / "launch/config")
+            )
             words = len(re.findall(r"\b(?:config|section|options|x)\w*\.\w+", text))
             if re.search(r"run_config|_section\b|config\.\w", text):
                 ranked.append((words, entry))
@@ -162,11 +171,12 @@ class Readers(unittest.TestCase):
         if "ccache" in words[0]:
             words = words[1:]
         at = words.index("-o")
-        del words[at:at + 2]
+        del words[at : at + 2]
         words[1:1] = ["-I" + scratch]
         words += ["-fsyntax-only", "-Wdeprecated-declarations", "-Wno-error"]
-        done = subprocess.run(words, cwd=entry["directory"], capture_output=True, text=True,
-                              env={**os.environ, "LC_ALL": "C"})
+        done = subprocess.run(
+            words, cwd=entry["directory"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
+        )
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         # A use in a header counts nowhere: headers of launch/config/ are among them.
         found = re.findall(r"^\S+\.cpp:.*'[^']*?(\w+::\w+)' is deprecated", done.stderr, re.M)

@@ -131,8 +131,7 @@ ARROWS = {
         "launch/analysis/study launch/cli launch/config launch/machine launch/node storage storage/journal"
     ),
     "launch/machine": (
-        "gpu/cuda gpu/inspect gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain "
-        "launch/config"
+        "gpu/cuda gpu/inspect gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/config"
     ),
     "launch/node": (
         "actors actors/cluster actors/compiler actors/episode actors/governance actors/gpu_runner "
@@ -218,8 +217,7 @@ def wrong_includes(includes, arrows, kept):
 
 def costly(includes, header):
     """The product's headers that include `header`; sources may."""
-    return sorted(file for file, target, _ in includes
-                  if target == header and file.endswith(".hpp"))
+    return sorted(file for file, target, _ in includes if target == header and file.endswith(".hpp"))
 
 
 def circle(arrows):
@@ -228,7 +226,7 @@ def circle(arrows):
 
     def walk(room):
         if room in path:
-            return path[path.index(room):] + [room]
+            return path[path.index(room) :] + [room]
         if room in done:
             return None
         path.append(room)
@@ -266,8 +264,7 @@ class Tree(unittest.TestCase):
 class Headers(unittest.TestCase):
     def test_no_header_pulls_in_all_of_caf(self):
         # Whoever includes the header pays for all of it, and needs a few of its headers.
-        self.assertEqual(costly(read_includes(), "caf/all.hpp"), [],
-                         "name the headers of caf/ that are needed")
+        self.assertEqual(costly(read_includes(), "caf/all.hpp"), [], "name the headers of caf/ that are needed")
 
 
 class Check(unittest.TestCase):
@@ -275,10 +272,10 @@ class Check(unittest.TestCase):
 
     def test_an_include_against_the_arrows_is_named(self):
         arrows = {"gpu/torch": "gpu/referee", "gpu/referee": ""}
-        wrong, _ = wrong_includes([("gpu/torch/a.cpp", "gpu/referee/b.hpp", True),
-                                   ("gpu/referee/b.cpp", "gpu/torch/a.hpp", True)], arrows, {})
-        self.assertEqual(
-            wrong, ['gpu/referee/b.cpp: "gpu/torch/a.hpp": gpu/referee must not include gpu/torch'])
+        wrong, _ = wrong_includes(
+            [("gpu/torch/a.cpp", "gpu/referee/b.hpp", True), ("gpu/referee/b.cpp", "gpu/torch/a.hpp", True)], arrows, {}
+        )
+        self.assertEqual(wrong, ['gpu/referee/b.cpp: "gpu/torch/a.hpp": gpu/referee must not include gpu/torch'])
 
     def test_a_folder_without_a_place_is_named(self):
         wrong, _ = wrong_includes([("gpu/new/a.cpp", "messages/error.hpp", True)], {}, {})
@@ -287,8 +284,9 @@ class Check(unittest.TestCase):
 
     def test_a_kept_library_is_refused_elsewhere(self):
         arrows = {"storage": "", "gpu/task": ""}
-        wrong, _ = wrong_includes([("storage/a.cpp", "lmdb.h", False),
-                                   ("gpu/task/a.cpp", "lmdb.h", False)], arrows, KEPT)
+        wrong, _ = wrong_includes(
+            [("storage/a.cpp", "lmdb.h", False), ("gpu/task/a.cpp", "lmdb.h", False)], arrows, KEPT
+        )
         self.assertEqual(wrong, ["gpu/task/a.cpp: <lmdb.h> is included in storage alone"])
 
     def test_a_header_that_includes_a_costly_one_is_named(self):

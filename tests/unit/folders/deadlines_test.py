@@ -27,8 +27,11 @@ def without_end(texts):
 
 class Deadlines(unittest.TestCase):
     def test_waits_without_end_have_a_deadline_of_their_own(self):
-        texts = [(path.relative_to(SOURCE).as_posix(), path.read_text())
-                 for floor in FLOORS for path in (SOURCE / floor).rglob("*.[ch]pp")]
+        texts = [
+            (path.relative_to(SOURCE).as_posix(), path.read_text())
+            for floor in FLOORS
+            for path in (SOURCE / floor).rglob("*.[ch]pp")
+        ]
         self.assertEqual(without_end(texts), sorted(OWN_DEADLINES))
 
     def test_the_check_sees_one(self):

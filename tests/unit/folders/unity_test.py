@@ -15,10 +15,14 @@ import re
 import unittest
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-LIBRARY = re.compile(r"kernelmill_library\((\w+)((?:\s+(?:ONCE|APART))*)\s+SOURCES\s+([^)]*?)"
-                     r"(?:HOT\s+([^)]*?))?(?:PUBLIC|PRIVATE|\))")
-NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|^\s*#[^\n]*',
-                   re.DOTALL | re.MULTILINE)
+LIBRARY = re.compile(
+    r"kernelmill_library\((\w+)((?:\s+(?:ONCE|APART))*)\s+SOURCES\s+([^)]*?)"
+    r"(?:HOT\s+([^)]*?))?(?:PUBLIC|PRIVATE|\))"
+)
+NOISE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|^\s*#[^\n]*',
+    re.DOTALL | re.MULTILINE,
+)
 # What opens or closes a scope, or ends a statement.
 PIECE = re.compile(r"[{};]")
 NAMESPACE = re.compile(r"^(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*$")
@@ -35,7 +39,7 @@ def private_names(text):
     result = set()
     start = 0
     for found in PIECE.finditer(text):
-        statement = " ".join(text[start:found.start()].split())
+        statement = " ".join(text[start : found.start()].split())
         start = found.end()
         mark = found.group(0)
         inside = bool(scopes) and "" in scopes and None not in scopes
@@ -72,7 +76,7 @@ def declared(statement, mark):
 
 def parameters(text):
     """Types of parameters, as far as words tell: without names and defaults."""
-    inner = text[1:text.rfind(")")]
+    inner = text[1 : text.rfind(")")]
     types, depth, one = [], 0, ""
     for c in inner + ",":
         depth += (c in "<([") - (c in ">)]")
@@ -93,8 +97,11 @@ def libraries():
             continue
         for name, words, sources, hot in LIBRARY.findall(page.read_text()):
             if "APART" not in words:
-                result[name] = [page.parent / x for x in sources.split()
-                                if x.endswith(".cpp") and "$" not in x and x not in hot.split()]
+                result[name] = [
+                    page.parent / x
+                    for x in sources.split()
+                    if x.endswith(".cpp") and "$" not in x and x not in hot.split()
+                ]
     return result
 
 
@@ -126,10 +133,15 @@ class Unity(unittest.TestCase):
         } // namespace
         } // namespace a
         """
-        self.assertEqual(private_names(text), {
-            ("a", "limit", "value"), ("a", "thing", "type"),
-            ("a", "words", "alias of std::vector<int>"),
-            ("a", "good", "function (const thing&, int)")})
+        self.assertEqual(
+            private_names(text),
+            {
+                ("a", "limit", "value"),
+                ("a", "thing", "type"),
+                ("a", "words", "alias of std::vector<int>"),
+                ("a", "good", "function (const thing&, int)"),
+            },
+        )
 
 
 if __name__ == "__main__":

@@ -29,22 +29,40 @@ class Clocks(unittest.TestCase):
     def test_all_kernels_are_judged_once_before_any_is_again(self):
         rows = common.repeated([("a b", "task", 1), ("c", "task", 2)])
         self.assertEqual(rows[:3], [("a b 0", "task", 1), ("c 0", "task", 2), ("a b 1", "task", 1)])
-        self.assertEqual(clocks.by_kernel({name: number for number, (name, *_) in enumerate(rows)}), {"a b": [0, 2, 4], "c": [1, 3, 5]})
+        self.assertEqual(
+            clocks.by_kernel({name: number for number, (name, *_) in enumerate(rows)}),
+            {"a b": [0, 2, 4], "c": [1, 3, 5]},
+        )
 
     def test_short_kernels_are_judged_and_not_held_to_it(self):
-        verdict = lambda ms, events: {"timing": {"device_ms": {"candidate": ms}}, "conditions": [{"name": "time_by_events", "value": events}]}
+        verdict = lambda ms, events: {
+            "timing": {"device_ms": {"candidate": ms}},
+            "conditions": [{"name": "time_by_events", "value": events}],
+        }
         long = [verdict(x, 0.1) for x in (0.102, 0.104, 0.099)]
         found = clocks.off_device({"long": long, "short": [verdict(0.02, 0.01)], "none": [{"outcome": "rejected"}]})
-        self.assertEqual(found, {"long": clocks.Off(0.102 / 0.1 - 1, [0.102 / 0.1 - 1, 0.104 / 0.1 - 1, 0.099 / 0.1 - 1]), "short": None})
+        self.assertEqual(
+            found,
+            {"long": clocks.Off(0.102 / 0.1 - 1, [0.102 / 0.1 - 1, 0.104 / 0.1 - 1, 0.099 / 0.1 - 1]), "short": None},
+        )
 
     def test_one_odd_verdict_or_plain_process_of_three_is_not_the_truth(self):
         timed = lambda ms: {"timing": {"candidate_ms": ms}}
-        verdicts = {"long": [timed(0.101), timed(0.78), timed(0.1)], "slow": [timed(0.11)] * 3, "none": [{"outcome": "rejected"}]}
-        plain = {"long": [(0.1, 0.1, 0.1), (0.1, 0.133, 0.1), (0.1, 0.099, 0.1)], "slow": [(0.1, 0.1, 0.1), (0.1, 0.12, 0.1), (0.1, 0.1, 0.1)],
-                 "none": [(0.1, 0.1, 0.1)]}
+        verdicts = {
+            "long": [timed(0.101), timed(0.78), timed(0.1)],
+            "slow": [timed(0.11)] * 3,
+            "none": [{"outcome": "rejected"}],
+        }
+        plain = {
+            "long": [(0.1, 0.1, 0.1), (0.1, 0.133, 0.1), (0.1, 0.099, 0.1)],
+            "slow": [(0.1, 0.1, 0.1), (0.1, 0.12, 0.1), (0.1, 0.1, 0.1)],
+            "none": [(0.1, 0.1, 0.1)],
+        }
         with mock.patch.object(clocks, "say"):
             found = clocks.off_native(verdicts, plain)
-        self.assertEqual({name: x.middle for name, x in found.items()}, {"long": 0.101 / 0.1 - 1, "slow": 0.11 / 0.1 - 1})
+        self.assertEqual(
+            {name: x.middle for name, x in found.items()}, {"long": 0.101 / 0.1 - 1, "slow": 0.11 / 0.1 - 1}
+        )
         self.assertEqual(found["long"].each[1], 0.78 / 0.1 - 1)
 
     def test_what_is_off_is_judged_two_more_times(self):
@@ -62,17 +80,24 @@ class Clocks(unittest.TestCase):
 
     def test_all_of_it(self):
         judged, said = [], []
-        verdict = {"timing": {"candidate_ms": 0.101, "device_ms": {"candidate": 0.101}}, "conditions": [{"name": "time_by_events", "value": 0.1}]}
+        verdict = {
+            "timing": {"candidate_ms": 0.101, "device_ms": {"candidate": 0.101}},
+            "conditions": [{"name": "time_by_events", "value": 0.1}],
+        }
 
         def judge(name, rows, **_):
             judged.append((name, len(rows)))
             return {row[0]: verdict for row in rows}, 1.0
 
-        with mock.patch.object(clocks, "judge", judge), mock.patch.object(clocks, "task_ids", lambda: ["native/a", "native/b"]), \
-                mock.patch.object(clocks, "baseline", lambda task: task), mock.patch.object(clocks, "say"), \
-                mock.patch.object(clocks, "plain_times", lambda tasks, _until: {x: [(0.1, 0.1, 0.1)] * 3 for x in tasks}), \
-                mock.patch.object(clocks, "honest_set", lambda _contract: [("k.cu", "device/a", "k.cu", "device")]), \
-                mock.patch.object(clocks, "promise", lambda holds, words: said.append((holds, words))):
+        with (
+            mock.patch.object(clocks, "judge", judge),
+            mock.patch.object(clocks, "task_ids", lambda: ["native/a", "native/b"]),
+            mock.patch.object(clocks, "baseline", lambda task: task),
+            mock.patch.object(clocks, "say"),
+            mock.patch.object(clocks, "plain_times", lambda tasks, _until: {x: [(0.1, 0.1, 0.1)] * 3 for x in tasks}),
+            mock.patch.object(clocks, "honest_set", lambda _contract: [("k.cu", "device/a", "k.cu", "device")]),
+            mock.patch.object(clocks, "promise", lambda holds, words: said.append((holds, words))),
+        ):
             clocks.check_clocks()
         self.assertEqual(judged, [("clocks", 6), ("clocks-device", 3)])
         self.assertEqual([holds for holds, _ in said], [True, True])

@@ -18,7 +18,12 @@ EXPECTED = {"unpaid", "refused", "silent", "poorer"}
 
 
 def cells(kind):
-    return [(row["name"], contract, cell[kind]) for row in TABLE["classes"] for contract, cell in row["cells"].items() if kind in cell]
+    return [
+        (row["name"], contract, cell[kind])
+        for row in TABLE["classes"]
+        for contract, cell in row["cells"].items()
+        if kind in cell
+    ]
 
 
 def refusal(command, source, suffix):
@@ -84,7 +89,9 @@ class LaunchLines(unittest.TestCase):
             if contract == "device-cuda":
                 for seed in range(5):
                     named = re.findall(r"#\s*include\s*[<\"]([^>\"]+)", make(name, seed, contract)["source"])
-                    self.assertLessEqual(set(named), {"cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h"}, name)
+                    self.assertLessEqual(
+                        set(named), {"cuda_fp16.h", "cuda_bf16.h", "mma.h", "cooperative_groups.h"}, name
+                    )
 
 
 class Variants(unittest.TestCase):
@@ -119,7 +126,9 @@ class Variants(unittest.TestCase):
             for seed in SEEDS:
                 task = make(name, seed, contract)["task"]
                 if isinstance(task, dict):
-                    self.assertEqual(found.setdefault((contract[-4:], task["name"]), task["problem"]), task["problem"], task["name"])
+                    self.assertEqual(
+                        found.setdefault((contract[-4:], task["name"]), task["problem"]), task["problem"], task["name"]
+                    )
 
     @unittest.skipUnless(shutil.which("g++"), "there is no g++")
     def test_sources_for_cpus_compile(self):
@@ -127,14 +136,26 @@ class Variants(unittest.TestCase):
             if contract == "native-cpu":
                 for seed in (0, 1):
                     x = make(name, seed, contract)
-                    self.assertNotIn("error", refusal(["g++", "-std=c++20", "-fsyntax-only", "-w"], x["source"], ".cpp"), f"{name} {seed}")
+                    self.assertNotIn(
+                        "error",
+                        refusal(["g++", "-std=c++20", "-fsyntax-only", "-w"], x["source"], ".cpp"),
+                        f"{name} {seed}",
+                    )
 
     @unittest.skipUnless(shutil.which("nvcc"), "there is no nvcc")
     def test_sources_for_gpus_compile(self):
-        for name, contract in (("work_in_an_untimed_call", "device-cuda"), ("row_at_once_in_private", "device-cuda"),
-                               ("calls_side_by_side", "native-cuda"), ("timers_left", "native-cuda")):
+        for name, contract in (
+            ("work_in_an_untimed_call", "device-cuda"),
+            ("row_at_once_in_private", "device-cuda"),
+            ("calls_side_by_side", "native-cuda"),
+            ("timers_left", "native-cuda"),
+        ):
             x = make(name, 0, contract)
-            self.assertNotIn("error", refusal(["nvcc", "-std=c++20", "-arch=sm_90", "-c", "-o", "/dev/null"], x["source"], ".cu"), name)
+            self.assertNotIn(
+                "error",
+                refusal(["nvcc", "-std=c++20", "-arch=sm_90", "-c", "-o", "/dev/null"], x["source"], ".cu"),
+                name,
+            )
 
 
 if __name__ == "__main__":

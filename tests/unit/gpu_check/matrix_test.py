@@ -12,8 +12,19 @@ from unittest import mock
 from gpu_check import common, matrix
 from gpu_check.__main__ import PARTS, USUALLY, usual_seconds
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import (START_SECONDS, VARIANTS, commands, digest_of, holds_today, repeats, result_of, rows_of_other_runs, share_of, table,
-                              variants)
+from gpu_check.matrix import (
+    START_SECONDS,
+    VARIANTS,
+    commands,
+    digest_of,
+    holds_today,
+    repeats,
+    result_of,
+    rows_of_other_runs,
+    share_of,
+    table,
+    variants,
+)
 
 SOURCES = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(SOURCES / "launch/tools/packaging"))
@@ -63,9 +74,13 @@ class Results(unittest.TestCase):
 
     def test_nobody_caught_what_failed_by_itself(self):
         x = {"expect": "unpaid", "contract": "torch-cuda"}
-        self.assertEqual(result_of(x, verdict("rejected", error={"category": "init_error", "message": "RuntimeError: x"})), "dead")
+        self.assertEqual(
+            result_of(x, verdict("rejected", error={"category": "init_error", "message": "RuntimeError: x"})), "dead"
+        )
         for message, result in (("AttributeError: y", "dead"), ("PermissionError: refused", "caught")):
-            self.assertEqual(result_of(x, verdict("rejected", error={"category": "runtime_error", "message": message})), result)
+            self.assertEqual(
+                result_of(x, verdict("rejected", error={"category": "runtime_error", "message": message})), result
+            )
 
     def test_what_is_unchanged_is_unpaid(self):
         found = verdict("accepted", 1.3, integrity={"findings": [{"rule": "unchanged"}]})
@@ -107,7 +122,7 @@ class Batches(unittest.TestCase):
         self.assertEqual(len(clocks), 1)
 
     def test_variants_of_one_problem_come_together(self):
-        (_, rows), = commands(list(variants(["look_at_contents"], ["torch-cuda"], lambda _row: 26)))
+        ((_, rows),) = commands(list(variants(["look_at_contents"], ["torch-cuda"], lambda _row: 26)))
         self.assertEqual(rows[0]["seed"], 0)
         tasks = [str(x["task"]) for x in rows if 0 < x["seed"] < 25]
         self.assertEqual(len(set(tasks)), 1 + sum(a != b for a, b in zip(tasks, tasks[1:])))
@@ -117,8 +132,12 @@ class Distinct(unittest.TestCase):
     """As many variants are attacks of their own as are counted."""
 
     def claimed(self):
-        return {(row["name"], contract): row.get("variants", VARIANTS) for row in table()["classes"]
-                for contract, cell in row["cells"].items() if cell.get("generator")}
+        return {
+            (row["name"], contract): row.get("variants", VARIANTS)
+            for row in table()["classes"]
+            for contract, cell in row["cells"].items()
+            if cell.get("generator")
+        }
 
     def made(self):
         found = collections.defaultdict(list)
@@ -161,8 +180,10 @@ class OtherRuns(unittest.TestCase):
     def results(self, *rows, commit="c", contract="torch-cuda"):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        lines = [json.dumps({"class": "a", "contract": contract, "seed": seed, "result": result, "commit": commit})
-                 for seed, result in rows]
+        lines = [
+            json.dumps({"class": "a", "contract": contract, "seed": seed, "result": result, "commit": commit})
+            for seed, result in rows
+        ]
         (pathlib.Path(folder.name) / "matrix.results.ndjson").write_text("\n".join(lines) + '\n{"cut')
         return folder.name
 
@@ -170,7 +191,9 @@ class OtherRuns(unittest.TestCase):
         first = self.results((0, "caught"), (1, "paid"), (1, "unpaid"), (2, "paid"))
         second = self.results((2, "caught"), (3, "machine"))
         found = rows_of_other_runs([first, second], {"c": ALL}, in_lane)
-        self.assertEqual({key[2]: row["result"] for key, row in found.items()}, {0: "caught", 1: "unpaid", 2: "paid", 3: "machine"})
+        self.assertEqual(
+            {key[2]: row["result"] for key, row in found.items()}, {0: "caught", 1: "unpaid", 2: "paid", 3: "machine"}
+        )
 
     def test_what_holds_no_longer_hides_nothing_that_does(self):
         folders = [self.results((0, "caught"), commit="c"), self.results((0, "paid"), commit="d")]
@@ -180,11 +203,17 @@ class OtherRuns(unittest.TestCase):
     def test_another_commit_is_another_matrix(self):
         with self.assertRaises(SystemExit):
             rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL})
-        self.assertEqual(len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL, "d": ALL}, in_lane)), 1)
+        self.assertEqual(
+            len(rows_of_other_runs([self.results((0, "caught"), commit="d")], {"c": ALL, "d": ALL}, in_lane)), 1
+        )
 
     def test_a_lane_that_has_changed_since_is_judged_again(self):
         def count(contract):
-            return len(rows_of_other_runs([self.results((0, "caught"), contract=contract)], {"c": ["native", "device"]}, in_lane))
+            return len(
+                rows_of_other_runs(
+                    [self.results((0, "caught"), contract=contract)], {"c": ["native", "device"]}, in_lane
+                )
+            )
 
         self.assertEqual((count("native-cuda"), count("torch-cuda")), (1, 0))
 
@@ -193,7 +222,6 @@ class OtherRuns(unittest.TestCase):
         self.assertEqual(digest_of(x), digest_of(same))
         for name in ("source", "task", "clock"):
             self.assertNotEqual(digest_of(x), digest_of(x | {name: "other"}))
-
 
     def test_what_a_generator_no_longer_makes_is_not_counted(self):
         x = next(iter(variants(["rows_slowed"], ["torch-cuda"], lambda _row: 1)))
@@ -219,13 +247,19 @@ class SameCode(unittest.TestCase):
         head = self.git("rev-parse", "--short=12", "HEAD")
         if not head:
             self.skipTest("there is no git repository here")
-        said = subprocess.run([SOURCES / "launch/tools/packaging/same_code.sh"], capture_output=True, text=True, check=True).stdout.splitlines()
+        said = subprocess.run(
+            [SOURCES / "launch/tools/packaging/same_code.sh"], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
         listed = [(line.split()[0], line.split()[1:]) for line in said]
         self.assertEqual(listed[0], (head[0], ALL))
         for (newer, _), (_, contracts) in zip(listed, listed[1:]):
             changed = self.git("diff", "--name-only", newer + "^", newer, "--", "gpu")
             torch = [x for x in changed if x.startswith("gpu/torch/")]
-            rows = [x for x in changed if x.startswith(("gpu/referee/device/", "gpu/referee/row_arithmetic.", "gpu/referee/CMakeLists.txt"))]
+            rows = [
+                x
+                for x in changed
+                if x.startswith(("gpu/referee/device/", "gpu/referee/row_arithmetic.", "gpu/referee/CMakeLists.txt"))
+            ]
             self.assertEqual(sorted(torch + rows), sorted(changed), newer)
             self.assertFalse(torch and "torch_language" in contracts, newer)
             self.assertFalse(rows and set(contracts) & {"native", "device"}, newer)
@@ -242,15 +276,31 @@ def answer(self, op):
 def profile(state):
     return 1
 """
-        newer = older.replace("buffers", "buffers, counted").replace("profile(self)", "counted.stop()").replace("What", "Which").replace("return 1", "return 2  # now")
+        newer = (
+            older.replace("buffers", "buffers, counted")
+            .replace("profile(self)", "counted.stop()")
+            .replace("What", "Which")
+            .replace("return 1", "return 2  # now")
+        )
         path = "gpu/torch/kernelmill_torch/candidate.py"
         self.assertTrue(same_torch.is_alike(path, older, newer))
         counts = "class Count:\n    def stop(self):\n        return 1\n"
         self.assertTrue(same_torch.is_alike(same_torch.COUNTED, counts, counts.replace("1", "2")))
         self.assertFalse(same_torch.is_alike(same_torch.COUNTED, counts, "import torch.profiler\n" + counts))
-        self.assertFalse(same_torch.is_alike("gpu/torch/kernelmill_torch/bench.py", "def profile():\n    return 1\n", "def profile():\n    return 2\n"))
+        self.assertFalse(
+            same_torch.is_alike(
+                "gpu/torch/kernelmill_torch/bench.py",
+                "def profile():\n    return 1\n",
+                "def profile():\n    return 2\n",
+            )
+        )
         self.assertFalse(same_torch.is_alike(path, 'if op != "profile":\n    a()\n', 'if op != "profile":\n    b()\n'))
-        for change in (("seed()", "seed(1)"), ("buffers", "buffers, native"), ('"seed"', '"seeds"'), ("def answer(self, op)", "def answer(self, op, x=1)")):
+        for change in (
+            ("seed()", "seed(1)"),
+            ("buffers", "buffers, native"),
+            ('"seed"', '"seeds"'),
+            ("def answer(self, op)", "def answer(self, op, x=1)"),
+        ):
             self.assertFalse(same_torch.is_alike(path, older, newer.replace(*change)), change)
         self.assertFalse(same_torch.is_alike("gpu/torch/torch_evaluation.cpp", "int a;", "int b;"))
 
@@ -263,10 +313,19 @@ def may_compile_when_called(source):
 def own_share(profile, own):
     return 1
 """
-        newer = older.replace("import re", "import ast\nimport re").replace('"b"', '"c"').replace("own):\n    return 1", "own, language):\n    return 2")
+        newer = (
+            older.replace("import re", "import ast\nimport re")
+            .replace('"b"', '"c"')
+            .replace("own):\n    return 1", "own, language):\n    return 2")
+        )
         self.assertNotEqual(newer, older)
         self.assertTrue(same_torch.is_alike(same_torch.KERNELS, older, newer))
-        for change in (('"a"', '"aa"'), ("import ast", "import os"), ("KERNEL.search", "KERNEL.match"), ("def own_share", "def other_share")):
+        for change in (
+            ('"a"', '"aa"'),
+            ("import ast", "import os"),
+            ("KERNEL.search", "KERNEL.match"),
+            ("def own_share", "def other_share"),
+        ):
             self.assertFalse(same_torch.is_alike(same_torch.KERNELS, older, newer.replace(*change)), change)
         referee = "from kernelmill_torch import counted, kernels\nLEAST_SHARE = 1\nMOST = 2\ndef measure_share(self):\n    return counted\n"
         moved = "from kernelmill_torch import kernel_share, kernels\nMOST = 2\ndef measure_share(self):\n    return kernel_share\n"
@@ -284,13 +343,20 @@ def own_share(profile, own):
             for node in ast.walk(tree):
                 if isinstance(node, ast.Name):
                     self.assertNotIn(node.id, same_torch.COUNTING.get(path, set()) | same_torch.COUNTING_MODULES, path)
-                elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels":
+                elif (
+                    isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "kernels"
+                ):
                     self.assertNotIn(node.attr, same_torch.COUNTING[same_torch.KERNELS], path)
-                elif isinstance(node, ast.ImportFrom) and node.module in ("kernelmill_torch.kernels", "kernelmill_torch.counted"):
+                elif isinstance(node, ast.ImportFrom) and node.module in (
+                    "kernelmill_torch.kernels",
+                    "kernelmill_torch.counted",
+                ):
                     self.fail(path)
 
     def test_torch_includes_nothing_that_makes_rows_of_the_other_contracts(self):
-        names = re.search(r'row_sources="(.*)"', (SOURCES / "launch/tools/packaging/same_code.sh").read_text())[1].split("|")
+        names = re.search(r'row_sources="(.*)"', (SOURCES / "launch/tools/packaging/same_code.sh").read_text())[
+            1
+        ].split("|")
         self.assertIn("quiet", names)
         for path in (SOURCES / "gpu").rglob("*.?pp"):
             if not path.is_relative_to(SOURCES / "gpu/referee"):
@@ -308,7 +374,7 @@ class Time(unittest.TestCase):
     def test_a_few_variants_have_time_for_the_start_of_their_command(self):
         batches = [rows for _, rows in commands(list(variants([], ["torch-cuda"], lambda row: row.get("variants", 5))))]
         for number, rows in enumerate(batches):
-            self.assertGreaterEqual(share_of(900, rows, batches[number + 1:]), START_SECONDS)
+            self.assertGreaterEqual(share_of(900, rows, batches[number + 1 :]), START_SECONDS)
 
     def test_what_its_command_had_no_time_for_is_asked_for_again_before_the_last_command(self):
         asked = []
@@ -321,15 +387,26 @@ class Time(unittest.TestCase):
 
         found = list(variants(["rows_slowed", "crash_pays"], ["torch-cuda"], lambda _row: 20))
         sizes = [len(rows) for _, rows in commands(found)]
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(matrix, "OUT", pathlib.Path(folder)), \
-                mock.patch.object(matrix, "verdicts_of", verdicts_of), mock.patch.object(
-                    matrix, "write_variant", lambda _root, _folder, x: [(x["name"] + end, "", "", "") for end in ("", ".companion")[:1 + ("companion" in x)]]):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(matrix, "OUT", pathlib.Path(folder)),
+            mock.patch.object(matrix, "verdicts_of", verdicts_of),
+            mock.patch.object(
+                matrix,
+                "write_variant",
+                lambda _root, _folder, x: [
+                    (x["name"] + end, "", "", "") for end in ("", ".companion")[: 1 + ("companion" in x)]
+                ],
+            ),
+        ):
             came = [x["name"] for x, *_ in matrix.judged(found, "cuda", folder, lambda: 1000)]
         self.assertGreater(len(sizes), 1)
         self.assertEqual(len(asked), len(sizes) + 1)
         self.assertEqual(len({name for name, _ in asked}), len(asked))
         self.assertEqual(sorted(came), sorted(x["name"] for x in found))
-        self.assertEqual({x.removesuffix(".companion") for x in asked[-1][1]}, {x["name"] for x in commands(found)[-1][1]})
+        self.assertEqual(
+            {x.removesuffix(".companion") for x in asked[-1][1]}, {x["name"] for x in commands(found)[-1][1]}
+        )
 
     def test_parts_share_all_the_time_there_is(self):
         self.assertEqual(set(USUALLY), set(PARTS))

@@ -30,7 +30,10 @@ class ProcessorTime(unittest.TestCase):
 class Table(unittest.TestCase):
     def test_each_part_has_what_was_stolen_while_it_ran(self):
         counters = iter([(0, 0), (1000, 10), (2000, 260)])
-        with mock.patch.object(common, "processor_time", lambda: next(counters)), mock.patch.object(common, "honest", []):
+        with (
+            mock.patch.object(common, "processor_time", lambda: next(counters)),
+            mock.patch.object(common, "honest", []),
+        ):
             with mock.patch.object(common, "parts", [common.Part("clocks"), common.Part("truth")]):
                 with contextlib.redirect_stdout(io.StringIO()) as said:
                     common.promise(True, "as it should be")

@@ -10,16 +10,34 @@ def kernel(name, told):
 
 class Rows(unittest.TestCase):
     def test_a_flaw_must_be_told_by_its_own_name(self):
-        rows = profiles.judged_rows([kernel("flaw__fp64__poly", "fp64"), kernel("flaw__fp64__other", "compute"), kernel("flaw__atomics__x", None)])
+        rows = profiles.judged_rows(
+            [
+                kernel("flaw__fp64__poly", "fp64"),
+                kernel("flaw__fp64__other", "compute"),
+                kernel("flaw__atomics__x", None),
+            ]
+        )
         self.assertEqual([x[4] for x in rows], [True, False, False])
         self.assertEqual(rows[2][2], "nothing")
 
     def test_a_clean_kernel_may_have_a_limit_and_no_flaw(self):
-        rows = profiles.judged_rows([kernel("clean__compute__hash", "memory_bandwidth"), kernel("clean__compute__hash", "tail"), kernel("fill", "tail")])
+        rows = profiles.judged_rows(
+            [
+                kernel("clean__compute__hash", "memory_bandwidth"),
+                kernel("clean__compute__hash", "tail"),
+                kernel("fill", "tail"),
+            ]
+        )
         self.assertEqual([(x[1], x[2], x[4]) for x in rows], [("none", "none", True), ("none", "tail", False)])
 
     def test_the_table_counts_each_kernel_once(self):
-        rows = profiles.judged_rows([kernel("flaw__tail__a", "tail"), kernel("flaw__tail__b", "latency"), kernel("clean__compute__c", "compute")])
+        rows = profiles.judged_rows(
+            [
+                kernel("flaw__tail__a", "tail"),
+                kernel("flaw__tail__b", "latency"),
+                kernel("clean__compute__c", "compute"),
+            ]
+        )
         lines = profiles.confusion(rows)
         self.assertIn("1=latency 2=none 3=tail", lines[0])
         self.assertEqual([line.split() for line in lines[2:]], [["none", ".", "1", "."], ["tail", "1", ".", "1"]])

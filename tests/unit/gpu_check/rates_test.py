@@ -5,7 +5,12 @@ from gpu_check.rates import binomial_at_most, clopper_pearson, words
 
 class Rates(unittest.TestCase):
     def test_bounds_are_those_of_tables(self):
-        for count, trials, low, high in ((0, 1000, 0, 0.003682), (1, 1000, 0.0000253, 0.005559), (5, 10, 0.1871, 0.8129), (10, 10, 0.6915, 1)):
+        for count, trials, low, high in (
+            (0, 1000, 0, 0.003682),
+            (1, 1000, 0.0000253, 0.005559),
+            (5, 10, 0.1871, 0.8129),
+            (10, 10, 0.6915, 1),
+        ):
             found = clopper_pearson(count, trials)
             self.assertAlmostEqual(found[0], low, places=4)
             self.assertAlmostEqual(found[1], high, places=4)

@@ -35,10 +35,20 @@ def known(candidate, reference):
 def verdict(paid, kinds=(), **more):
     """`kinds`: (ratio, calls), the problem's own first, of a reference of 1 ms."""
     own = kinds[0][0] if kinds else paid
-    kinds = [{"name": str(i), "reference_ms": 1.0, "candidate_ms": 1 / ratio, "calls": calls} for i, (ratio, calls) in enumerate(kinds)]
-    return {"outcome": "accepted", "timing": {
-        "measured": True, "clock_asked": "call", "call_ms": {"candidate": 1 / own, "reference": 1.0}, "kinds": kinds,
-        "speedup": {"estimate": paid, "low": 0.9 * paid, "high": 1.1 * paid}}} | more
+    kinds = [
+        {"name": str(i), "reference_ms": 1.0, "candidate_ms": 1 / ratio, "calls": calls}
+        for i, (ratio, calls) in enumerate(kinds)
+    ]
+    return {
+        "outcome": "accepted",
+        "timing": {
+            "measured": True,
+            "clock_asked": "call",
+            "call_ms": {"candidate": 1 / own, "reference": 1.0},
+            "kinds": kinds,
+            "speedup": {"estimate": paid, "low": 0.9 * paid, "high": 1.1 * paid},
+        },
+    } | more
 
 
 DOUBT = {"outcome": "accepted", "timing": {"measured": False}}
@@ -67,9 +77,14 @@ class Comparing(unittest.TestCase):
         self.assertEqual(found.slower_contents, ["softmax persistent"])
 
     def test_what_lies_between_two_sittings_is_not_off(self):
-        found = truth_findings.known_by("call", "softmax copy", [
-            {"softmax copy": {"call": (x, 1.0, 1.0 / x)}} for x in (0.5, 0.8)] + [{}, {"softmax copy": None}])
-        self.assertEqual((found.candidate.low, found.candidate.high, found.ratio.low, found.ratio.high), (0.5, 0.8, 1.25, 2.0))
+        found = truth_findings.known_by(
+            "call",
+            "softmax copy",
+            [{"softmax copy": {"call": (x, 1.0, 1.0 / x)}} for x in (0.5, 0.8)] + [{}, {"softmax copy": None}],
+        )
+        self.assertEqual(
+            (found.candidate.low, found.candidate.high, found.ratio.low, found.ratio.high), (0.5, 0.8, 1.25, 2.0)
+        )
         self.assertEqual(found.sittings, 2)
         self.assertEqual([found.candidate.off(x) for x in (0.5, 0.7, 0.8)], [0.0] * 3)
         self.assertAlmostEqual(found.candidate.off(0.4), -0.2)
@@ -94,8 +109,10 @@ class Comparing(unittest.TestCase):
 
     def test_so_are_those_that_they_limit_while_the_host_is_slow(self):
         """Seen on an H100: calls of 15 µs, that the host queued in 9.5 to 15 by the minute."""
-        sittings = [{"gelu a": {"host": (9.5, 9, 0)}, "gelu b": {"host": (20.0, 9, 0)}, "softmax a": {"host": (9.0, 9, 0)}},
-                    {"gelu a": {"host": (15.0, 9, 0)}, "gelu b": {"host": (30.0, 9, 0)}, "softmax a": None}]
+        sittings = [
+            {"gelu a": {"host": (9.5, 9, 0)}, "gelu b": {"host": (20.0, 9, 0)}, "softmax a": {"host": (9.0, 9, 0)}},
+            {"gelu a": {"host": (15.0, 9, 0)}, "gelu b": {"host": (30.0, 9, 0)}, "softmax a": None},
+        ]
         slower = truth_findings.slower_host(sittings)
         self.assertAlmostEqual(slower["gelu"], 45 / 29.5)
         self.assertAlmostEqual(slower["softmax"], (45 / 29.5 + 1) / 2)  # the median of both
@@ -145,7 +162,9 @@ class Comparing(unittest.TestCase):
     def test_the_words_name_what_is_off_and_how_many_were_compared_by_their_own_contents(self):
         found = truth_findings.Findings("torch")
         found.other_contents = [("call", "a b"), ("device", "a b")]
-        holds, words = found.words_of("call: speedup that is paid", [(0.01, 0.03, "a b"), (-0.07, 0.06, "c d"), (0.2, 0.03, "e f")])
+        holds, words = found.words_of(
+            "call: speedup that is paid", [(0.01, 0.03, "a b"), (-0.07, 0.06, "c d"), (0.2, 0.03, "e f")]
+        )
         self.assertFalse(holds)
         self.assertIn("1 of 3 within", words)
         self.assertIn("(1 of them by their own contents alone); off: e f +20.0 %, c d -7.0 %", words)
@@ -155,14 +174,26 @@ class OtherContents(unittest.TestCase):
     """Ratios and calls of verdicts of 2026-11-26 on an H200."""
 
     SOFTMAX = [(0.300, 128), (0.232, 64), (0.430, 64), (0.397, 64), (0.386, 128)]  # softmax_4096x4096 otherwise
-    NOISE = [(0.354, 192), (0.409, 64), (0.452, 64), (0.418, 64), (0.419, 64), (0.413, 64), (0.436, 128), (0.488, 64), (0.444, 64)]
+    NOISE = [
+        (0.354, 192),
+        (0.409, 64),
+        (0.452, 64),
+        (0.418, 64),
+        (0.419, 64),
+        (0.413, 64),
+        (0.436, 128),
+        (0.488, 64),
+        (0.444, 64),
+    ]
 
     def own(self, paid, kinds, module="otherwise", most=0.03):
         return truth_findings.own_speedup_alone(verdict(paid, kinds), module, most)
 
     def test_a_quarter_of_the_calls_beyond_what_is_paid_explains_it(self):
         self.assertAlmostEqual(self.own(0.343, self.SOFTMAX), 0.300)
-        self.assertAlmostEqual(self.own(1.669, [(1.730, 72), (1.610, 16), (1.639, 13), (1.670, 14), (1.643, 15)]), 1.730)  # histogram_copies
+        self.assertAlmostEqual(
+            self.own(1.669, [(1.730, 72), (1.610, 16), (1.639, 13), (1.670, 14), (1.643, 15)]), 1.730
+        )  # histogram_copies
         self.assertIsNone(self.own(0.343, [(0.300, 384), (0.430, 64)]))  # one odd row
 
     def test_what_is_paid_beyond_all_kinds_is_an_error(self):
@@ -193,14 +224,19 @@ class Sittings(unittest.TestCase):
         self.assertEqual(truth_native.spare_for(10, 60, 20), (0, 0))
 
     def test_what_events_do_not_see_has_no_device_time(self):
-        self.assertEqual(truth_native.times_of((1, 2, 2.5), (1, 4, 5)), {"alone_ms": 1, "device": (2, 4, 2), "call": (2.5, 5, 2)})
+        self.assertEqual(
+            truth_native.times_of((1, 2, 2.5), (1, 4, 5)), {"alone_ms": 1, "device": (2, 4, 2), "call": (2.5, 5, 2)}
+        )
         self.assertIsNone(truth_native.times_of((1, 1, 2.5), (1, 4, 5))["device"])
 
     def test_a_sitting_ends_in_time_and_says_none_of_what_failed(self):
         times = {"a.so": (1, 2, 2), "b.so": None, "r.so": (1, 4, 4)}
         rows, libraries = [("t a", "t"), ("t b", "t")], {"t a": "a.so", "t b": "b.so", "t": "r.so"}
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(truth_native, "OUT", pathlib.Path(folder)), \
-                mock.patch.object(truth_native, "PlainTimer") as timer:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(truth_native, "OUT", pathlib.Path(folder)),
+            mock.patch.object(truth_native, "PlainTimer") as timer,
+        ):
             timer.return_value.__enter__.return_value.time = lambda task, library, calls: times[library]
             found = truth_native.sit("native", 1, rows, libraries, float("inf"))
             self.assertEqual(found, {"t a": {"alone_ms": 1, "device": (2, 4, 2), "call": (2, 4, 2)}, "t b": None})
@@ -214,8 +250,13 @@ class Sittings(unittest.TestCase):
 
     def test_torch_has_ratios_of_neighbouring_rows(self):
         row = {"problem": "p", "alone_ms": 1, "device_ms": None, "device_ratio": None}
-        found = truth.sitting_of([row | {"module": "model", "call_ms": 2, "call_ratio": 1}, row | {"module": "copy", "call_ms": 1, "call_ratio": 1.9},
-                                  row | {"problem": "q", "module": "copy"}])
+        found = truth.sitting_of(
+            [
+                row | {"module": "model", "call_ms": 2, "call_ratio": 1},
+                row | {"module": "copy", "call_ms": 1, "call_ratio": 1.9},
+                row | {"problem": "q", "module": "copy"},
+            ]
+        )
         self.assertEqual(found["p copy"], {"alone_ms": 1, "device": None, "call": (1, 2, 1.9)})
         self.assertEqual(set(found), {"p model", "p copy"})
 
@@ -237,15 +278,28 @@ class Compiled(unittest.TestCase):
                 yield verdict(speedups[" ".join(name.split()[:2])].pop(0)) | {"name": name}
 
         common.options = argparse.Namespace(clocks=["call"], problems=[], backend="cuda")
-        with mock.patch.object(truth_native, "prepare", lambda _contract: (rows, {})), mock.patch.object(truth_native, "sit", sit), \
-                mock.patch.object(truth, "verdicts_of", verdicts), mock.patch.object(common, "honest", []), \
-                mock.patch.object(truth, "say", shown.append), mock.patch.object(truth_native, "say", shown.append), \
-                mock.patch.object(truth_findings, "say", shown.append), \
-                mock.patch.object(truth_findings, "promise", lambda holds, words: said.append((holds, words))):
+        with (
+            mock.patch.object(truth_native, "prepare", lambda _contract: (rows, {})),
+            mock.patch.object(truth_native, "sit", sit),
+            mock.patch.object(truth, "verdicts_of", verdicts),
+            mock.patch.object(common, "honest", []),
+            mock.patch.object(truth, "say", shown.append),
+            mock.patch.object(truth_native, "say", shown.append),
+            mock.patch.object(truth_findings, "say", shown.append),
+            mock.patch.object(truth_findings, "promise", lambda holds, words: said.append((holds, words))),
+        ):
             truth.check_compiled_truth("native", time.monotonic() + 1000)
         names = ["gelu copy", "gelu twice"]
-        self.assertEqual(steps, [(1, names), (2, names), ("judged", [f"{x} {n}" for n in range(3) for x in names]), (3, names[::-1]),
-                                 ("judged", ["gelu twice 0", "gelu twice 1"])])
+        self.assertEqual(
+            steps,
+            [
+                (1, names),
+                (2, names),
+                ("judged", [f"{x} {n}" for n in range(3) for x in names]),
+                (3, names[::-1]),
+                ("judged", ["gelu twice 0", "gelu twice 1"]),
+            ],
+        )
         self.assertTrue(all(holds for holds, _ in said), said)
         self.assertIn("2 of 2 modules judged", said[0][1])
         self.assertIn("2 of 2 within 3 %", " ".join(words for _, words in said))
@@ -255,13 +309,22 @@ class Compiled(unittest.TestCase):
 class Torch(unittest.TestCase):
     def test_what_is_off_is_judged_two_more_times_and_sat_beside_once_more(self):
         steps, said, shown, speedups = [], [], [], {"p twice": [0.6, 0.5, 0.51], "q copy": [1.0], "q twice": [0.5]}
-        rows = [{"problem": problem, "module": module, "file": "f.py", "task": f"torch/{problem}"}
-                for problem, module in (("p", "model"), ("p", "twice"), ("q", "model"), ("q", "copy"), ("q", "twice"))]
+        rows = [
+            {"problem": problem, "module": module, "file": "f.py", "task": f"torch/{problem}"}
+            for problem, module in (("p", "model"), ("p", "twice"), ("q", "model"), ("q", "copy"), ("q", "twice"))
+        ]
 
         def plain(some, number, _seconds):
             steps.append((number, sorted({x["problem"] for x in some})))
-            return {f"{x['problem']} {x['module']}": {"alone_ms": 1.0, "device": None, "call": (1.0, 1.0, 1.0) if x["module"] == "copy" else (2.0, 1.0, 0.5)}
-                    for x in some if x["module"] != "model"}
+            return {
+                f"{x['problem']} {x['module']}": {
+                    "alone_ms": 1.0,
+                    "device": None,
+                    "call": (1.0, 1.0, 1.0) if x["module"] == "copy" else (2.0, 1.0, 0.5),
+                }
+                for x in some
+                if x["module"] != "model"
+            }
 
         def verdicts(_name, mine, options, seconds, **_):
             steps.append(("judged", [x[0] for x in mine]))
@@ -269,13 +332,27 @@ class Torch(unittest.TestCase):
                 yield verdict(speedups[" ".join(name.split()[:2])].pop(0)) | {"name": name}
 
         common.options = argparse.Namespace(clocks=["call"], problems=[], modules=[], backend="cuda")
-        with mock.patch.object(truth, "write_problems", lambda: ("root", rows)), mock.patch.object(truth, "plain_times", plain), \
-                mock.patch.object(truth, "verdicts_of", verdicts), mock.patch.object(common, "honest", []), \
-                mock.patch.object(truth, "say", shown.append), mock.patch.object(truth_native, "say", shown.append), \
-                mock.patch.object(truth_findings, "say", shown.append), \
-                mock.patch.object(truth_findings, "promise", lambda holds, words: said.append((holds, words))):
+        with (
+            mock.patch.object(truth, "write_problems", lambda: ("root", rows)),
+            mock.patch.object(truth, "plain_times", plain),
+            mock.patch.object(truth, "verdicts_of", verdicts),
+            mock.patch.object(common, "honest", []),
+            mock.patch.object(truth, "say", shown.append),
+            mock.patch.object(truth_native, "say", shown.append),
+            mock.patch.object(truth_findings, "say", shown.append),
+            mock.patch.object(truth_findings, "promise", lambda holds, words: said.append((holds, words))),
+        ):
             truth.check_torch_truth(time.monotonic() + 1000)
-        self.assertEqual(steps, [(1, ["p", "q"]), ("judged", ["p twice", "q copy", "q twice"]), (2, ["p", "q"]), ("judged", ["p twice 0", "p twice 1"]), (3, ["p"])])
+        self.assertEqual(
+            steps,
+            [
+                (1, ["p", "q"]),
+                ("judged", ["p twice", "q copy", "q twice"]),
+                (2, ["p", "q"]),
+                ("judged", ["p twice 0", "p twice 1"]),
+                (3, ["p"]),
+            ],
+        )
         self.assertTrue(all(holds for holds, _ in said), said)
         self.assertIn("single ones: 4 of 5", " ".join(words for _, words in said))
 
@@ -296,14 +373,28 @@ class Sources(unittest.TestCase):
         self.assertIsNone(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n" * 5))
 
     def test_device_code_is_launched_as_its_lines_say(self):
-        source = ("// scratch: tops[4 * rows]\n// launch: first<<<dim3(rows, 2), 256, 4 * cols>>>(x, tops, cols)\n"
-                  'extern "C" __global__ void first(const float4* __restrict__ x, float *tops, int cols) {\n}\n')
-        spec = {"arguments": [{"name": "x", "type": "f32", "role": "input"}, {"name": "rows", "type": "i32", "role": "scalar"},
-                              {"name": "cols", "type": "i32", "role": "scalar"}]}
+        source = (
+            "// scratch: tops[4 * rows]\n// launch: first<<<dim3(rows, 2), 256, 4 * cols>>>(x, tops, cols)\n"
+            'extern "C" __global__ void first(const float4* __restrict__ x, float *tops, int cols) {\n}\n'
+        )
+        spec = {
+            "arguments": [
+                {"name": "x", "type": "f32", "role": "input"},
+                {"name": "rows", "type": "i32", "role": "scalar"},
+                {"name": "cols", "type": "i32", "role": "scalar"},
+            ]
+        }
         with mock.patch.object(truth_device, "task_spec", lambda task: spec):
             text = truth_device.launcher(source, "t", "/tmp/x.cubin")
-        for part in ('"/tmp/x.cubin"', "solve(const float* x, int rows, int cols)", "auto a0 = (void*)(x);", "auto a1 = (void*)(tops);", "auto a2 = (int)(cols);",
-                     "void* given[] = {&a0, &a1, &a2};", "dim3(dim3(rows, 2)), dim3(256), unsigned(4 * cols)"):
+        for part in (
+            '"/tmp/x.cubin"',
+            "solve(const float* x, int rows, int cols)",
+            "auto a0 = (void*)(x);",
+            "auto a1 = (void*)(tops);",
+            "auto a2 = (int)(cols);",
+            "void* given[] = {&a0, &a1, &a2};",
+            "dim3(dim3(rows, 2)), dim3(256), unsigned(4 * cols)",
+        ):
             self.assertIn(part, text)
 
     def test_arguments_are_parted_where_no_bracket_is_open(self):
@@ -323,18 +414,26 @@ class Time(unittest.TestCase):
     @unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch")
     def test_rows_of_long_calls_have_few(self):
         from gpu_check import truth_timer
+
         self.assertEqual([truth_timer.calls_of(64, x) for x in (0.01, 1.0, 2.0, 31.0, 93.0)], [64, 64, 50, 3, 3])
 
     def test_one_process_times_all_and_another_comes_after_its_end(self):
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "timer"
-            program.write_text("#!/bin/sh\nn=0\n[ \"$1\" = --guards ] && n=10\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; "
-                               "*) echo $n 2 3;; esac; done\n")
+            program.write_text(
+                '#!/bin/sh\nn=0\n[ "$1" = --guards ] && n=10\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; '
+                "*) echo $n 2 3;; esac; done\n"
+            )
             os.chmod(program, 0o755)
             with mock.patch.object(clocks, "sizes_of", lambda task: ["1"]), clocks.PlainTimer(program) as timer:
-                self.assertEqual([timer.time("t", x) for x in ("a.so", "none.so", "b.so", "end.so", "c.so")],
-                                 [(1, 2, 3), None, (3, 2, 3), None, (1, 2, 3)])
-            with mock.patch.object(clocks, "sizes_of", lambda task: ["1"]), clocks.PlainTimer(program, has_guards=True) as timer:
+                self.assertEqual(
+                    [timer.time("t", x) for x in ("a.so", "none.so", "b.so", "end.so", "c.so")],
+                    [(1, 2, 3), None, (3, 2, 3), None, (1, 2, 3)],
+                )
+            with (
+                mock.patch.object(clocks, "sizes_of", lambda task: ["1"]),
+                clocks.PlainTimer(program, has_guards=True) as timer,
+            ):
                 self.assertEqual(timer.time("t", "a.so"), (11, 2, 3))
 
 

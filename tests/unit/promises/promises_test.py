@@ -48,21 +48,47 @@ class Promises(unittest.TestCase):
 
     def show(self, which: str) -> tuple:
         done = subprocess.run(
-            [sys.executable, "-B", "-m", "promises", "--quick", "--no-build", "--json", "--only", which, "--out",
-             self.root / "out"], capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(SOURCES / "launch/tools"), "KERNELMILL_SOURCE_DIR": str(self.root),
-                 "KERNELMILL_BUILD_DIR": str(self.root / "build"), "KERNELMILL_GPU_NODE": str(self.node)})
+            [
+                sys.executable,
+                "-B",
+                "-m",
+                "promises",
+                "--quick",
+                "--no-build",
+                "--json",
+                "--only",
+                which,
+                "--out",
+                self.root / "out",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(SOURCES / "launch/tools"),
+                "KERNELMILL_SOURCE_DIR": str(self.root),
+                "KERNELMILL_BUILD_DIR": str(self.root / "build"),
+                "KERNELMILL_GPU_NODE": str(self.node),
+            },
+        )
         self.assertIn(done.returncode, (0, 5), done.stderr)
         return done.returncode, json.loads(done.stdout)["promises"][0]
 
     def test_the_sandbox_counts_its_attacks(self):
-        self.put("build/tests/sandbox_test", gtest_stub({"an_intruder.reads": "held", "an_intruder.calls": "held", BOMB: "held"}))
+        self.put(
+            "build/tests/sandbox_test",
+            gtest_stub({"an_intruder.reads": "held", "an_intruder.calls": "held", BOMB: "held"}),
+        )
         code, row = self.show("P13")
         self.assertEqual((code, row["state"]), (0, "held"))
         self.assertEqual(row["figure"], "0 ways out in 3 attacks; 3 fork bombs, 0 with survivors")
 
     def test_a_way_out_is_counted_and_not_held(self):
-        self.put("build/tests/sandbox_test", gtest_stub({"an_intruder.reads": "failed", "an_intruder.calls": "held", BOMB: "held"}))
+        self.put(
+            "build/tests/sandbox_test",
+            gtest_stub({"an_intruder.reads": "failed", "an_intruder.calls": "held", BOMB: "held"}),
+        )
         code, row = self.show("P13")
         self.assertEqual((code, row["state"]), (5, "broken"))
         self.assertIn("1 ways out in 3 attacks", row["figure"])
@@ -89,7 +115,9 @@ class Promises(unittest.TestCase):
 
     def test_timing_on_a_gpu_is_what_gpu_check_says(self):
         self.node.touch()
-        self.put("launch/gpu_check.sh", '#!/bin/sh\necho "$@" > "$OUT/words"\necho "ok      called faster in 0 of 50"\n')
+        self.put(
+            "launch/gpu_check.sh", '#!/bin/sh\necho "$@" > "$OUT/words"\necho "ok      called faster in 0 of 50"\n'
+        )
         code, row = self.show("P12")
         self.assertEqual((code, row["state"]), (0, "held"), row)
         self.assertIn("called faster in 0 of 50", row["figure"])

@@ -29,7 +29,9 @@ def sources():
     for row in json.loads((MATRIX / "matrix.json").read_text())["classes"]:
         for contract, cell in row["cells"].items():
             if contract.startswith("torch") and cell.get("generator"):
-                found |= {f"{row['name']}.{contract}.{seed}": make(row["name"], seed, contract)["source"] for seed in SEEDS}
+                found |= {
+                    f"{row['name']}.{contract}.{seed}": make(row["name"], seed, contract)["source"] for seed in SEEDS
+                }
     return found
 
 
@@ -56,8 +58,11 @@ class Reaching(ast.NodeVisitor):
 
     def __init__(self, tree):
         self.serving, self.sets, self.variables, self.numbers = set(), set(), set(), {}
-        self.scopes = {x.targets[0].id for x in ast.walk(tree) if isinstance(x, ast.Assign) and isinstance(x.targets[0], ast.Name)
-                       and name_of(x.value) == "f_locals"}
+        self.scopes = {
+            x.targets[0].id
+            for x in ast.walk(tree)
+            if isinstance(x, ast.Assign) and isinstance(x.targets[0], ast.Name) and name_of(x.value) == "f_locals"
+        }
         self.lookup = False  # inside the function that finds who serves
         self.visit(tree)
 
@@ -109,7 +114,9 @@ def offsets_of_page():
     """{field: bytes before it} of the page of commands, from page.hpp."""
     struct = re.search(r"struct page \{(.*?)\n\};", (OURS.parent / "native" / "page.hpp").read_text(), re.S).group(1)
     found, at = {}, 0
-    for aligned, bits, name in re.findall(r"^\s*(alignas\(64\) )?(?:std::atomic<)?uint(32|64)_t>? (\w+);", struct, re.M):
+    for aligned, bits, name in re.findall(
+        r"^\s*(alignas\(64\) )?(?:std::atomic<)?uint(32|64)_t>? (\w+);", struct, re.M
+    ):
         size = 64 if aligned else int(bits) // 8
         at = (at + size - 1) // size * size
         found[name] = at
@@ -122,7 +129,9 @@ class Attacks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.sources = sources()
-        cls.reaching = {name: Reaching(ast.parse(text)) for name, text in cls.sources.items() if name != "syntax_error.py"}
+        cls.reaching = {
+            name: Reaching(ast.parse(text)) for name, text in cls.sources.items() if name != "syntax_error.py"
+        }
         cls.server = candidate.Serving(Lib(), None, 0, "cpu")
 
     def all_of(self, kind):
@@ -140,13 +149,19 @@ class Attacks(unittest.TestCase):
     def test_functions_of_the_library_are_declared(self):
         declared = set(re.findall(r'"(km_\w+)"', (OURS / "native.py").read_text()))
         self.assertIn("km_page_wait", declared)
-        self.none(f"{name}: {x}" for name, text in self.sources.items() for x in set(re.findall(r"\bkm_\w+", text)) - declared)
+        self.none(
+            f"{name}: {x}" for name, text in self.sources.items() for x in set(re.findall(r"\bkm_\w+", text)) - declared
+        )
 
     def test_who_serves_has_what_is_taken_of_it(self):
         self.none(f"{name}: Serving has no {x}" for name, x in self.all_of("serving") if not hasattr(self.server, x))
 
     def test_who_serves_is_called_so(self):
-        named = {(name, x) for name, text in self.sources.items() for x in re.findall(r'type\(found\).__name__ == "(\w+)"', text)}
+        named = {
+            (name, x)
+            for name, text in self.sources.items()
+            for x in re.findall(r'type\(found\).__name__ == "(\w+)"', text)
+        }
         self.assertGreater(len(named), 5)
         self.none(f"{name}: {x}" for name, x in named if x != type(self.server).__name__)
 
@@ -155,8 +170,12 @@ class Attacks(unittest.TestCase):
         layout = buffers.Layout([spec], [spec], sets=2)
         memory = torch.zeros(layout.sets * layout.set_bytes + layout.places[-1], dtype=torch.uint8)
         places = buffers.places_of(memory, layout)
-        self.assertEqual((type(places), type(places[0]), len(places), len(places[0])), (list, list, len(buffers.PLACES), 2))
-        self.assertEqual(sorted(buffers.PLACES), list(buffers.PLACES))  # else the first number does not say where sets begin
+        self.assertEqual(
+            (type(places), type(places[0]), len(places), len(places[0])), (list, list, len(buffers.PLACES), 2)
+        )
+        self.assertEqual(
+            sorted(buffers.PLACES), list(buffers.PLACES)
+        )  # else the first number does not say where sets begin
         self.none(f"{name}: a set has no {x}" for name, x in self.all_of("sets") if not hasattr(places[0][0], x))
 
     def test_the_loop_has_the_variables_that_are_looked_for(self):
@@ -165,7 +184,9 @@ class Attacks(unittest.TestCase):
 
     def test_commands_have_the_numbers_of_the_page(self):
         self.assertEqual([getattr(native, x) for x in COMMANDS], list(range(len(COMMANDS))))
-        named = {(name, x, one.numbers[x]) for name, one in self.reaching.items() for x in set(COMMANDS) & set(one.numbers)}
+        named = {
+            (name, x, one.numbers[x]) for name, one in self.reaching.items() for x in set(COMMANDS) & set(one.numbers)
+        }
         self.assertLessEqual({"WAKE", "CALL", "COPY", "TURN", "QUEUE"}, {x for _, x, _ in named})
         self.none(f"{name}: {x} is {number}" for name, x, number in named if number != getattr(native, x))
 
@@ -176,35 +197,54 @@ class Attacks(unittest.TestCase):
     def test_words_of_the_page_lie_where_they_are_written(self):
         offsets = offsets_of_page()
         self.assertEqual(offsets["sequence"], 0)
-        named = {(name, x, one.numbers[x]) for name, one in self.reaching.items() for x in one.numbers if x.endswith("_AT")}
+        named = {
+            (name, x, one.numbers[x]) for name, one in self.reaching.items() for x in one.numbers if x.endswith("_AT")
+        }
         self.assertLessEqual({"SEQUENCE_AT", "COMMAND_AT", "DONE_AT", "GATE_AT"}, {x for _, x, _ in named})
         self.none(f"{name}: {x} is {at}" for name, x, at in named if at != offsets[x[:-3].lower()])
 
     def test_files_in_memory_and_modules_have_their_names(self):
         ours = "".join(path.read_text() for path in OURS.glob("*.py"))
         for name, text in self.sources.items():
-            self.none(f"{name}: {x}" for x in re.findall(r'"(kernelmill-\w+)" in', text) if f'memory_file("{x}"' not in ours)
-            self.none(f"{name}: {x}" for x in re.findall(r"\bkernelmill_torch\.(\w+)", text) if not (OURS / f"{x}.py").exists())
+            self.none(
+                f"{name}: {x}" for x in re.findall(r'"(kernelmill-\w+)" in', text) if f'memory_file("{x}"' not in ours
+            )
+            self.none(
+                f"{name}: {x}"
+                for x in re.findall(r"\bkernelmill_torch\.(\w+)", text)
+                if not (OURS / f"{x}.py").exists()
+            )
 
     def test_who_looks_for_us_says_when_there_is_nothing(self):
         looks = re.compile(r"f_locals|\"kernelmill-page\"|gc\.get_objects|startswith\(\"kernelmill\"\)")
         others = {"caller_frames.py", "gc_search.py", "poisoned_expectation.py", "reference_by_gc.py"}  # for anybody's
-        self.none(name for name, text in self.sources.items()
-                  if looks.search(text) and name not in others and not re.search(r'RuntimeError\(f?"no hold: ', text))
+        self.none(
+            name
+            for name, text in self.sources.items()
+            if looks.search(text) and name not in others and not re.search(r'RuntimeError\(f?"no hold: ', text)
+        )
 
     # On a GPU models are made where new tensors are the GPU's; and calls that warm up have no variable for their set.
     def test_memory_of_the_host_is_asked_for_by_name(self):
-        self.none(f"{name}: {line.strip()}" for name, text in self.sources.items() for line in text.splitlines()
-                  if ("pin_memory" in line or "torch.Generator()" in line) and 'device="cpu"' not in line)
+        self.none(
+            f"{name}: {line.strip()}"
+            for name, text in self.sources.items()
+            for line in text.splitlines()
+            if ("pin_memory" in line or "torch.Generator()" in line) and 'device="cpu"' not in line
+        )
 
     def test_who_looks_for_the_set_of_an_input_looks_into_lists(self):
-        looking = {name: text for name, text in self.sources.items() if re.search(r"\by is x\b|inputs\[0\] is x\b", text)}
+        looking = {
+            name: text for name, text in self.sources.items() if re.search(r"\by is x\b|inputs\[0\] is x\b", text)
+        }
         self.assertLessEqual({"returned_buffer.py", "skipped_copy.py", "whole_row_at_once.py"}, set(looking))
         self.none(name for name, text in looking.items() if not re.search(r"isinstance\(value, \(?list\b", text))
 
     def test_lists_of_objects_have_those_from_before_the_fork(self):
         self.assertIn("gc.freeze()", (OURS / "zygote.py").read_text())
-        self.none(name for name, text in self.sources.items() if "gc.get_objects" in text and "gc.unfreeze()" not in text)
+        self.none(
+            name for name, text in self.sources.items() if "gc.get_objects" in text and "gc.unfreeze()" not in text
+        )
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ try:
     import torch
     from kernelmill_torch import admission
     from kernelmill_torch import bench as bench_module
-    from kernelmill_torch.arena import Arena
     from kernelmill_torch import referee as referee_module
+    from kernelmill_torch.arena import Arena
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.buffers import Layout, SharedMemory, TensorSpec
     from kernelmill_torch.judgement import Judgement
@@ -152,13 +152,20 @@ class SecondLookAtAProblem(unittest.TestCase):
     def test_what_processes_take_beside_us_is_arenas_parameters_and_what_a_run_needs(self):
         with tempfile.TemporaryDirectory() as directory:
             with open(os.path.join(directory, "problem.py"), "w") as file:
-                file.write(PROBLEM.replace("    def forward", "    def __init__(self):\n        super().__init__()\n"
-                                           "        self.w = torch.nn.Parameter(torch.ones(1024))\n"
-                                           "        self.register_buffer('b', torch.ones(1024))\n    def forward").replace("x + 1", "x + self.w + self.b"))
+                file.write(
+                    PROBLEM.replace(
+                        "    def forward",
+                        "    def __init__(self):\n        super().__init__()\n"
+                        "        self.w = torch.nn.Parameter(torch.ones(1024))\n"
+                        "        self.register_buffer('b', torch.ones(1024))\n    def forward",
+                    ).replace("x + 1", "x + self.w + self.b")
+                )
             bench = Bench(None, "cpu", directory, "fp32")
             self.addCleanup(bench.close)
         arenas = 2 * bench.layout.sets * bench.layout.set_bytes
-        self.assertEqual(bench.share, bench_module.CONTEXT_BYTES + (2 + bench.layout.sets) * 4 * 1024)  # parameters, buffers, a row's outputs
+        self.assertEqual(
+            bench.share, bench_module.CONTEXT_BYTES + (2 + bench.layout.sets) * 4 * 1024
+        )  # parameters, buffers, a row's outputs
         self.assertEqual(bench._beside(), arenas + 2 * bench.share + bench_module.FLUSH_BYTES)
 
     def test_other_files_and_those_without_a_digest_are_looked_at_again(self):
@@ -176,9 +183,15 @@ class TooMuchMemory(unittest.TestCase):
             self.assertEqual(Bench.is_too_much(self.bench(5, 1, 20), taken << 30, 60 << 30, 80 << 30), expected)
 
     def bench(self, share, needed, full, looks_again=False, output=0):
-        return types.SimpleNamespace(share=share << 30, needed=needed << 30, held_bytes=lambda: 0, _allocated=lambda: 0, looks_again=looks_again,
-                                     layout=types.SimpleNamespace(outputs=[types.SimpleNamespace(bytes=output << 30)]),
-                                     admitted=types.SimpleNamespace(full=full << 30))
+        return types.SimpleNamespace(
+            share=share << 30,
+            needed=needed << 30,
+            held_bytes=lambda: 0,
+            _allocated=lambda: 0,
+            looks_again=looks_again,
+            layout=types.SimpleNamespace(outputs=[types.SimpleNamespace(bytes=output << 30)]),
+            admitted=types.SimpleNamespace(full=full << 30),
+        )
 
     def test_who_seems_wrong_chooses_no_ending_by_it(self):
         """KernelBench's 63 of level 1 on 80 GiB, with outputs of 8: what was wrong on hidden contents was looked at again in five times as much,
@@ -195,7 +208,12 @@ class TooMuchMemory(unittest.TestCase):
         with self.assertRaises(MemoryError), bench.again():
             raise MemoryError
         self.assertTrue(bench.looks_again)
-        x = Judgement(types.SimpleNamespace(looks_again=True, device="cpu"), unittest.mock.Mock(), None, {"seconds": 60, "seed": "00"})
+        x = Judgement(
+            types.SimpleNamespace(looks_again=True, device="cpu"),
+            unittest.mock.Mock(),
+            None,
+            {"seconds": 60, "seed": "00"},
+        )
         x.bench.baseline_seed, x.bench.use_parameters = 0, unittest.mock.Mock()
         x.load(-1)
         self.assertFalse(x.bench.looks_again)

@@ -106,19 +106,34 @@ class Settled(unittest.TestCase):
     def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
         """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share, and 5 are as good as needed. What we hold
         ourselves is none of others': neither what the three share, nor the baseline's, nor what is kept of other problems."""
-        for free, given_back, held, ours, category in ((1, 61, 0, 0, "disturbed_referee"), (49, 12, 0, 0, "disturbed_referee"), (53, 8, 0, 0, "gpu_memory"),
-                                                       (1, 40, 0, 0, "gpu_memory"), (1, 46, 0, 0, "disturbed_referee"), (1, 40, 19, 0, "disturbed_referee"),
-                                                       (1, 30, 19, 10, "disturbed_referee"), (1, 8, 19, 32, "gpu_memory"),
-                                                       (55, 20, 0, 0, "disturbed_referee"), (64, 12, 0, 0, "gpu_memory")):
+        for free, given_back, held, ours, category in (
+            (1, 61, 0, 0, "disturbed_referee"),
+            (49, 12, 0, 0, "disturbed_referee"),
+            (53, 8, 0, 0, "gpu_memory"),
+            (1, 40, 0, 0, "gpu_memory"),
+            (1, 46, 0, 0, "disturbed_referee"),
+            (1, 40, 19, 0, "disturbed_referee"),
+            (1, 30, 19, 10, "disturbed_referee"),
+            (1, 8, 19, 32, "gpu_memory"),
+            (55, 20, 0, 0, "disturbed_referee"),
+            (64, 12, 0, 0, "gpu_memory"),
+        ):
             x, closed = referee(control_works=True), []
             bench, other = x.judgement.bench, types.SimpleNamespace(close=lambda: closed.append("another"))
-            x.device, bench.needed, bench.share, bench.held_bytes = "cuda", 44 << 30, 8 << 30, lambda held=held: held << 30
+            x.device, bench.needed, bench.share, bench.held_bytes = (
+                "cuda",
+                44 << 30,
+                8 << 30,
+                lambda held=held: held << 30,
+            )
             bench.admitted = types.SimpleNamespace(full=60 << 30)
             bench.close_baseline = lambda: closed.append("baseline")
             x.benches = {("other", ""): other, ("this", ""): bench}
 
             def memory(_lib):
-                now = free + given_back * (x.judgement.process is None) + ours * ({"another", "baseline"} <= set(closed))
+                now = (
+                    free + given_back * (x.judgement.process is None) + ours * ({"another", "baseline"} <= set(closed))
+                )
                 return now << 30, 80 << 30
 
             with unittest.mock.patch.object(referee_module, "memory_of_gpu", memory):
@@ -134,11 +149,18 @@ class Settled(unittest.TestCase):
     def test_what_looks_like_the_machine_is_the_candidates_where_the_control_works(self):
         for category in ("crashed", "out_of_memory", "timed_out"):
             self.assertEqual(self.settled(Fault("candidate", category, ""), True), ("candidate", category))
-            self.assertEqual(self.settled(Fault("candidate", category, ""), False), ("infrastructure", "control_failed"))
+            self.assertEqual(
+                self.settled(Fault("candidate", category, ""), False), ("infrastructure", "control_failed")
+            )
 
     def test_a_fault_of_ours_beside_a_candidate_is_its_own_where_the_control_works(self):
-        for problem in (Fault("infrastructure", "gpu_memory", ""), Fault("configuration", "bad_problem", ""),
-                        Fault("infrastructure", "gpu_contended", ""), MemoryError(), KeyError("allocations")):
+        for problem in (
+            Fault("infrastructure", "gpu_memory", ""),
+            Fault("configuration", "bad_problem", ""),
+            Fault("infrastructure", "gpu_contended", ""),
+            MemoryError(),
+            KeyError("allocations"),
+        ):
             self.assertEqual(self.settled(problem, True), ("candidate", "disturbed_referee"))
             self.assertNotEqual(self.settled(problem, False)[0], "candidate")
 
@@ -172,12 +194,17 @@ class Settled(unittest.TestCase):
         self.assertEqual(seen, [[None, None]])
 
     def test_what_was_seen_to_be_somebody_elses_stays_so(self):
-        self.assertEqual(self.settled(Fault("infrastructure", "gpu_disturbed", ""), True),
-                         ("infrastructure", "gpu_disturbed"))
+        self.assertEqual(
+            self.settled(Fault("infrastructure", "gpu_disturbed", ""), True), ("infrastructure", "gpu_disturbed")
+        )
 
     def test_who_kept_the_gpu_at_work_until_time_was_over_spent_it(self):
-        for settles, rests, spent_by in (([False, True], True, "candidate"), ([False, True], False, "infrastructure"),
-                                         ([True, True], True, "infrastructure"), ([False, False], True, "infrastructure")):
+        for settles, rests, spent_by in (
+            ([False, True], True, "candidate"),
+            ([False, True], False, "infrastructure"),
+            ([True, True], True, "infrastructure"),
+            ([False, False], True, "infrastructure"),
+        ):
             x = referee(False)
             x.judgement.bench.device, x.judgement.bench.flushes_settle = "cuda", lambda: settles.pop(0)
             x.judgement.bench.rests = lambda: rests  # or others pause for a moment
@@ -192,8 +219,10 @@ class Settled(unittest.TestCase):
         self.assertEqual(x.settled(Fault("infrastructure", "time_spent", "")).category, "timed_out")
 
     def test_before_anything_was_loaded_nobody_is_blamed(self):
-        self.assertEqual(self.settled(Fault("infrastructure", "python_failed", ""), True, loaded=False),
-                         ("infrastructure", "python_failed"))
+        self.assertEqual(
+            self.settled(Fault("infrastructure", "python_failed", ""), True, loaded=False),
+            ("infrastructure", "python_failed"),
+        )
 
     def test_what_is_plainly_the_candidates_needs_no_control(self):
         x = referee(True)
@@ -208,7 +237,6 @@ class Settled(unittest.TestCase):
         self.assertTrue(process.killed)
         self.assertIsNone(x.judgement.process)
         self.assertEqual(x.judgement.words, "words")
-
 
     def test_one_that_takes_its_time_to_go_is_at_fault_without_a_control(self):
         for problem in (Fault("candidate", "crashed", ""), Fault("infrastructure", "gpu_memory", "")):
@@ -255,8 +283,11 @@ class JudgedOnceMore(unittest.TestCase):
         x.ending = [FakeProcess()] if former else []
         x.bench = lambda *_: FakeBench(True)
         x.options, x.deadline = {"directory": "some", "seconds": 60}, now[0] + 60
-        with unittest.mock.patch.object(referee_module, "Judgement", Short), self.assertRaises(Fault), \
-                unittest.mock.patch("time.monotonic", lambda: now[0]):  # no time passes but in load()
+        with (
+            unittest.mock.patch.object(referee_module, "Judgement", Short),
+            self.assertRaises(Fault),
+            unittest.mock.patch("time.monotonic", lambda: now[0]),
+        ):  # no time passes but in load()
             x.judge_with_room()
         return seen
 
@@ -321,7 +352,9 @@ class Memory(unittest.TestCase):
 
         def make(_lib, _device, directory, _precision, _told=None):
             made.append(directory)
-            return types.SimpleNamespace(needed=1, was_short_of_memory=short.pop(0), close=lambda: None, told=lambda: None)
+            return types.SimpleNamespace(
+                needed=1, was_short_of_memory=short.pop(0), close=lambda: None, told=lambda: None
+            )
 
         with unittest.mock.patch.object(referee_module, "Bench", make):
             x.bench("a", "", "fp32")

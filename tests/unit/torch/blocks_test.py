@@ -130,7 +130,11 @@ class KindsThatNoBlockHad(unittest.TestCase):
         for slow_rows in ([9.0] * 2, [1.0, 9.0, 9.0]):  # of these some may have been taken again
             for slow in self.KINDS:
                 own = iter(slow_rows)
-                x = self.judged(lambda kind, own=own, slow=slow: {"own": next(own, 1.0) if kind == "own" else 1.0, slow: 3.0}.get(kind, 1.0))
+                x = self.judged(
+                    lambda kind, own=own, slow=slow: {"own": next(own, 1.0) if kind == "own" else 1.0, slow: 3.0}.get(
+                        kind, 1.0
+                    )
+                )
                 x.plan = iter(["own"] * 9)
                 blocks = [x.block() for _ in range(6)]
                 self.assertEqual([b["candidate"] for b in blocks if b["kind"] == slow], [[3.0, 3.0]], slow)

@@ -164,7 +164,10 @@ class BusyGpu(unittest.TestCase):
         for launch, work, seconds in (0.5, 2.0, 2.0), (0.0, 2.0, 2.0), (0.0, 7.0, 7.0):
             bench = Bench.__new__(Bench)
             bench.device, bench.flush_buffer, bench.cache_bytes = "cuda", Memory(launch, work), 0
-            bench.lib, bench.layout = types.SimpleNamespace(km_gpu_unpin=lambda: None), types.SimpleNamespace(left_to_write=lambda *_: 1)
+            bench.lib, bench.layout = (
+                types.SimpleNamespace(km_gpu_unpin=lambda: None),
+                types.SimpleNamespace(left_to_write=lambda *_: 1),
+            )
             bench.synchronize = lambda bench=bench: now.__setitem__(0, max(now[0], bench.flush_buffer.until))
             with unittest.mock.patch("kernelmill_torch.rows.time.monotonic", lambda: now[0]):
                 self.assertEqual(bench.flush(1), seconds)
@@ -178,7 +181,11 @@ class BusyGpu(unittest.TestCase):
                 x.watch.rows[side].append(Row(flushing=2.0))
             return 2.0, 1.0
 
-        x.undisturbed_pair, x.keep_apart, x.look_at_kinds = pair, lambda: done.append("apart"), lambda: done.append("looks")
+        x.undisturbed_pair, x.keep_apart, x.look_at_kinds = (
+            pair,
+            lambda: done.append("apart"),
+            lambda: done.append("looks"),
+        )
         self.assertEqual((self.outcome(x, x.block), done), (self.BLAMED, []))
 
 

@@ -15,7 +15,17 @@ except ImportError:
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class CallsApart(unittest.TestCase):
-    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20, alone=(26e-6,) * 12, queued=None, opening=0.0, to_parity=False):
+    def judged(
+        self,
+        apart,
+        reference_apart=51e-6,
+        device="cuda",
+        length=20,
+        alone=(26e-6,) * 12,
+        queued=None,
+        opening=0.0,
+        to_parity=False,
+    ):
         bench = BusyBench([True] * 99)
         bench.device, bench.admitted, bench.free = device, types.SimpleNamespace(others=[]), Free(fixed=0.0)
         bench.baseline, bench.learn_opening = None, lambda *_: opening
@@ -41,7 +51,9 @@ class CallsApart(unittest.TestCase):
             return Row(calls=times.pop(0) * length), lambda: x.asked.append("audit")
 
         x.undisturbed_pair, x.candidate_row, x.quietly = pair, candidate_row, lambda work: work()
-        x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=reference_apart * length if len(seeds) == length else 55e-6)
+        x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(
+            calls=reference_apart * length if len(seeds) == length else 55e-6
+        )
         x.plan = iter(["own"] * 9)
         if not to_parity:  # what is saved is asked here, also where it is more than a speedup
             x.to_parity = lambda charge: charge
@@ -63,7 +75,9 @@ class CallsApart(unittest.TestCase):
         for can_queue, baseline, candidate in (True, 5e-6, 3e-6), (False, 0.0, 0.0):
             x = self.judged([26e-6] * 4, queued=0.54e-3, opening=0.1e-3)
             row_of = x.baseline_row
-            x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=1e-3) if x.is_gated else row_of(seeds, is_apart)
+            x.baseline_row = lambda seeds, is_apart=False, laws=(): (
+                Row(calls=1e-3) if x.is_gated else row_of(seeds, is_apart)
+            )
             x.bench.can_queue_rows = can_queue
             self.assertEqual(x.block()["cold"], [0.0, 0.0])  # of two rows nothing is known
             found = x.block()["cold"]
@@ -75,8 +89,12 @@ class CallsApart(unittest.TestCase):
         for more in {}, {"flushing": 9.0}:  # nor whoever leaves work there
             x = self.judged([26e-6] * 8, queued=0.54e-3 if more else None, opening=0.1e-3)
             row_of, known = x.candidate_row, x.baseline_row
-            x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=1e-3) if x.is_gated else known(seeds, is_apart)
-            x.candidate_row = lambda seeds, is_apart=False, laws=(): (lambda row, check: (row._replace(**more), check))(*row_of(seeds, is_apart))
+            x.baseline_row = lambda seeds, is_apart=False, laws=(): (
+                Row(calls=1e-3) if x.is_gated else known(seeds, is_apart)
+            )
+            x.candidate_row = lambda seeds, is_apart=False, laws=(): (lambda row, check: (row._replace(**more), check))(
+                *row_of(seeds, is_apart)
+            )
             for _ in range(3):
                 found = x.block()["cold"]
             self.assertAlmostEqual(found[0], 5e-6)
@@ -176,7 +194,11 @@ class CallsApart(unittest.TestCase):
 
         def baseline_row(seeds, is_apart=False, laws=()):
             opening = x.bench.learn_opening()
-            return Row(calls=opening + (reference_queued * 1e-6 - opening) * len(seeds) if x.is_gated else reference_alone * 1e-6)
+            return Row(
+                calls=opening + (reference_queued * 1e-6 - opening) * len(seeds)
+                if x.is_gated
+                else reference_alone * 1e-6
+            )
 
         x.baseline_row = baseline_row
         return x
@@ -187,7 +209,9 @@ class CallsApart(unittest.TestCase):
         return round(x.block()["beside"] * 1e6), len(x.alone_queued[1])
 
     def test_launches_are_what_is_not_there_behind_the_gate(self):
-        self.assertEqual(self.charged(50, 65, 65, 25, 90, 26), (0, 3))  # the baseline's work is the GPU's: launches limit nobody
+        self.assertEqual(
+            self.charged(50, 65, 65, 25, 90, 26), (0, 3)
+        )  # the baseline's work is the GPU's: launches limit nobody
         self.assertEqual(self.charged(50, 55, 55, 25, 48, 48), (18, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 80), (63, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 200), (195, 12))
@@ -225,7 +249,9 @@ class CallsApart(unittest.TestCase):
         x.bench.learn_opening = lambda *_: 115e-6
         x.block()
         self.assertEqual((x.block()["beside"], len(x.alone_queued[1])), (0.0, 3))
-        x = self.launching(30, 34, 118, 16, 34, 118)  # a launch for two calls, of which 3 us are the GPU's: no tenth of a row's 118
+        x = self.launching(
+            30, 34, 118, 16, 34, 118
+        )  # a launch for two calls, of which 3 us are the GPU's: no tenth of a row's 118
         x.bench.learn_opening = lambda *_: 115e-6
         x.block()
         self.assertAlmostEqual(x.block()["beside"], 14e-6)
@@ -241,7 +267,10 @@ class CallsApart(unittest.TestCase):
         x, times = self.judged([26e-6] * 4, alone=[52e-6] * 12, queued=52e-6), [0, 60e-6, 120e-6] * 8
         row_of = x.baseline_row
         x.baseline_row = lambda seeds, is_apart=False, laws=(): (
-            row_of(seeds, is_apart, laws)._replace(calls=times.pop(0)) if len(seeds) == 1 else row_of(seeds, is_apart, laws))
+            row_of(seeds, is_apart, laws)._replace(calls=times.pop(0))
+            if len(seeds) == 1
+            else row_of(seeds, is_apart, laws)
+        )
         x.block()
         self.assertEqual(x.block()["beside"], 0.0)
 
@@ -258,20 +287,32 @@ class CallsApart(unittest.TestCase):
         x = self.launching(30, 41, 126, 15, 41, 126)
         x.bench.learn_opening, x.bench.free = lambda *_: 115e-6, Free(fixed=0.0)
         x.block()
-        self.assertEqual({name: round(seconds * 1e6) for name, seconds in x.block()["seen"].items()},
-                         {"opening": 115, "alone_reference": 41, "alone_candidate": 41, "queued_reference": 11, "queued_candidate": 11})
+        self.assertEqual(
+            {name: round(seconds * 1e6) for name, seconds in x.block()["seen"].items()},
+            {
+                "opening": 115,
+                "alone_reference": 41,
+                "alone_candidate": 41,
+                "queued_reference": 11,
+                "queued_candidate": 11,
+            },
+        )
 
     def test_more_rows_leave_less_to_chance(self):
         """Two calls are made at once. The first rows of the baseline happen to be uneven."""
         x = self.judged([26e-6] * 4, alone=[46e-6] * 12, queued=46e-6)
         row_of, times = x.baseline_row, [45e-6, 55e-6, 65e-6, 55e-6]
         x.baseline_row = lambda seeds, is_apart=False, laws=(): (
-            row_of(seeds, is_apart, laws)._replace(calls=times.pop(0)) if times and len(seeds) == 1 else row_of(seeds, is_apart, laws))
+            row_of(seeds, is_apart, laws)._replace(calls=times.pop(0))
+            if times and len(seeds) == 1
+            else row_of(seeds, is_apart, laws)
+        )
         x.block()
         self.assertAlmostEqual(x.block()["beside"], 16e-6)
 
     def test_what_was_left_on_the_gpu_makes_nothing_free(self):
         """A candidate that leaves work behind after a row of one call makes that of the baseline longer."""
+
         def rows(waits):
             x, left = self.judged([26e-6] * 4, alone=[46e-6] * 12, queued=46e-6), 0
             row_of, candidate_row = x.baseline_row, x.candidate_row
@@ -305,7 +346,10 @@ class CallsApart(unittest.TestCase):
         alone = [56e-6] * 4 + [41e-6] * 8
         row_of = x.candidate_row
         x.candidate_row = lambda seeds, is_apart=False, laws=(): (
-            (Row(calls=alone.pop(0)), lambda: None) if len(seeds) == 1 and not x.is_gated else row_of(seeds, is_apart, laws))
+            (Row(calls=alone.pop(0)), lambda: None)
+            if len(seeds) == 1 and not x.is_gated
+            else row_of(seeds, is_apart, laws)
+        )
         x.block()
         self.assertEqual(x.block()["beside"], 0.0)
         self.assertLess(len(alone), 8)

@@ -7,7 +7,6 @@ import unittest
 
 if importlib.util.find_spec("torch"):
     import torch
-
     from kernelmill_torch import compare, problem
     from kernelmill_torch.candidate import fingerprints
 
@@ -22,9 +21,19 @@ class Compare(unittest.TestCase):
         return compare.judge(torch.tensor(got), torch.tensor(want, dtype=getattr(torch, dtype)), self.rule)[0]
 
     def test_kinds_of_numbers(self):
-        for got, want, bad in (([1.0, 2.0], [1.0, 2.0], 0), ([1.0, 2.0], [1.0, 2.1], 1), ([INF], [INF], 0),
-                               ([INF], [-INF], 1), ([INF], [1.0], 1), ([1.0], [INF], 1), ([NAN], [NAN], 0), ([NAN], [1.0], 1),
-                               ([1.0], [NAN], 1), ([0.0], [-0.0], 0), ([INF, 1.0, 5.0], [INF, 1.0, 1.0], 1)):
+        for got, want, bad in (
+            ([1.0, 2.0], [1.0, 2.0], 0),
+            ([1.0, 2.0], [1.0, 2.1], 1),
+            ([INF], [INF], 0),
+            ([INF], [-INF], 1),
+            ([INF], [1.0], 1),
+            ([1.0], [INF], 1),
+            ([NAN], [NAN], 0),
+            ([NAN], [1.0], 1),
+            ([1.0], [NAN], 1),
+            ([0.0], [-0.0], 0),
+            ([INF, 1.0, 5.0], [INF, 1.0, 1.0], 1),
+        ):
             for dtype in ("float32", "float64"):
                 self.assertEqual(self.bad(got, want, dtype), bad, (got, want, dtype))
 
@@ -58,7 +67,9 @@ class Compare(unittest.TestCase):
             for want in numbers:
                 for got in numbers:
                     one = torch.tensor([2.0, got], dtype=dtype), torch.tensor([2.0, want], dtype=dtype), self.rule
-                    self.assertEqual(compare.count_bad([one]), int(compare.judge_part(*one)[0].sum()), (got, want, dtype))
+                    self.assertEqual(
+                        compare.count_bad([one]), int(compare.judge_part(*one)[0].sum()), (got, want, dtype)
+                    )
         exact = compare.Rule(1e9, 1e9)  # of whole numbers no bound lets any pass
         for got, bad in (([1, 2], 0), ([1, 3], 1), ([4, 3], 2)):
             self.assertEqual(compare.count_bad([(torch.tensor(got), torch.tensor([1, 2]), exact)]), bad)
@@ -83,12 +94,12 @@ class Compare(unittest.TestCase):
         want = torch.randn(4096)
         rules = [compare.Rule(1e-3, 1e-3)]  # of outputs of one
         for scale in (1e-12, 1.0, 1e12):
-            rule, = compare.at_own_scale(rules, [want * scale], 64)
+            (rule,) = compare.at_own_scale(rules, [want * scale], 64)
             self.assertAlmostEqual(rule.absolute / (1e-3 * scale), 1.0, delta=0.1)
             self.assertEqual(rule.relative, 1e-3)
         few, integers = compare.at_own_scale(2 * rules, [torch.tensor([1e-9]), torch.tensor([3])], 64)
         self.assertEqual((few.absolute, integers.absolute), (1e-3, 1e-3))
-        infinite, = compare.at_own_scale(rules, [torch.cat([want, torch.tensor([INF])])], 64)
+        (infinite,) = compare.at_own_scale(rules, [torch.cat([want, torch.tensor([INF])])], 64)
         self.assertAlmostEqual(infinite.absolute, 1e-3, delta=1e-4)
 
     def test_what_would_pass_is_seen_in_all_places(self):

@@ -12,6 +12,7 @@ try:
     from kernelmill_torch.contents import KINDS, OWN, of_kind, plan, traits_of
     from kernelmill_torch.problem import CHECKED_DOMAIN, Truth
     from problems import problem
+
     # What a problem admits is not to depend on how busy this machine is.
     USUAL_SECONDS, admission.SECONDS = admission.SECONDS, dict.fromkeys(admission.SECONDS, 100.0)
 except ImportError:
@@ -27,9 +28,16 @@ def of(x, kind, seed=5, outputs=1):
 @unittest.skipIf(torch is None, "there is no torch here")
 class Domains(unittest.TestCase):
     def test_a_word_is_no_cast(self):
-        for text, expected in (("embedding_dimension = 4\nself.patch_to_embedding = nn.Linear(2, 2)", False), ("F.nll_loss(x, target)", False),
-                               ("nn.BCELoss()", True), ("self.table(x.long())", True), ("x.to(device, torch.int64)", True), ("x.type(torch.LongTensor)", True),
-                               ("x.to(f(), torch.long)", True), ("x.to(\n torch.int8)", True)):
+        for text, expected in (
+            ("embedding_dimension = 4\nself.patch_to_embedding = nn.Linear(2, 2)", False),
+            ("F.nll_loss(x, target)", False),
+            ("nn.BCELoss()", True),
+            ("self.table(x.long())", True),
+            ("x.to(device, torch.int64)", True),
+            ("x.type(torch.LongTensor)", True),
+            ("x.to(f(), torch.long)", True),
+            ("x.to(\n torch.int8)", True),
+        ):
             self.assertEqual(bool(CHECKED_DOMAIN.search(text)), expected, text)
 
 
@@ -56,10 +64,16 @@ class BesideOthers(unittest.TestCase):
             return Ballast()
 
         done = []
-        with unittest.mock.patch.object(admission, "measured", lambda _problem, kind: done.append((kind, list(held)))), \
-                unittest.mock.patch.object(admission, "try_kind", lambda _problem, kind, *_: done.append((kind.name, list(held))) or "why"), \
-                unittest.mock.patch.object(admission.torch, "empty", empty):
-            self.assertFalse(admission.admit(types.SimpleNamespace(has_checked_domain=lambda: False), "cuda", 5).is_crowded)
+        with (
+            unittest.mock.patch.object(admission, "measured", lambda _problem, kind: done.append((kind, list(held)))),
+            unittest.mock.patch.object(
+                admission, "try_kind", lambda _problem, kind, *_: done.append((kind.name, list(held))) or "why"
+            ),
+            unittest.mock.patch.object(admission.torch, "empty", empty),
+        ):
+            self.assertFalse(
+                admission.admit(types.SimpleNamespace(has_checked_domain=lambda: False), "cuda", 5).is_crowded
+            )
         self.assertEqual(done[0][0], "own")
         self.assertGreater(len(done), 5)
         self.assertTrue(all(beside == ["ballast"] for _, beside in done))
@@ -79,22 +93,35 @@ class BesideOthers(unittest.TestCase):
                 def __del__(self):
                     held.clear()
 
-            with unittest.mock.patch.object(admission, "memory_held", lambda *_: Ballast()), \
-                    unittest.mock.patch.object(admission, "measured", measured), \
-                    unittest.mock.patch.dict(admission.MOST_SECONDS, cuda=0.0), unittest.mock.patch.dict(admission.SECONDS, cuda=0.0):
+            with (
+                unittest.mock.patch.object(admission, "memory_held", lambda *_: Ballast()),
+                unittest.mock.patch.object(admission, "measured", measured),
+                unittest.mock.patch.dict(admission.MOST_SECONDS, cuda=0.0),
+                unittest.mock.patch.dict(admission.SECONDS, cuda=0.0),
+            ):
                 admitted = admission.admit(p, "cuda", 5)
             self.assertEqual((p.exact, p.was_short_of_memory, admitted.is_crowded), (exact, not exact, is_crowded))
             self.assertEqual(admitted.full, 7 + 5 * is_crowded)
 
     def test_a_library_that_finds_no_memory_says_nothing_of_the_model(self):
-        for words, why in ("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", admission.TOO_LARGE), ("some other", "the model fails"):
+        for words, why in (
+            ("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", admission.TOO_LARGE),
+            ("some other", "the model fails"),
+        ):
             p = types.SimpleNamespace(device="cpu", draw_other=unittest.mock.Mock(side_effect=RuntimeError(words)))
-            self.assertEqual(admission.try_kind(p, admission.KINDS["signs"], False, admission.Admitted({}, {}, [])), why)
+            self.assertEqual(
+                admission.try_kind(p, admission.KINDS["signs"], False, admission.Admitted({}, {}, [])), why
+            )
 
     def test_where_it_is_not_there_nothing_is_held(self):
-        with unittest.mock.patch.object(admission.torch, "empty", unittest.mock.Mock(side_effect=torch.cuda.OutOfMemoryError)):
+        with unittest.mock.patch.object(
+            admission.torch, "empty", unittest.mock.Mock(side_effect=torch.cuda.OutOfMemoryError)
+        ):
             self.assertIsNone(admission.memory_held(5, "cuda"))
-            with unittest.mock.patch.object(admission, "measured", lambda *_: None), unittest.mock.patch.object(admission, "try_kind", lambda *_: "why"):
+            with (
+                unittest.mock.patch.object(admission, "measured", lambda *_: None),
+                unittest.mock.patch.object(admission, "try_kind", lambda *_: "why"),
+            ):
                 problem = types.SimpleNamespace(has_checked_domain=lambda: False)
                 self.assertTrue(admission.admit(problem, "cuda", 5).is_crowded)
                 self.assertFalse(admission.admit(problem, "cuda").is_crowded)
@@ -105,8 +132,11 @@ class BesideOthers(unittest.TestCase):
 @unittest.skipIf(torch is None, "there is no torch here")
 class Honest(unittest.TestCase):
     def test_sums_in_another_order_are_right_in_all_draws_of_all_kinds(self):
-        p = problem("torch.nn.functional.conv1d(x.view(8, 8, 64), "
-                    "torch.sin(torch.arange(384.0, dtype=x.dtype)).view(16, 8, 3), padding=1)", "torch.randn(8, 8, 64)")
+        p = problem(
+            "torch.nn.functional.conv1d(x.view(8, 8, 64), "
+            "torch.sin(torch.arange(384.0, dtype=x.dtype)).view(16, 8, 3), padding=1)",
+            "torch.randn(8, 8, 64)",
+        )
         w = torch.sin(torch.arange(384.0)).view(16, 8, 3)
         admitted = admission.admit(p, "cpu")
         self.assertIn("steep", admitted.others)
@@ -116,10 +146,10 @@ class Honest(unittest.TestCase):
                     truth = p.truth(p.draw(100 + seed, kind), seed)
                     admission.refine(truth, admitted.gauges[kind], p, True)
                     rules = compare.honest_rules(truth, torch.float32, "fp32", True)
-                x, = p.draw(seed, kind)
+                (x,) = p.draw(seed, kind)
                 want = p.run([x])
                 padded = torch.nn.functional.pad(x.view(8, 8, 64), (1, 1))
-                got = sum(torch.einsum("nct,fc->nft", padded[:, :, k:k + 64], w[:, :, k]) for k in (2, 0, 1))
+                got = sum(torch.einsum("nct,fc->nft", padded[:, :, k : k + 64], w[:, :, k]) for k in (2, 0, 1))
                 pairs = list(zip([got], want, compare.at_own_scale(rules, want, admission.SMALL_OUTPUT)))
                 self.assertEqual(compare.count_bad(pairs), 0, (kind, seed))
 
@@ -128,14 +158,30 @@ class Honest(unittest.TestCase):
         decay = "torch.exp((torch.arange(512.0, device=x.device, dtype=x.dtype) - 511) * 0.1)"
         parts = lambda x, n: x.reshape(*x.shape[:-1], -1, n).sum(-1).sum(-1)  # noqa: E731
         for call, given, other in (
-                (f"(x * {decay}).sum(1)", "torch.randn(16, 512)",
-                 lambda x: parts((x * torch.exp((torch.arange(512.0) - 511) * 0.1)).flip(1), 32)),
-                ("(x - 0.5).square().mean()", "torch.rand(256, 128)", lambda x: parts((x - 0.5).square().t(), 64).sum() / x.numel()),
-                ("x.mean()", "torch.randn(256, 128)", lambda x: parts(x.t().contiguous(), 16).mean() / 256),
-                ("torch.logsumexp(x, 1).mean()", "torch.randn(64, 256)",
-                 lambda x: (parts((x - x.amax(1, keepdim=True)).exp(), 32).log() + x.amax(1)).flip(0).mean()),
-                ("torch.nn.functional.cosine_similarity(x, x.flip(1), dim=1).mean()", "torch.randn(256, 64)",
-                 lambda x: (parts(x * x.flip(1), 16) / (parts(x * x, 16).sqrt() * parts(x * x, 8).sqrt())).flip(0).mean())):
+            (
+                f"(x * {decay}).sum(1)",
+                "torch.randn(16, 512)",
+                lambda x: parts((x * torch.exp((torch.arange(512.0) - 511) * 0.1)).flip(1), 32),
+            ),
+            (
+                "(x - 0.5).square().mean()",
+                "torch.rand(256, 128)",
+                lambda x: parts((x - 0.5).square().t(), 64).sum() / x.numel(),
+            ),
+            ("x.mean()", "torch.randn(256, 128)", lambda x: parts(x.t().contiguous(), 16).mean() / 256),
+            (
+                "torch.logsumexp(x, 1).mean()",
+                "torch.randn(64, 256)",
+                lambda x: (parts((x - x.amax(1, keepdim=True)).exp(), 32).log() + x.amax(1)).flip(0).mean(),
+            ),
+            (
+                "torch.nn.functional.cosine_similarity(x, x.flip(1), dim=1).mean()",
+                "torch.randn(256, 64)",
+                lambda x: (
+                    (parts(x * x.flip(1), 16) / (parts(x * x, 16).sqrt() * parts(x * x, 8).sqrt())).flip(0).mean()
+                ),
+            ),
+        ):
             p = problem(call, given)
             admitted = admission.admit(p, "cpu")
             self.assertGreaterEqual(len(admitted.others), 6, call)
@@ -144,11 +190,16 @@ class Honest(unittest.TestCase):
                 admission.refine(truth, admitted.gauges[kind], p, True)
                 rules = compare.honest_rules(truth, torch.float32, "fp32", True)
                 for seed in range(30):
-                    x, = p.draw(seed, kind)
+                    (x,) = p.draw(seed, kind)
                     shifts = admission.shifts_of([x], p)
                     want = p.run([x])
-                    pairs = list(zip([other(x).reshape(want[0].shape)], want,
-                                     compare.at_own_scale(rules, want, admission.SMALL_OUTPUT, shifts)))
+                    pairs = list(
+                        zip(
+                            [other(x).reshape(want[0].shape)],
+                            want,
+                            compare.at_own_scale(rules, want, admission.SMALL_OUTPUT, shifts),
+                        )
+                    )
                     self.assertEqual(compare.count_bad(pairs), 0, (call, kind, seed))
 
     def test_sums_in_another_order_behind_what_saturates_are_right(self):
@@ -163,11 +214,11 @@ class Honest(unittest.TestCase):
             rules = compare.honest_rules(truth, torch.float32, "fp32", True)
             for seed in range(20):
                 inputs = p.draw(1000 + seed, kind)
-                want, = p.run(inputs)
-                rule, = compare.at_own_scale(rules, [want], admission.SMALL_OUTPUT)
-                parts = sum(inputs[0][:, i:i + 64] @ weight[:, i:i + 64].t() for i in (192, 128, 64, 0))
+                (want,) = p.run(inputs)
+                (rule,) = compare.at_own_scale(rules, [want], admission.SMALL_OUTPUT)
+                parts = sum(inputs[0][:, i : i + 64] @ weight[:, i : i + 64].t() for i in (192, 128, 64, 0))
                 got = torch.sigmoid(parts + p.models[torch.float32].linear.bias).detach()
-                unsteady, = steadiness.unsteadiness(inputs, p)
+                (unsteady,) = steadiness.unsteadiness(inputs, p)
                 apart += compare.count_bad([(got, want, rule)]) > 0
                 near += compare.count_bad([(steadiness.forgiven(got, want, unsteady), want, rule)]) > 0
                 half = torch.sigmoid(inputs[0][:, :128] @ weight[:, :128].t()).detach()
@@ -183,7 +234,7 @@ class Honest(unittest.TestCase):
             inputs = p.draw(3, kind)
             for step in admission.STEP, admission.COARSE_STEP, steadiness.STEP:
                 for dtype in torch.float64, torch.float32:
-                    x, = admission.moved(inputs, step, p, dtype)
+                    (x,) = admission.moved(inputs, step, p, dtype)
                     self.assertGreater(int((x != inputs[0]).sum()), 30000 if kind != "sparse" else 0, kind)
                     self.assertTrue(bool((x >= inputs[0].min()).all()) and bool((x <= inputs[0].max()).all()), kind)
             steadiness.unsteadiness(inputs, p)
@@ -271,7 +322,7 @@ class Contents(unittest.TestCase):
             y = of(x, "outliers").double()
             shares = (y / y.sum()).sort(descending=True).values
             self.assertGreater(float(shares[50]), 1e-3)
-            self.assertGreater(float((shares[:contents.PLACES // 2]).sum()), 0.4)
+            self.assertGreater(float((shares[: contents.PLACES // 2]).sum()), 0.4)
 
     def test_half_of_the_blocks_have_the_problems_own_contents_and_each_other_kind_has_its_turn(self):
         others = ["signs", "held", "large"]
@@ -279,7 +330,7 @@ class Contents(unittest.TestCase):
         taken = [next(kinds) for _ in range(12)]
         self.assertEqual(taken.count(OWN), 6)
         self.assertEqual({taken.count(x) for x in others}, {2})
-        self.assertTrue(all(OWN in taken[i:i + 2] for i in range(0, 12, 2)))
+        self.assertTrue(all(OWN in taken[i : i + 2] for i in range(0, 12, 2)))
         self.assertLess(taken.index("held"), 2)  # comes first
         kinds = plan([], random.Random(1))
         self.assertEqual({next(kinds) for _ in range(6)}, {OWN})
@@ -324,8 +375,11 @@ class Admission(unittest.TestCase):
         self.assertIn("no other finite contents", found.notes()[0])
 
     def test_a_state_that_is_forgotten_on_its_own_inputs_is_held_on_others(self):
-        p = problem("self.lstm(x)[0][:, -1]", given="torch.rand(2, 128, 16)",
-                    build="self.lstm = torch.nn.LSTM(16, 32, 2, batch_first=True)")
+        p = problem(
+            "self.lstm(x)[0][:, -1]",
+            given="torch.rand(2, 128, 16)",
+            build="self.lstm = torch.nn.LSTM(16, 32, 2, batch_first=True)",
+        )
         found = admission.admit(p, "cpu")
         self.assertIn("held", found.others)
         apart = []
@@ -345,9 +399,11 @@ class Time(unittest.TestCase):
     def tried(self, seconds):
         """Kinds that are tried where each takes so long."""
         clock = iter(x * seconds for x in range(999))
-        with unittest.mock.patch.object(admission.time, "monotonic", lambda: next(clock)), \
-                unittest.mock.patch.object(admission, "SECONDS", USUAL_SECONDS), \
-                unittest.mock.patch.object(admission, "try_kind", lambda *_: "some reason"):
+        with (
+            unittest.mock.patch.object(admission.time, "monotonic", lambda: next(clock)),
+            unittest.mock.patch.object(admission, "SECONDS", USUAL_SECONDS),
+            unittest.mock.patch.object(admission, "try_kind", lambda *_: "some reason"),
+        ):
             return admission.admit(problem("x"), "cpu")
 
     def test_a_slow_problem_has_those_that_come_first_and_a_slower_one_some_of_them(self):
@@ -376,15 +432,19 @@ class Bounds(unittest.TestCase):
         p = problem("x.mean()", given="torch.rand(512, 4096)")
         for kind in admission.admit(p, "cpu").names:
             x, want, rule = self.rule(p, kind, 3)
-            by_thread = x.reshape(-1, 1024).cumsum(1)[:, -1]      # 1,024 one by one, then a tree
+            by_thread = x.reshape(-1, 1024).cumsum(1)[:, -1]  # 1,024 one by one, then a tree
             atomics = x.sum(1)[torch.randperm(512)].cumsum(0)[-1]  # a tree of each row, then one by one
             for got in by_thread.sum() / x.numel(), atomics / x.numel(), x.sum() / x.numel():
                 self.assertLess(self.exceeding(got, want, rule), 0.25, kind)
 
     def test_a_part_does_not_pass_for_the_whole(self):
         p = problem("x.mean()", given="torch.rand(512, 4096)")
-        for name, part in (("1/12 of the rows", lambda x: x[::12]), ("half", lambda x: x[:256]),
-                           ("99 %", lambda x: x[:507]), ("a half of each row", lambda x: x[:, ::2])):
+        for name, part in (
+            ("1/12 of the rows", lambda x: x[::12]),
+            ("half", lambda x: x[:256]),
+            ("99 %", lambda x: x[:507]),
+            ("a half of each row", lambda x: x[:, ::2]),
+        ):
             found = []
             for kind in "outliers", "unequal":
                 for seed in range(3):

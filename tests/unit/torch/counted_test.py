@@ -7,7 +7,6 @@ from unittest import mock
 
 import torch
 import torch.profiler  # noqa: F401, whose flag a model can read
-
 from kernelmill_torch import counted, kernel_share
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.problem import BadProblem
@@ -48,8 +47,12 @@ class Counted(unittest.TestCase):
 
     def test_kernels_of_the_gpu_are_told_with_the_time_of_all_their_calls(self):
         count = counted.Count()
-        count.events = [event("mine", "DeviceType.CUDA", 2000), event("theirs", "DeviceType.CUDA", 5000), event("mine", "DeviceType.CUDA", 4000),
-                        event("aten::add", "DeviceType.CPU", 9000)]
+        count.events = [
+            event("mine", "DeviceType.CUDA", 2000),
+            event("theirs", "DeviceType.CUDA", 5000),
+            event("mine", "DeviceType.CUDA", 4000),
+            event("aten::add", "DeviceType.CPU", 9000),
+        ]
         count.ended.set()
         self.assertEqual(count.stop(), [["mine", 6.0], ["theirs", 5.0]])
 
@@ -70,14 +73,33 @@ class Told:
     fault, or nothing."""
 
     def __init__(self, kernels=(), in_calls=(), at_the_end=None, in_draw=None, in_synchronize=None, alive=True):
-        self.kernels, self.in_calls, self.at_the_end, self.in_draw, self.is_alive = list(kernels), list(in_calls), at_the_end, in_draw, alive
+        self.kernels, self.in_calls, self.at_the_end, self.in_draw, self.is_alive = (
+            list(kernels),
+            list(in_calls),
+            at_the_end,
+            in_draw,
+            alive,
+        )
         self.rules, self.steps = [], []
         arena = types.SimpleNamespace(place=7, move=lambda: self.steps.append("move"), fill=self.steps.append)
-        self.process = types.SimpleNamespace(ask=self.ask, call=self.call, stop=lambda: self.steps.append("stop"), arena=arena, place=0,
-                                             alive=lambda: self.is_alive, ended=lambda: Fault("candidate", "crashed", "ended"))
-        self.bench = types.SimpleNamespace(layout=types.SimpleNamespace(sets=2), draw=self.draw, synchronize=lambda: self.end_in(in_synchronize),
-                                           make_room=lambda: self.steps.append("room"), release=lambda: self.steps.append("release"),
-                                           outputs=["of a row"], samples=["of a row"])
+        self.process = types.SimpleNamespace(
+            ask=self.ask,
+            call=self.call,
+            stop=lambda: self.steps.append("stop"),
+            arena=arena,
+            place=0,
+            alive=lambda: self.is_alive,
+            ended=lambda: Fault("candidate", "crashed", "ended"),
+        )
+        self.bench = types.SimpleNamespace(
+            layout=types.SimpleNamespace(sets=2),
+            draw=self.draw,
+            synchronize=lambda: self.end_in(in_synchronize),
+            make_room=lambda: self.steps.append("room"),
+            release=lambda: self.steps.append("release"),
+            outputs=["of a row"],
+            samples=["of a row"],
+        )
 
     @staticmethod
     def end_in(problem):
@@ -150,7 +172,11 @@ class Share(unittest.TestCase):
         self.assertEqual(self.found(at_the_end="runtime_error"), [("no_profile", "warning")])
 
     def test_what_fails_before_its_calls_costs_nobody_a_verdict(self):
-        for problem in (MemoryError(), BadProblem("bad_problem", "get_inputs() failed"), RuntimeError("CUDA out of memory")):
+        for problem in (
+            MemoryError(),
+            BadProblem("bad_problem", "get_inputs() failed"),
+            RuntimeError("CUDA out of memory"),
+        ):
             self.assertEqual(self.found(in_draw=problem), [("no_profile", "warning")])
             self.assertEqual(self.found(in_synchronize=problem), [("no_profile", "warning")])
 

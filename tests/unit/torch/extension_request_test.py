@@ -22,17 +22,30 @@ class Normalizing(unittest.TestCase):
 
     def test_docstrings_and_several_sources_are_kept(self):
         request = er.normalize_inline(
-            name="a", cpp_sources=["x", "y"], cuda_sources=("p", "q"), functions={"f": "what it does"},
-            extra_cflags=["-O3"], extra_cuda_cflags="-lineinfo", with_cuda=True)
-        self.assertEqual(request["sources"], [{"name": "main.cpp", "text": "x\ny"},
-                                              {"name": "cuda.cu", "text": "p\nq"}])
+            name="a",
+            cpp_sources=["x", "y"],
+            cuda_sources=("p", "q"),
+            functions={"f": "what it does"},
+            extra_cflags=["-O3"],
+            extra_cuda_cflags="-lineinfo",
+            with_cuda=True,
+        )
+        self.assertEqual(
+            request["sources"], [{"name": "main.cpp", "text": "x\ny"}, {"name": "cuda.cu", "text": "p\nq"}]
+        )
         self.assertEqual(request["functions"], {"f": "what it does"})
         self.assertEqual(request["cuda_cflags"], ["-lineinfo"])
 
     def test_what_changes_the_product_changes_the_key(self):
         plain = er.key(er.normalize_inline(name="a", cpp_sources=""))
-        for change in ({"extra_cflags": ["-O3"]}, {"functions": []}, {"no_implicit_headers": True},
-                       {"extra_ldflags": ["-lm"]}, {"is_python_module": False}, {"cuda_sources": "x"}):
+        for change in (
+            {"extra_cflags": ["-O3"]},
+            {"functions": []},
+            {"no_implicit_headers": True},
+            {"extra_ldflags": ["-lm"]},
+            {"is_python_module": False},
+            {"cuda_sources": "x"},
+        ):
             other = er.normalize_inline(**{"name": "a", "cpp_sources": "", **change})
             self.assertNotEqual(plain, er.key(other))
 
@@ -42,8 +55,14 @@ class Normalizing(unittest.TestCase):
         self.assertEqual(len(er.key(request)), 64)
 
     def test_bad_arguments_are_refused(self):
-        for bad in ({"name": 1}, {"cpp_sources": 3}, {"functions": [1]}, {"nonsense": True},
-                    {"sycl_sources": "x"}, {"extra_cflags": {"a": 1}}):
+        for bad in (
+            {"name": 1},
+            {"cpp_sources": 3},
+            {"functions": [1]},
+            {"nonsense": True},
+            {"sycl_sources": "x"},
+            {"extra_cflags": {"a": 1}},
+        ):
             with self.assertRaises(er.RequestError):
                 er.normalize_inline(**{"name": "a", "cpp_sources": "", **bad})
 
@@ -78,8 +97,10 @@ class Installing(unittest.TestCase):
         seen = []
         er.install(lambda request: seen.append(request) or "module")
         self.assertEqual(cpp_extension.load_inline("a", "int f();", functions=["f"]), "module")
-        self.assertEqual(cpp_extension.load_inline(name="a", cpp_sources="int f();", functions="f",
-                                                   no_implicit_headers=False), "module")
+        self.assertEqual(
+            cpp_extension.load_inline(name="a", cpp_sources="int f();", functions="f", no_implicit_headers=False),
+            "module",
+        )
         self.assertEqual(er.key(seen[0]), er.key(seen[1]))
         with self.assertRaises(er.RequestError):
             cpp_extension.load_inline()

@@ -69,8 +69,10 @@ def judgement(bench):
 
 class WatchedProcess:
     def __init__(self, name, done):
-        self.name, self.arena = name, types.SimpleNamespace(move=lambda: None,
-                                                      poison=lambda _count: done.append("poison of " + name))
+        self.name, self.arena = (
+            name,
+            types.SimpleNamespace(move=lambda: None, poison=lambda _count: done.append("poison of " + name)),
+        )
 
 
 class WatchedBench:

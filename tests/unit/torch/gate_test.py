@@ -51,7 +51,11 @@ class Gate(unittest.TestCase):
                 kind.append(Row(flushing=0.5))
             return (3.0, 3.0) if x.is_gated else (2.0, 1.0)
 
-        x.rows_of_pair, x.rows_apart, x.rows_of_one = rows, lambda: None, lambda: [kind.append(Row()) for kind in x.alone]
+        x.rows_of_pair, x.rows_apart, x.rows_of_one = (
+            rows,
+            lambda: None,
+            lambda: [kind.append(Row()) for kind in x.alone],
+        )
         return x, [x.block() for _ in range(count)]
 
     def test_a_candidate_that_waits_in_a_call_is_timed_with_launches_from_then_on(self):
@@ -68,7 +72,9 @@ class Gate(unittest.TestCase):
     def test_memory_is_given_back_where_calls_behind_the_gate_lacked_it(self):
         x, rooms, process = self.judgement(most=16), [], types.SimpleNamespace(alive=lambda: True, stop=lambda: None)
         x.bench.make_room = lambda: rooms.append(1)
-        process.release = unittest.mock.Mock(side_effect=[Fault("candidate", "out_of_memory", ""), Fault("candidate", "runtime_error", ""), 1.0])
+        process.release = unittest.mock.Mock(
+            side_effect=[Fault("candidate", "out_of_memory", ""), Fault("candidate", "runtime_error", ""), 1.0]
+        )
         queued = iter([False, False, True])
         self.assertEqual(x.again_where_it_counts_for_nothing(lambda: Bench.open_gate(process, next(queued), 1.0)), 1.0)
         self.assertEqual(rooms, [1])
@@ -108,7 +114,12 @@ class Gate(unittest.TestCase):
         self.assertIsNone(x.other_clock())
 
     def test_nobody_is_late_for_the_other_clock(self):
-        for category, raises in ("timed_out", False), ("out_of_memory", False), ("gpu_memory", False), ("wrong_result", True):
+        for category, raises in (
+            ("timed_out", False),
+            ("out_of_memory", False),
+            ("gpu_memory", False),
+            ("wrong_result", True),
+        ):
             x, _ = self.blocks([], 1)
             x.use_clock(False)
 
@@ -140,10 +151,17 @@ class Gate(unittest.TestCase):
     def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
         for is_gated, clock in (True, "device"), (False, "call"):
             x = self.judgement(most=16)
-            x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call", "device"} - {clock}, is_gated, None
+            x.bench.row_length, x.bench.learned, x.is_gated, x.process = (
+                16,
+                {"call", "device"} - {clock},
+                is_gated,
+                None,
+            )
             x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
             x.learn_quietly()
-            learned = [(16, True), (16, False)] if is_gated else [(16, False), (0, True)]  # and what opening a gate takes
+            learned = (
+                [(16, True), (16, False)] if is_gated else [(16, False), (0, True)]
+            )  # and what opening a gate takes
             self.assertEqual((x.bench.lengths, x.bench.learned), (learned, {"call", "device"}))
             x.learn_quietly()
             self.assertEqual(x.bench.lengths, learned)
@@ -168,13 +186,17 @@ class Gate(unittest.TestCase):
         x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call"}, True, None
         x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
         x.learn_quietly()
-        self.assertEqual(x.bench.lengths[-2:], [(4, True), (4, False)])  # by which clock it is paid, a candidate chooses
+        self.assertEqual(
+            x.bench.lengths[-2:], [(4, True), (4, False)]
+        )  # by which clock it is paid, a candidate chooses
         self.assertEqual((x.bench.row_length, x.bench.learned), (4, {"device"}))
 
     def test_the_baseline_has_its_core_before_its_rows_say_anything(self):
         x, done = self.quiet_judgement(), []
         x.pool = types.SimpleNamespace(settle=lambda: done.append("settle"))
-        x.core = types.SimpleNamespace(take_turns=lambda _pool, *timed: done.append(("core", len(timed))) or True, wake="waker")
+        x.core = types.SimpleNamespace(
+            take_turns=lambda _pool, *timed: done.append(("core", len(timed))) or True, wake="waker"
+        )
         x.bench.row = lambda *_: done.append("row")
         learn = x.bench.learn_costs
         x.bench.learn_costs = lambda *given: done.append("costs") or learn(*given)
@@ -256,7 +278,10 @@ class Gate(unittest.TestCase):
         bench.device, bench.known_fixed, bench.usual_flush = "cuda", {}, 1e-3
 
         def opening(*microseconds, busy=0):
-            rows = [Row(), *(Row(calls=x * 1e-6, flushing=5e-3 if i < busy else 1e-3) for i, x in enumerate(microseconds))]
+            rows = [
+                Row(),
+                *(Row(calls=x * 1e-6, flushing=5e-3 if i < busy else 1e-3) for i, x in enumerate(microseconds)),
+            ]
             bench.row = lambda *_: rows.pop(0)
             return round(bench.learn_opening(None, 1.0, len(rows)) * 1e6)
 
@@ -279,11 +304,21 @@ class Gate(unittest.TestCase):
     def first_row(self, wrong, is_gated=False, moves=0):
         """The first row of one whose rows have so many wrong elements, by turns."""
         x, wrong, moves = self.judgement(most=16), list(wrong), [True] * moves
-        x.is_gated, x.bench.draw, x.bench.outputs, x.bench.make_room, x.bench.row = is_gated, lambda seeds: seeds, [], lambda: None, lambda *_: None
+        x.is_gated, x.bench.draw, x.bench.outputs, x.bench.make_room, x.bench.row = (
+            is_gated,
+            lambda seeds: seeds,
+            [],
+            lambda: None,
+            lambda *_: None,
+        )
         asked = self.asked = []
-        x.process = types.SimpleNamespace(ask=lambda message, _seconds: asked.append(message["on"]), stop=lambda: asked.append("stop"),
-                                          reach=types.SimpleNamespace(moved=lambda: bool(moves and moves.pop()),
-                                                                      begin_anew=lambda: asked.append("anew")))
+        x.process = types.SimpleNamespace(
+            ask=lambda message, _seconds: asked.append(message["on"]),
+            stop=lambda: asked.append("stop"),
+            reach=types.SimpleNamespace(
+                moved=lambda: bool(moves and moves.pop()), begin_anew=lambda: asked.append("anew")
+            ),
+        )
         x.count_bad = lambda *_: wrong.pop(0)
         x.warm_up(list(range(16)), [[]] * 16)
         self.assertEqual(wrong, [])
@@ -291,7 +326,10 @@ class Gate(unittest.TestCase):
 
     def test_outputs_of_who_is_right_call_by_call_alone_are_copied_and_it_is_told(self):
         x = self.first_row([1.0, 0.0])
-        self.assertEqual((x.row_length, [one["rule"] for one in x.findings], self.asked), (16, ["outputs_in_one_place"], [True, "stop", "anew"]))
+        self.assertEqual(
+            (x.row_length, [one["rule"] for one in x.findings], self.asked),
+            (16, ["outputs_in_one_place"], [True, "stop", "anew"]),
+        )
         self.assertEqual(self.first_row([0.0]).findings, [])
         self.assertEqual(self.first_row([1.0, 0.0], moves=1).findings, [])  # its memory had moved
         with self.assertRaises(Fault) as found:
@@ -301,10 +339,15 @@ class Gate(unittest.TestCase):
 
     def test_who_is_wrong_behind_the_gate_alone_is_timed_with_launches(self):
         x = self.first_row([1.0, 1.0, 0.0], is_gated=True)
-        self.assertEqual((x.clock, x.row_length, x.findings, self.asked), ("call", 16, [], [True, "stop", False, "stop"]))
+        self.assertEqual(
+            (x.clock, x.row_length, x.findings, self.asked), ("call", 16, [], [True, "stop", False, "stop"])
+        )
 
     def test_the_clock_that_is_not_paid_is_the_lower_quarter_of_a_few_pairs_but_the_first(self):
-        x, pairs = self.judgement(most=16), iter([(0.5, 0.5), (2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (3.0, 2.0), (9.0, 9.0)])
+        x, pairs = (
+            self.judgement(most=16),
+            iter([(0.5, 0.5), (2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (3.0, 2.0), (9.0, 9.0)]),
+        )
         x.is_gated = False
         x.undisturbed_pair = lambda _first: next(pairs)
         self.assertEqual(x.other_clock(), {"clock": "device", "reference": 3.0, "candidate": 2.0})

@@ -4,7 +4,17 @@ import unittest
 
 try:
     from kernelmill_torch.intercept import (
-        FEWEST, Intercept, beside_others, beyond_chance, charge_of, cold_launches, saved_together, short_length, unseen_work, without)
+        FEWEST,
+        Intercept,
+        beside_others,
+        beyond_chance,
+        charge_of,
+        cold_launches,
+        saved_together,
+        short_length,
+        unseen_work,
+        without,
+    )
 except ImportError:
     Intercept = None
 
@@ -87,8 +97,10 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 4.0e-3, 3.9e-3), 0.08e-3)
         self.assertEqual(unseen_work(2.1e-3, 2e-3, 4.0e-3, 3.9e-3), 0.0)
         self.assertAlmostEqual(unseen_work(-30e-6, 20e-6, 4.0e-3, 3.9e-3), 49e-6)
-        self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3.97e-3, 4e-3), 0.07e-3)  # the baseline's does not show it all either
-        self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3)     # of which somebody may have made more
+        self.assertAlmostEqual(
+            unseen_work(1.9e-3, 2e-3, 3.97e-3, 4e-3), 0.07e-3
+        )  # the baseline's does not show it all either
+        self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3)  # of which somebody may have made more
 
     def test_whoever_makes_the_baselines_rows_uneven_gains_little(self):
         self.assertAlmostEqual(charged(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)

@@ -52,8 +52,11 @@ class OrderOfAPair(unittest.TestCase):
         x = judgement(bench)
         x.process, x.row_length = WatchedProcess("candidate", bench.done), 1
         audited = []
-        x.audit = lambda contents, outputs, samples, _seed: (audited.append(contents), bench.done.append("audit of " + outputs[0]),
-                                                      self.assertEqual(samples, bench.samples))
+        x.audit = lambda contents, outputs, samples, _seed: (
+            audited.append(contents),
+            bench.done.append("audit of " + outputs[0]),
+            self.assertEqual(samples, bench.samples),
+        )
         self.assertEqual(x.pair(reference_first), (1.0, 1.0))
         self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
         self.assertNotEqual(bench.contents[0], bench.contents[1])  # the baseline's outputs are no help
@@ -73,17 +76,31 @@ class OrderOfAPair(unittest.TestCase):
             bench = WatchedBench(True)
             bench.device = "cuda"
             x = judgement(bench)
-            x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 8, lambda *_: bench.done.append("audit")
+            x.process, x.row_length, x.audit = (
+                WatchedProcess("candidate", bench.done),
+                8,
+                lambda *_: bench.done.append("audit"),
+            )
             x.pair(reference_first)
-            lengths.append([(y, len(bench.contents[i])) for i, y in enumerate(z for z in bench.done if z in ("baseline", "candidate"))])
+            lengths.append(
+                [
+                    (y, len(bench.contents[i]))
+                    for i, y in enumerate(z for z in bench.done if z in ("baseline", "candidate"))
+                ]
+            )
             self.assertEqual(bench.done[-1], "audit")
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
             self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
             bench.flushing = 2.0  # somebody has the GPU
             x.pair(reference_first)
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
-        self.assertEqual(lengths, [[("baseline", 8), ("candidate", 8), ("baseline", 2)],
-                                   [("baseline", 2), ("candidate", 8), ("baseline", 8)]])
+        self.assertEqual(
+            lengths,
+            [
+                [("baseline", 8), ("candidate", 8), ("baseline", 2)],
+                [("baseline", 2), ("candidate", 8), ("baseline", 8)],
+            ],
+        )
 
     def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
         audit = ["candidate", "audit of outputs of candidate"]
@@ -157,9 +174,16 @@ class Audit(unittest.TestCase):
     """Of rows of one call on one number, of which the model makes one more."""
 
     def audit(self, got, moved, is_gated=False, shifts=lambda *_: []):
-        x = judgement(types.SimpleNamespace(
-            device="cpu", is_random=False, shifts=shifts, forgive=lambda got, *_: got, can_ask_small_scales=lambda _inputs: False,
-            problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
+        x = judgement(
+            types.SimpleNamespace(
+                device="cpu",
+                is_random=False,
+                shifts=shifts,
+                forgive=lambda got, *_: got,
+                can_ask_small_scales=lambda _inputs: False,
+                problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0]),
+            )
+        )
         x.kind = getattr(self, "kind", "own")
         x.is_right_untimed = lambda: self.is_right
         x.timed_rules = {x.kind: [compare.Rule(1e-3, 1e-3)]}

@@ -7,8 +7,8 @@ try:
     import torch
     from fakes import FakeBench, judgement
     from kernelmill_torch import compare
-    from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers, weigh_constants
     from kernelmill_torch.problem import Truth
+    from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers, weigh_constants
 except ImportError:
     torch = None
 
@@ -49,7 +49,11 @@ class BlindAnswers(unittest.TestCase):
         class Drawn(Exception):
             pass
 
-        for mode, known, asked in ("honest", {}, ["own", "signs", "large"]), ("honest", {"honest": ""}, []), ("kernelbench", {}, ["own"]):
+        for mode, known, asked in (
+            ("honest", {}, ["own", "signs", "large"]),
+            ("honest", {"honest": ""}, []),
+            ("kernelbench", {}, ["own"]),
+        ):
             x, done = judgement(FakeBench(True)), []
 
             def move():
@@ -74,7 +78,7 @@ class Constants(unittest.TestCase):
         return notes
 
     def test_zeros_that_no_input_changes_are_said(self):
-        note, = self.notes(torch.diag_embed)
+        (note,) = self.notes(torch.diag_embed)
         self.assertTrue(note.startswith("98% of output 0 is the same"), note)
 
     def test_zeros_that_come_and_go_are_none(self):

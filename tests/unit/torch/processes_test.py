@@ -21,6 +21,7 @@ try:
     from kernelmill_torch.processes import Process
     from kernelmill_torch.stillness import processor_seconds, seconds_without_core, stands_still
     from kernelmill_torch.watch import AWAKE_SECONDS
+
     stillness.STILL_SECONDS = 10.0
 except ImportError:
     Process = None
@@ -197,8 +198,11 @@ class Stop(unittest.TestCase):
     def test_who_queued_calls_is_awake_when_the_gate_opens(self):
         x, spins = self.process, []
         x.page, x.pidfd, x.place, x.clocked, x.gate, x._given = None, -1, 0, True, 0, 0.0
-        x.lib = types.SimpleNamespace(km_page_call=lambda *given: spins.append(given[-1]) or 1.0, km_page_status=lambda _page: 0,
-                                      km_page_open_gate=lambda *_: None)
+        x.lib = types.SimpleNamespace(
+            km_page_call=lambda *given: spins.append(given[-1]) or 1.0,
+            km_page_status=lambda _page: 0,
+            km_page_open_gate=lambda *_: None,
+        )
         self.assertTrue(x.queue(1, 60.0))
         x.release(60.0, True)
         self.assertEqual(spins, [processes.SPIN_AWAKE] * 2)
@@ -216,7 +220,9 @@ class Stop(unittest.TestCase):
             now[0] += 1.0
             return 1.0
 
-        x.lib = types.SimpleNamespace(km_page_call=call, km_page_status=lambda _page: 1, km_page_await=call, km_page_open_gate=lambda *_: None)
+        x.lib = types.SimpleNamespace(
+            km_page_call=call, km_page_status=lambda _page: 1, km_page_await=call, km_page_open_gate=lambda *_: None
+        )
         with unittest.mock.patch.object(processes.time, "monotonic", lambda: now[0]):
             self.assertFalse(x.queue(1, 60.0))
             self.assertEqual(x.waited, 1.0)
@@ -284,6 +290,7 @@ class Stop(unittest.TestCase):
 class WarmCalls(unittest.TestCase):
     def test_hold_one_output_at_a_time(self):
         """Two of 6 GiB each were held by a baseline that was warmed, and the referee found too little memory."""
+
         class Output:
             pass
 
@@ -296,9 +303,15 @@ class WarmCalls(unittest.TestCase):
 
         commands = iter([native.WARM, native.LEAVE])
         x = Serving.__new__(Serving)
-        x.lib = unittest.mock.Mock(**{"km_page_wait.side_effect": lambda _page, number: number + 1, "km_page_first.return_value": 0,
-                                      "km_page_command.side_effect": lambda _page: next(commands), "km_page_count.return_value": 3,
-                                      "km_page_place.return_value": 0})
+        x.lib = unittest.mock.Mock(
+            **{
+                "km_page_wait.side_effect": lambda _page, number: number + 1,
+                "km_page_first.return_value": 0,
+                "km_page_command.side_effect": lambda _page: next(commands),
+                "km_page_count.return_value": 3,
+                "km_page_place.return_value": 0,
+            }
+        )
         x.page = x.number = x.queued = 0
         x.device, x.layout, x.told, x.returned, x.speck = "cpu", None, None, [], torch.zeros(1)
         x.places, x.model, x.keep = [[types.SimpleNamespace(inputs=[])]], model, lambda out: out

@@ -76,8 +76,15 @@ class OnCpu(unittest.TestCase):
 
     def test_lies_are_out_of_reach(self):
         x = torch.ones(2, 3)
-        for address, stride in ((8, (3, 1)), (-4, (3, 1)), (2**63 - 4, (3, 1)), (x.data_ptr() + 1, (3, 1)),
-                                (x.data_ptr(), (-3, 1)), (x.data_ptr(), (2**40, 1)), (0, (3, 1))):
+        for address, stride in (
+            (8, (3, 1)),
+            (-4, (3, 1)),
+            (2**63 - 4, (3, 1)),
+            (x.data_ptr() + 1, (3, 1)),
+            (x.data_ptr(), (-3, 1)),
+            (x.data_ptr(), (2**40, 1)),
+            (0, (3, 1)),
+        ):
             for i, n in enumerate((address, *stride)):
                 self.reach.told[i] = n
             self.assertIsNone(self.take(), (address, stride))
@@ -123,7 +130,7 @@ class OnGpu(unittest.TestCase):
         self.assertEqual(self.take(0x1008, 0x1010), [[8, 9, 10, 11], [16, 17, 18, 19]])
         self.assertEqual(self.take(0x1009, 0x1011), [[9, 10, 11, 12], [17, 18, 19, 20]])
         self.assertEqual(self.driver.opened, 1)
-        self.assertIsNone(self.take(0x1008, 0x103d))  # beyond its end
+        self.assertIsNone(self.take(0x1008, 0x103D))  # beyond its end
         self.reach.close()
         self.assertEqual(self.driver.closed, [77])
 

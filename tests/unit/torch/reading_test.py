@@ -35,7 +35,9 @@ class Reading(unittest.TestCase):
     def test_zeros_and_the_half_of_a_symmetric_matrix_need_not_be(self):
         triangular = self.bytes("x @ x", "torch.triu(torch.rand(512, 512))")
         self.assertAlmostEqual(triangular / MIB, 0.5, delta=0.05)
-        self.assertAlmostEqual(self.bytes("x @ x", "(lambda a: a + a.t())(torch.rand(512, 512))") / MIB, 0.5, delta=0.01)
+        self.assertAlmostEqual(
+            self.bytes("x @ x", "(lambda a: a + a.t())(torch.rand(512, 512))") / MIB, 0.5, delta=0.01
+        )
 
     def test_outputs_count_beyond_the_cache(self):
         self.assertEqual(self.bytes("torch.ones_like(x)", outputs=reading.L2_BYTES + 5), 5)

@@ -7,12 +7,12 @@ import unittest.mock
 try:
     import torch
     from kernelmill_torch import native
-    from kernelmill_torch.arena import Arena
     from kernelmill_torch import rows as rows_module
+    from kernelmill_torch.arena import Arena
     from kernelmill_torch.bench import Bench
-    from kernelmill_torch.rows import Gateless, has_changed
     from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
     from kernelmill_torch.faults import Fault
+    from kernelmill_torch.rows import Gateless, has_changed
     from kernelmill_torch.watch import Free, Row
 except ImportError:
     torch = None
@@ -131,7 +131,9 @@ class PartsOfARow(unittest.TestCase):
         row, done, bench = self.row("cuda")
         self.assertEqual(done, ["core", "wake", "warm", "reveal", "turn", "call", "halt", "look", "read", "stop"])
         self.assertGreater(row.taking, 0.0)  # work might go on until the outputs are read
-        self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, turning=0.0625, calls=1.0, looking=0.125, flushing=0.375))
+        self.assertEqual(
+            row._replace(taking=0.0), Row(revealing=0.5, turning=0.0625, calls=1.0, looking=0.125, flushing=0.375)
+        )
         self.assertEqual(int(bench.outputs[0].outputs[0]), 77)
 
     def test_behind_a_gate_calls_are_there_before_contents_and_run_after_them(self):
@@ -214,7 +216,9 @@ class PartsOfARow(unittest.TestCase):
             bench.sets_bytes = room
             self.assertTrue(bench.take(mine))
             mine[0].outputs[0].fill_(2.0)
-            self.assertEqual((float(bench.outputs[0].outputs[0]), bench.is_aside), (1.0, True) if aside else (2.0, False))
+            self.assertEqual(
+                (float(bench.outputs[0].outputs[0]), bench.is_aside), (1.0, True) if aside else (2.0, False)
+            )
             self.assertEqual(bench.samples is None, aside)
         self.assertEqual([has_changed(bench.samples, mine)], [True])
 

@@ -16,8 +16,8 @@ except ImportError:
 
 VARIANTS = 50
 BLOCKS = 8  # of timed rows
-ROWS = 2    # of each
-SETS = 2    # of contents in a row at least, unless a call is very long
+ROWS = 2  # of each
+SETS = 2  # of contents in a row at least, unless a call is very long
 
 
 def sampled_mean(dice):
@@ -26,8 +26,12 @@ def sampled_mean(dice):
 
     def answer(x):
         n = x.shape[0] // k
-        part = {"rows": lambda: x[at::k], "columns": lambda: x[:, at::k], "tail": lambda: x[:-n],
-                "block": lambda: torch.cat([x[:at * n], x[at * n + n:]])}[way]()
+        part = {
+            "rows": lambda: x[at::k],
+            "columns": lambda: x[:, at::k],
+            "tail": lambda: x[:-n],
+            "block": lambda: torch.cat([x[: at * n], x[at * n + n :]]),
+        }[way]()
         return (part - 0.5).square().mean()
 
     return answer
@@ -54,6 +58,7 @@ def decaying(x, decay):
 
 def cut_decay(decay):
     """Leaves out what has 10^-4 to 10^-9.9 of the weight, however fast that is."""
+
     def of(dice):
         k = round(dice.uniform(4, 9.9) * math.log(10) / -math.log(decay))
         return lambda x: decaying(x[:, -k:], decay)
@@ -65,7 +70,7 @@ def look(dice):
     n, start = dice.choice((16, 64, 512, 4096)), dice.randrange(1000)
 
     def answer(x):
-        some = x.view(-1)[start::max(1, x.numel() // n)]
+        some = x.view(-1)[start :: max(1, x.numel() // n)]
         return x.clone() if bool((some >= 0).all()) else torch.relu(x)
 
     return answer
@@ -102,16 +107,25 @@ class Shortcuts(unittest.TestCase):
             x = p.draw(seed, kind)
             shifts = admission.shifts_of(x, p) if admission.has_scale_of_its_own(x, admitted.gauges[kind]) else ()
             want = p.run(x)[0]
-            rule, = compare.at_own_scale([rules[kind]], [want], admission.SMALL_OUTPUT, shifts)
+            (rule,) = compare.at_own_scale([rules[kind]], [want], admission.SMALL_OUTPUT, shifts)
             return float(compare.excess(answer(*x).reshape(want.shape), want, rule)) <= 1
 
         def survives(number):
             dice = random.Random(number)
             answer = generator(dice)
             blocks = plan(admitted.others, dice)
-            hidden = in_turn([x for x in admitted.others if x != "signs" for _ in range(KINDS[x].draws)], dice)[:LEAST_HIDDEN - 1]
+            hidden = in_turn([x for x in admitted.others if x != "signs" for _ in range(KINDS[x].draws)], dice)[
+                : LEAST_HIDDEN - 1
+            ]
             looks = [x for x in admitted.others for _ in range(SETS)]
-            asked = [OWN, OWN, "signs", *hidden, *looks, *(x for _ in range(most_blocks) for x in [next(blocks)] * ROWS * SETS)]
+            asked = [
+                OWN,
+                OWN,
+                "signs",
+                *hidden,
+                *looks,
+                *(x for _ in range(most_blocks) for x in [next(blocks)] * ROWS * SETS),
+            ]
             return all(is_right(answer, 1000 * number + i, kind) for i, kind in enumerate(asked))
 
         return sum(survives(i) for i in range(VARIANTS))
@@ -120,14 +134,25 @@ class Shortcuts(unittest.TestCase):
         self.assertEqual(self.survivors(problem("(x - 0.5).square().mean()", "torch.rand(512, 1024)"), sampled_mean), 0)
 
     def test_a_part_of_a_mean_of_what_is_alike_row_by_row(self):
-        self.assertEqual(self.survivors(problem("torch.mean(1 - torch.nn.functional.cosine_similarity(x, x.flip(1), dim=1))",
-                                                "torch.rand(2048, 64)"), lambda dice: lambda x: part_of_cosines(dice)(x, x.flip(1))), 0)
+        self.assertEqual(
+            self.survivors(
+                problem(
+                    "torch.mean(1 - torch.nn.functional.cosine_similarity(x, x.flip(1), dim=1))", "torch.rand(2048, 64)"
+                ),
+                lambda dice: lambda x: part_of_cosines(dice)(x, x.flip(1)),
+            ),
+            0,
+        )
 
     def test_a_decay_that_is_cut(self):
         for decay in DECAYS:
-            p = problem(f"(x * torch.exp((torch.arange(2048.0, device=x.device, dtype=x.dtype) - 2047) * {-math.log(decay)})).sum(1)",
-                        "torch.randn(32, 2048)")
-            self.assertLessEqual(self.survivors(p, cut_decay(decay), most_blocks=0), 3, decay)  # without timed rows of many draws
+            p = problem(
+                f"(x * torch.exp((torch.arange(2048.0, device=x.device, dtype=x.dtype) - 2047) * {-math.log(decay)})).sum(1)",
+                "torch.randn(32, 2048)",
+            )
+            self.assertLessEqual(
+                self.survivors(p, cut_decay(decay), most_blocks=0), 3, decay
+            )  # without timed rows of many draws
 
     def test_a_look_at_some_numbers(self):
         self.assertEqual(self.survivors(problem("torch.relu(x)", "torch.rand(512, 512)"), look), 0)
@@ -136,11 +161,14 @@ class Shortcuts(unittest.TestCase):
         self.assertEqual(self.survivors(problem("torch.cumprod(x, dim=1)", "torch.rand(32, 2048)"), cut_product), 0)
 
     def test_a_norm_from_the_law_or_a_part(self):
-        self.assertEqual(self.survivors(problem("x / x.square().mean().sqrt()", "torch.rand(1024, 1024)"), norm_by_law), 0)
+        self.assertEqual(
+            self.survivors(problem("x / x.square().mean().sqrt()", "torch.rand(1024, 1024)"), norm_by_law), 0
+        )
 
     def test_a_history_that_is_cut(self):
-        cut_lstm.problem = problem("self.lstm(x)[0][:, -1]", "torch.rand(2, 128, 16)",
-                                   "self.lstm = torch.nn.LSTM(16, 32, 2, batch_first=True)")
+        cut_lstm.problem = problem(
+            "self.lstm(x)[0][:, -1]", "torch.rand(2, 128, 16)", "self.lstm = torch.nn.LSTM(16, 32, 2, batch_first=True)"
+        )
         self.assertEqual(self.survivors(cut_lstm.problem, cut_lstm), 0)
 
 

@@ -8,9 +8,8 @@ import unittest.mock
 try:
     import torch
     from fakes import FakeBench, judgement
-    from kernelmill_torch import compare
+    from kernelmill_torch import compare, small_scales
     from kernelmill_torch.problem import Problem
-    from kernelmill_torch import small_scales
     from kernelmill_torch.small_scales import SmallScales, far_off, missed
 except ImportError:
     torch = None
@@ -76,7 +75,9 @@ class OwnSize(unittest.TestCase):
         truth = problem.truth(problem.draw(seed), 0)
         with torch.no_grad():
             got = answer(problem.models[torch.float32], inputs[0], truth.want[0])
-        self.assertEqual(compare.count_bad([(got, truth.want[0], compare.Rule(1.2e-4 * truth.spread[0], 1.2e-4))]), 0.0)  # the bound of the whole
+        self.assertEqual(
+            compare.count_bad([(got, truth.want[0], compare.Rule(1.2e-4 * truth.spread[0], 1.2e-4))]), 0.0
+        )  # the bound of the whole
         return SmallScales().wrong([got], truth.want, inputs, problem)
 
     def test_zeros_in_small_parts_are_wrong(self):
@@ -93,10 +94,11 @@ class OwnSize(unittest.TestCase):
                 low = torch.nn.functional.linear(rounded(x), rounded(model.linear.weight.detach()), model.linear.bias)
                 low = torch.nn.functional.gelu(low) * torch.exp(-1.386 * torch.arange(32.0))[:, None, None]
                 return torch.cat([model(x)[:10], low[10:]])
+
             return answer
 
         def tf32(x):
-            return ((x.view(torch.int32) + 0x1000) & ~0x1fff).view(torch.float32)
+            return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
 
         self.assertGreater(self.wrong(self.problem(), coarse(lambda x: x.bfloat16().float())), 0.1)
         self.assertGreater(self.wrong(self.problem(), coarse(tf32)), 0.2)
@@ -108,9 +110,11 @@ class OwnSize(unittest.TestCase):
         problem.build(3, "cpu")
 
         def coarse(model, x, a, w):
-            round_to_tf32 = lambda y: ((y.contiguous().view(torch.int32) + 0x1000) & ~0x1fff).view(torch.float32)
+            round_to_tf32 = lambda y: ((y.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
             scale = torch.exp(-a * torch.arange(32.0))[:, None, None]
-            return torch.where(scale < 2e-3, torch.matmul(round_to_tf32(x), round_to_tf32(w)), torch.matmul(x, w)) * scale
+            return (
+                torch.where(scale < 2e-3, torch.matmul(round_to_tf32(x), round_to_tf32(w)), torch.matmul(x, w)) * scale
+            )
 
         inputs = problem.draw(5)
         exact = problem.run_exact(inputs)
@@ -132,7 +136,10 @@ class OwnSize(unittest.TestCase):
 
     def test_what_is_next_to_nothing_instead_of_zero_is_right(self):
         with_zeros = self.problem("torch.relu(self.linear(x))")
-        self.assertEqual(self.wrong(with_zeros, lambda model, x, want: want.float() + 1e-9 * torch.rand(want.shape) * (want == 0)), 0.0)
+        self.assertEqual(
+            self.wrong(with_zeros, lambda model, x, want: want.float() + 1e-9 * torch.rand(want.shape) * (want == 0)),
+            0.0,
+        )
 
     def test_a_timed_output_is_looked_at_by_its_places(self):
         dice, want = torch.Generator(), torch.randn(100, 100)

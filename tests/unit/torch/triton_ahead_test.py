@@ -103,8 +103,9 @@ class Files(unittest.TestCase):
 class Ahead(unittest.TestCase):
     def compile(self, path, cache):
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-        run = subprocess.run([sys.executable, "-c", DRIVER, path, cache], env=environment, capture_output=True,
-                             text=True, check=False)
+        run = subprocess.run(
+            [sys.executable, "-c", DRIVER, path, cache], env=environment, capture_output=True, text=True, check=False
+        )
         self.assertEqual(run.returncode, 0, run.stderr[-3000:])
         return json.loads(run.stdout)
 

@@ -10,6 +10,7 @@ try:
     from kernelmill_torch.contents import OWN
     from kernelmill_torch.referee import fault_of
     from problems import problem
+
     # What a problem admits is not to depend on how busy this machine is.
     admission.SECONDS = dict.fromkeys(admission.SECONDS, 100.0)
 except ImportError:
@@ -37,8 +38,11 @@ class Exactness(unittest.TestCase):
         inputs = p.draw(1)
         self.assertIsNotNone(p.run_exact(inputs))
         p.is_looked_at = True
-        for words, kind in (("CUBLAS_STATUS_NOT_INITIALIZED", MemoryError), ("No valid execution plans built.", MemoryError),
-                            ("CUBLAS_STATUS_EXECUTION_FAILED", RuntimeError)):
+        for words, kind in (
+            ("CUBLAS_STATUS_NOT_INITIALIZED", MemoryError),
+            ("No valid execution plans built.", MemoryError),
+            ("CUBLAS_STATUS_EXECUTION_FAILED", RuntimeError),
+        ):
             with unittest.mock.patch.object(p.models[torch.float64], "forward", side_effect=RuntimeError(words)):
                 with self.assertRaisesRegex(kind, words):
                     p.run_exact(inputs)
@@ -77,8 +81,10 @@ class Exactness(unittest.TestCase):
     def test_it_runs_while_nothing_else_is_held(self):
         """It takes four times the memory of a run in float32, and a sixth of an 80 GB card is a large problem's inputs."""
         p, done = problem("x * 2"), []
-        with unittest.mock.patch.object(p.models[torch.float32], "forward", lambda x: done.append("own") or x * 2), \
-                unittest.mock.patch.object(p.models[torch.float64], "forward", lambda x: done.append("exact") or x * 2):
+        with (
+            unittest.mock.patch.object(p.models[torch.float32], "forward", lambda x: done.append("own") or x * 2),
+            unittest.mock.patch.object(p.models[torch.float64], "forward", lambda x: done.append("exact") or x * 2),
+        ):
             p.truth(p.draw(1), 1)
             self.assertEqual(done, ["exact", "own"])
             del done[:]

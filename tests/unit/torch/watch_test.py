@@ -57,6 +57,7 @@ class Charged(unittest.TestCase):
 @unittest.skipIf(Watch is None, "there is no torch here")
 class SecondsOfARow(unittest.TestCase):
     """What comes before and after the calls takes the baseline 2 s, in a few rows 3 s; 4 s were free at first."""
+
     FREE = Free and Free(besides=4.0, limit=6.0)
 
     def setUp(self):

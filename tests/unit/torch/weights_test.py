@@ -31,10 +31,18 @@ class MustBeRead(unittest.TestCase):
         return weights.least_bytes(p, weights.reads_of(p)) / MIB / 0.75
 
     def test_a_dense_operation_reads_its_weights(self):
-        for call in "self.a(x)", "self.a(x) * 2 + 1", "torch.relu(self.a(x)).sum(1)", "F.softmax(self.a(x), dim=1)[:, :3]", "x @ self.a.weight":
+        for call in (
+            "self.a(x)",
+            "self.a(x) * 2 + 1",
+            "torch.relu(self.a(x)).sum(1)",
+            "F.softmax(self.a(x), dim=1)[:, :3]",
+            "x @ self.a.weight",
+        ):
             self.assertEqual(self.mib(call), 1.0, call)
         conv = "self.a = nn.Conv2d(128, 256, 3, bias=False)"
-        self.assertEqual(self.mib("F.relu(self.a(x.view(4, 128, 4, 4)))", conv, "torch.randn(4, 2048)"), 128 * 256 * 9 * 4 / MIB)
+        self.assertEqual(
+            self.mib("F.relu(self.a(x.view(4, 128, 4, 4)))", conv, "torch.randn(4, 2048)"), 128 * 256 * 9 * 4 / MIB
+        )
         self.assertEqual(self.mib("self.b(torch.sigmoid(self.a(x)))", TWO), 2.0)
 
     def test_what_a_sum_or_a_second_layer_makes_smaller_need_not_be(self):
@@ -45,7 +53,9 @@ class MustBeRead(unittest.TestCase):
 
     def test_what_does_not_change_the_output_need_not_be(self):
         self.assertEqual(self.mib("torch.clamp(self.a(x), 5e9, 6e9)"), 0.0)
-        self.assertEqual(self.mib("self.b(torch.relu(self.a(x)))", TWO, "torch.rand(1, 512) + 0.5"), 1.0)  # half of its columns are met by zeros
+        self.assertEqual(
+            self.mib("self.b(torch.relu(self.a(x)))", TWO, "torch.rand(1, 512) + 0.5"), 1.0
+        )  # half of its columns are met by zeros
 
     def test_lookups_and_known_numbers_need_not_be(self):
         self.assertEqual(self.mib("self.a(x)", "self.a = nn.Embedding(4096, 64)", "torch.randint(0, 4096, (64,))"), 0.0)
@@ -65,7 +75,9 @@ class MustBeRead(unittest.TestCase):
         self.assertEqual(self.mib("self.a(x)"), 0.0)
 
     def test_smaller_types_are_packed_further(self):
-        self.assertAlmostEqual(self.mib("self.a(x)", "self.a = nn.Linear(512, 1024)", precision="bf16"), 0.6 / 0.75, places=2)
+        self.assertAlmostEqual(
+            self.mib("self.a(x)", "self.a = nn.Linear(512, 1024)", precision="bf16"), 0.6 / 0.75, places=2
+        )
 
     def test_weights_are_what_they_were(self):
         p = weighty("self.a(x)")
@@ -81,13 +93,18 @@ class MustBeRead(unittest.TestCase):
         self.assertEqual(self.mib("self.a(x)"), 0.0)
 
     def test_the_longest_sum_is_known(self):
-        for call, build, given, terms in (("self.a(x)", SQUARE, "torch.randn(4, 512)", 512),
-                                          ("self.a(x)", "self.a = nn.Conv2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 72),
-                                          ("self.a(x)", "self.a = nn.ConvTranspose2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 72),
-                                          ("x @ x.t()", "pass", "torch.randn(4, 100)", 100)):
+        for call, build, given, terms in (
+            ("self.a(x)", SQUARE, "torch.randn(4, 512)", 512),
+            ("self.a(x)", "self.a = nn.Conv2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 72),
+            ("self.a(x)", "self.a = nn.ConvTranspose2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 72),
+            ("x @ x.t()", "pass", "torch.randn(4, 100)", 100),
+        ):
             self.assertEqual(weights.reads_of(weighty(call, build, given)).terms, terms, call)
-        for call, build, given, terms in (("x @ x.t()", "pass", "torch.randn(4, 100)", 0), ("self.a(x)", SQUARE, "torch.randn(4, 512)", 512),
-                                          ("self.a(x)", "self.a = nn.Conv2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 0)):
+        for call, build, given, terms in (
+            ("x @ x.t()", "pass", "torch.randn(4, 100)", 0),
+            ("self.a(x)", SQUARE, "torch.randn(4, 512)", 512),
+            ("self.a(x)", "self.a = nn.Conv2d(8, 16, 3)", "torch.randn(1, 8, 9, 9)", 0),
+        ):
             self.assertEqual(weights.reads_of(weighty(call, build, given)).terms_of_weights, terms, call)
 
 
@@ -100,6 +117,7 @@ def in_sequence(x, w):
 
 def by_halves(dtype):
     """The product of numbers that are split in two, without that of the lower ones."""
+
     def answer(x, w):
         (a, b), (c, d) = ((y.to(dtype).float(), (y - y.to(dtype).float()).to(dtype).float()) for y in (x, w))
         return a @ c.t() + (a @ d.t() + b @ c.t())
@@ -126,6 +144,7 @@ def scaled(bits):
 
 def first_bits(bits):
     """Of the words, with half of what is cut off."""
+
     def answer(x, w):
         cut = 32 - bits
         return x @ ((w.view(torch.int32) >> cut << cut) | 1 << (cut - 1)).view(torch.float32).t()
@@ -143,10 +162,10 @@ class Bound(unittest.TestCase):
         p.dense_terms = weights.reads_of(p).terms
         found = {x: [] for x in answers}
         for seed in range(draws):
-            x, = p.draw(seed)
+            (x,) = p.draw(seed)
             truth = p.truth([x], seed)
             admission.refine(truth, admission.Gauge(OWN), p, False)
-            rule, = compare.honest_rules(truth, torch.float32, "fp32", False)
+            (rule,) = compare.honest_rules(truth, torch.float32, "fp32", False)
             for name, answer in answers.items():
                 with torch.no_grad():
                     got = answer(x, p.models[torch.float32].a.weight.detach())
@@ -154,14 +173,23 @@ class Bound(unittest.TestCase):
         return found
 
     def test_honest_orders_and_splits_have_twice_the_room_that_they_need(self):
-        answers = {"in sequence": in_sequence, "bfloat16 halves": by_halves(torch.bfloat16), "tf32 halves": by_tf32,
-                   "plain": lambda x, w: x @ w.t()}
+        answers = {
+            "in sequence": in_sequence,
+            "bfloat16 halves": by_halves(torch.bfloat16),
+            "tf32 halves": by_tf32,
+            "plain": lambda x, w: x @ w.t(),
+        }
         for width in 64, 1024, 8192:
             for name, errors in self.worst(answers, width).items():
                 self.assertLess(max(errors), 0.5, (name, width))
 
     def test_weights_of_16_bits_are_wrong(self):
-        answers = {"scaled": scaled(16), "bfloat16": first_bits(16), "18 bits": first_bits(18), "20 bits": first_bits(20)}
+        answers = {
+            "scaled": scaled(16),
+            "bfloat16": first_bits(16),
+            "18 bits": first_bits(18),
+            "20 bits": first_bits(20),
+        }
         for width in 1024, 8192:
             for name, errors in self.worst(answers, width).items():
                 self.assertGreater(max(errors), 1.0, (name, width))  # all of some ten trials must be right

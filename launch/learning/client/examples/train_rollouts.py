@@ -38,9 +38,16 @@ def learn(state, rows):
 
 url, policy = sys.argv[1:3]
 client = Client(url)
-client.order(["native/row_sum", "native/gelu"], id="example", groups=3, group_size=4, max_turns=2, form="trl",
-             policy={"kind": "sglang", "base_url": policy, "model": "scripted-quickstart", "tokens": "exact"},
-             sampling={"logprobs": True})
+client.order(
+    ["native/row_sum", "native/gelu"],
+    id="example",
+    groups=3,
+    group_size=4,
+    max_turns=2,
+    form="trl",
+    policy={"kind": "sglang", "base_url": policy, "model": "scripted-quickstart", "tokens": "exact"},
+    sampling={"logprobs": True},
+)
 state = load()
 stream = client.rollouts("example", groups=2, checkpoint=state["step"])
 for batch in stream:

@@ -135,7 +135,13 @@ class Task:
 
 
 _ERRORS: Dict[int, Type[KernelmillError]] = {
-    400: RequestError, 401: Unauthorized, 404: NotFound, 409: RequestError, 413: RequestError, 429: Busy}
+    400: RequestError,
+    401: Unauthorized,
+    404: NotFound,
+    409: RequestError,
+    413: RequestError,
+    429: Busy,
+}
 _BY_CATEGORY: Dict[str, Type[KernelmillError]] = {"lease_lost": LeaseLost, "consumer_fenced": Fenced}
 
 
@@ -149,16 +155,21 @@ class Client:
 
     POLL_S = 20.0  # how long one request waits for an evaluation's end
 
-    def __init__(self, url: str, token: Optional[str] = None, patience: float = 600.0,
-                 timeout: float = 60.0, ca_file: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: Optional[str] = None,
+        patience: float = 600.0,
+        timeout: float = 60.0,
+        ca_file: Optional[str] = None,
+    ) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"no URL of a server: {url!r}")
         self.url = url.rstrip("/")
         self._parts = parts
         self._token = token
-        self._trust = (ssl.create_default_context(cafile=ca_file) if parts.scheme == "https"
-                       else None)
+        self._trust = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
         self.patience = patience
         self.timeout = timeout
 
@@ -167,15 +178,23 @@ class Client:
 
     # -- evaluations --------------------------------------------------------------------------
 
-    def evaluate(self, task: str, source: Optional[str] = None, *,
-                 completion: Optional[str] = None, name: str = "", contract: str = "auto",
-                 cache: bool = False) -> Evaluation:
+    def evaluate(
+        self,
+        task: str,
+        source: Optional[str] = None,
+        *,
+        completion: Optional[str] = None,
+        name: str = "",
+        contract: str = "auto",
+        cache: bool = False,
+    ) -> Evaluation:
         """Judges one candidate and waits for the verdict."""
         one = Candidate(task, source, completion, name, contract)
         return self.evaluate_many([one], cache=cache)[0]
 
-    def evaluate_many(self, candidates: Iterable[Candidate], *, cache: bool = False,
-                      at_once: int = 256) -> List[Evaluation]:
+    def evaluate_many(
+        self, candidates: Iterable[Candidate], *, cache: bool = False, at_once: int = 256
+    ) -> List[Evaluation]:
         """Judges many, in the order given; at most `at_once` of them are at the server at a time.
 
         When it is interrupted, what still waits at the server is cancelled.
@@ -198,8 +217,7 @@ class Client:
 
     def submit(self, candidates: Sequence[Candidate], *, cache: bool = False) -> List[Evaluation]:
         """Hands candidates over and does not wait; they go on without this client."""
-        body = {"candidates": [x.to_json() for x in candidates], "wait": False,
-                "cache": "allow" if cache else "refuse"}
+        body = {"candidates": [x.to_json() for x in candidates], "wait": False, "cache": "allow" if cache else "refuse"}
         # A try whose answer was lost must not evaluate twice.
         answer = self._ask("POST", "/v1/evaluate", body, {"Idempotency-Key": uuid.uuid4().hex})
         return [Evaluation(x) for x in answer["evaluations"]]
@@ -259,8 +277,9 @@ class Client:
 
         return Rollouts(self, order, **options)
 
-    def declare_weights(self, version: str, path: str = "", *, adapter: str = "",
-                        servers: Sequence[Dict[str, str]] = ()) -> Dict[str, Any]:
+    def declare_weights(
+        self, version: str, path: str = "", *, adapter: str = "", servers: Sequence[Dict[str, str]] = ()
+    ) -> Dict[str, Any]:
         """Says which version of the weights the policy servers have from now on. With `path`, the folder of
         a checkpoint as they see it, they are made to load it: those of the orders under way, or `servers`,
         each with `kind`, `base_url` and perhaps `api_key`, or `key`: the name of one that the server's operator
@@ -269,8 +288,12 @@ class Client:
         for key, value in (("path", path), ("adapter", adapter), ("servers", list(servers))):
             if value:
                 body[key] = value
-        return self._ask("POST", "/v1/weights", body,  # type: ignore[no-any-return]
-                         extra_s=3600.0 if path else 0.0)
+        return self._ask(
+            "POST",
+            "/v1/weights",
+            body,  # type: ignore[no-any-return]
+            extra_s=3600.0 if path else 0.0,
+        )
 
     # -- seats --------------------------------------------------------------------------------
 
@@ -289,8 +312,9 @@ class Client:
 
     # -- HTTP ---------------------------------------------------------------------------------
 
-    def _ask(self, method: str, path: str, body: Any = None,
-             headers: Optional[Dict[str, str]] = None, extra_s: float = 0.0) -> Any:
+    def _ask(
+        self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None, extra_s: float = 0.0
+    ) -> Any:
         end = time.monotonic() + self.patience
         pause = 0.1
         while True:
@@ -303,8 +327,8 @@ class Client:
                 by_status = _ERRORS.get(status, Unavailable if status >= 500 else KernelmillError)
                 kind = _BY_CATEGORY.get(what.get("category", ""), by_status)
                 error = kind(
-                    status, what.get("category", ""), what.get("message", f"HTTP {status}"),
-                    what.get("hint", ""))
+                    status, what.get("category", ""), what.get("message", f"HTTP {status}"), what.get("hint", "")
+                )
                 if status not in (429, 503):
                     raise error
             except (OSError, http.client.HTTPException) as x:
@@ -316,11 +340,15 @@ class Client:
                 raise error
             time.sleep(wait)
 
-    def _once(self, method: str, path: str, body: Any, headers: Dict[str, str],
-              extra_s: float) -> Tuple[int, float, Any]:
+    def _once(
+        self, method: str, path: str, body: Any, headers: Dict[str, str], extra_s: float
+    ) -> Tuple[int, float, Any]:
         where, port, limit = self._parts.hostname or "", self._parts.port, self.timeout + extra_s
-        link = (http.client.HTTPConnection(where, port, timeout=limit) if self._trust is None else
-                http.client.HTTPSConnection(where, port, timeout=limit, context=self._trust))
+        link = (
+            http.client.HTTPConnection(where, port, timeout=limit)
+            if self._trust is None
+            else http.client.HTTPSConnection(where, port, timeout=limit, context=self._trust)
+        )
         try:
             sent = dict(headers, Connection="close")
             if self._token:

@@ -17,7 +17,7 @@ class Step:
 
     evaluation: Evaluation
     reward: float  # by how much the episode's grew (worth_of)
-    done: bool     # the policy has no further turn
+    done: bool  # the policy has no further turn
     feedback: str  # what it is told before that
 
 
@@ -43,8 +43,9 @@ def prompt_of(client: Client, task: str) -> str:
     try:
         return _prompts[client.url][task]
     except KeyError:
-        raise NotFound(404, "task_unknown", f"the server has no task {task!r}",
-                       "`kernelmill tasks` shows those of a folder") from None
+        raise NotFound(
+            404, "task_unknown", f"the server has no task {task!r}", "`kernelmill tasks` shows those of a folder"
+        ) from None
 
 
 def worth_of(rewards: List[float]) -> float:
@@ -60,8 +61,9 @@ class Environment:
     enough: an episode ends with a turn whose reward is that high; None: never before its last turn.
     """
 
-    def __init__(self, client: Client, task: str, max_turns: int = 4, enough: Optional[float] = None,
-                 cache: bool = False) -> None:
+    def __init__(
+        self, client: Client, task: str, max_turns: int = 4, enough: Optional[float] = None, cache: bool = False
+    ) -> None:
         if max_turns < 1:
             raise ValueError(f"max_turns is {max_turns}; an episode has one turn or more")
         self.client, self.task, self.max_turns, self.enough, self.cache = client, task, max_turns, enough, cache
@@ -90,8 +92,12 @@ class Environment:
         found = self.client.evaluate(self.task, completion=completion, cache=self.cache)
         if found.reward is None:
             error = (found.verdict or {}).get("error") or {}
-            raise MachineFault(0, error.get("category") or found.state, error.get("message") or "the turn was not judged",
-                               "try it again, or leave the episode out")
+            raise MachineFault(
+                0,
+                error.get("category") or found.state,
+                error.get("message") or "the turn was not judged",
+                "try it again, or leave the episode out",
+            )
         before = self.reward
         self.rewards.append(found.reward)
         self.over = self.turns >= self.max_turns or self.enough is not None and max(self.rewards) >= self.enough

@@ -21,8 +21,9 @@ def _pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as missing:
-        raise ImportError("Parquet is written by pyarrow, which is not installed: "
-                          "pip install 'kernelmill[parquet]'") from missing
+        raise ImportError(
+            "Parquet is written by pyarrow, which is not installed: pip install 'kernelmill[parquet]'"
+        ) from missing
     return pyarrow
 
 
@@ -89,8 +90,15 @@ def to_parquet(directory: Path, out: Path, rows_per_group: int = 1024) -> Dict[s
         split = path.name.split(".")[0]
         target = out / "data" / f"{split}.parquet"
         counts[split] = _write(pa, path, target, rows_per_group)
-        files.append({"path": f"data/{target.name}", "split": split, "rows": counts[split],
-                      "bytes": target.stat().st_size, "sha256": _sha256(target)})
+        files.append(
+            {
+                "path": f"data/{target.name}",
+                "split": split,
+                "rows": counts[split],
+                "bytes": target.stat().st_size,
+                "sha256": _sha256(target),
+            }
+        )
     card = (directory / "README.md").read_text()
     # Parquet has the types in itself; the card's would say the same in other words.
     card = re.sub(r"\.jsonl(\.zst)?\b", ".parquet", card)

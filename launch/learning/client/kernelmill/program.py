@@ -34,8 +34,12 @@ def find_program(given: Optional[str] = None) -> str:
     for path in candidates():
         if is_program(path):
             return path
-    raise KernelmillError(0, "program_missing", "failed to find the program kernelmill",
-                          "install the wheel for Linux on x86-64, put kernelmill on PATH, or set KERNELMILL to its path")
+    raise KernelmillError(
+        0,
+        "program_missing",
+        "failed to find the program kernelmill",
+        "install the wheel for Linux on x86-64, put kernelmill on PATH, or set KERNELMILL to its path",
+    )
 
 
 def main() -> NoReturn:

@@ -1,11 +1,11 @@
 """Runs that lie on this machine, and their rows for trainers, as the program gives them.
 
-    from kernelmill import export_rows, runs
+from kernelmill import export_rows, runs
 
-    for run in runs("runs"):
-        print(run.run, run.state, run.reward)
-    for row in export_rows("first", "trl"):
-        ...
+for run in runs("runs"):
+    print(run.run, run.state, run.reward)
+for row in export_rows("first", "trl"):
+    ...
 """
 
 import dataclasses
@@ -68,8 +68,14 @@ def _error(code: int, text: str) -> KernelmillError:
 
 def ask_program(*words: str, program: Optional[str] = None) -> Any:
     """The document that a command prints with --json."""
-    done = subprocess.run([find_program(program), *words, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [find_program(program), *words, "--json"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise _error(done.returncode, done.stderr)
     return json.loads(done.stdout)
@@ -86,8 +92,9 @@ def _words(names: Names, form: str, root: str, options: Sequence[str], out: str)
     return ["export", "--form", form, "--root", root, "--out", out, *options, *given]
 
 
-def export(names: Names, form: str, out: str, *, root: str = "runs", options: Sequence[str] = (),
-           program: Optional[str] = None) -> Dict[str, Any]:
+def export(
+    names: Names, form: str, out: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
+) -> Dict[str, Any]:
     """Writes runs as a data set into a new folder, and says what is in it.
 
     `options` are more options of `kernelmill export`, such as ["--accepted", "--min-reward", "1"].
@@ -96,8 +103,9 @@ def export(names: Names, form: str, out: str, *, root: str = "runs", options: Se
     return document
 
 
-def export_rows(names: Names, form: str, *, root: str = "runs", options: Sequence[str] = (),
-                program: Optional[str] = None) -> Iterator[Dict[str, Any]]:
+def export_rows(
+    names: Names, form: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
+) -> Iterator[Dict[str, Any]]:
     """The rows of a form, one after the other, without a file. Ends the program when the caller takes no more."""
     command = [find_program(program), *_words(names, form, root, options, "-")]
     with tempfile.TemporaryFile() as said:

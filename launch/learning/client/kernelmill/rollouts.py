@@ -1,12 +1,12 @@
 """Groups of episodes for a trainer: each is learned from once, whoever is killed in between.
 
-    stream = client.rollouts("my-order", groups=8, checkpoint=step_of_latest_checkpoint)
-    for batch in stream:
-        step += 1
-        stream.ack(batch, step)          # before the step that learns from it
-        train(batch.rows)
-        if save_checkpoint(step):
-            stream.commit(step)          # after the checkpoint is durable
+stream = client.rollouts("my-order", groups=8, checkpoint=step_of_latest_checkpoint)
+for batch in stream:
+    step += 1
+    stream.ack(batch, step)          # before the step that learns from it
+    train(batch.rows)
+    if save_checkpoint(step):
+        stream.commit(step)          # after the checkpoint is durable
 """
 
 import asyncio
@@ -54,16 +54,26 @@ class Rollouts:
 
     POLL_S = 20.0  # how long one request waits for a batch
 
-    def __init__(self, client: Client, order: str, *, consumer: str = "trainer", groups: int = 1,
-                 checkpoint: Optional[int] = None, lease_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        client: Client,
+        order: str,
+        *,
+        consumer: str = "trainer",
+        groups: int = 1,
+        checkpoint: Optional[int] = None,
+        lease_s: float = 600.0,
+    ) -> None:
         self._client = client
         self.order = order
         self.consumer = consumer
         self.groups = groups
         self.lease_s = lease_s
-        self.generation = int(self._post("rollback", {
-            "consumer": consumer,
-            "optimizer_step": -1 if checkpoint is None else checkpoint})["generation"])
+        self.generation = int(
+            self._post("rollback", {"consumer": consumer, "optimizer_step": -1 if checkpoint is None else checkpoint})[
+                "generation"
+            ]
+        )
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
@@ -83,13 +93,24 @@ class Rollouts:
         """Waits for the next batch; None when nothing is left to give."""
         request = uuid.uuid4().hex  # a try whose answer was lost gets the same lease again
         while True:
-            answer = self._client._ask("GET", "/v1/rollouts/batch?" + urllib.parse.urlencode({
-                "order": self.order, "consumer": self.consumer, "generation": self.generation,
-                "request": request, "groups": self.groups, "wait_s": self.POLL_S,
-                "lease_s": self.lease_s}), extra_s=self.POLL_S)
+            answer = self._client._ask(
+                "GET",
+                "/v1/rollouts/batch?"
+                + urllib.parse.urlencode(
+                    {
+                        "order": self.order,
+                        "consumer": self.consumer,
+                        "generation": self.generation,
+                        "request": request,
+                        "groups": self.groups,
+                        "wait_s": self.POLL_S,
+                        "lease_s": self.lease_s,
+                    }
+                ),
+                extra_s=self.POLL_S,
+            )
             if answer["lease"] is not None:
-                return Batch(self.order, answer["lease"], answer["until_s"],
-                             [Group(**x) for x in answer["groups"]])
+                return Batch(self.order, answer["lease"], answer["until_s"], [Group(**x) for x in answer["groups"]])
             if answer["over"]:
                 return None
 
@@ -103,8 +124,7 @@ class Rollouts:
 
     def commit(self, step: int) -> None:
         """Says that a checkpoint that holds steps up to `step` is durable."""
-        self._post("commit", {"consumer": self.consumer, "generation": self.generation,
-                              "optimizer_step": step})
+        self._post("commit", {"consumer": self.consumer, "generation": self.generation, "optimizer_step": step})
 
     def _post(self, verb: str, body: Dict[str, Any]) -> Any:
         return self._client._ask("POST", "/v1/rollouts/" + verb, body)

@@ -12,9 +12,15 @@ from .program import find_program
 
 
 @contextlib.contextmanager
-def serve(backend: str = "auto", *, program: Optional[str] = None, tasks: Optional[str] = None,
-          options: Sequence[str] = (), patience: float = 600.0,
-          with_token: bool = True) -> Iterator[Client]:
+def serve(
+    backend: str = "auto",
+    *,
+    program: Optional[str] = None,
+    tasks: Optional[str] = None,
+    options: Sequence[str] = (),
+    patience: float = 600.0,
+    with_token: bool = True,
+) -> Iterator[Client]:
     """Starts `kernelmill serve` on a free port of this machine and gives a client of it.
 
     It is protected by a token that nobody else knows, and ends with the block; it ends also when
@@ -35,16 +41,14 @@ def serve(backend: str = "auto", *, program: Optional[str] = None, tasks: Option
         if tasks:
             command += ["--root", tasks]
         with open(os.path.join(folder, "stderr"), "w+b") as said:
-            server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=said, text=True)
+            server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
             assert server.stdin and server.stdout
             try:
                 url = server.stdout.readline().strip()
                 if not url:
                     server.wait()
                     said.seek(0)
-                    raise KernelmillError(0, "serve_failed",
-                                          said.read().decode(errors="replace").strip())
+                    raise KernelmillError(0, "serve_failed", said.read().decode(errors="replace").strip())
                 yield Client(url, token, patience)
             finally:
                 server.stdin.close()

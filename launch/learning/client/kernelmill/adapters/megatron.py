@@ -46,7 +46,9 @@ class KernelAgent(RewardOnlyAgent):
     async def get_reward(self, response: str, golden: Any, finish_reason: str = "") -> float:
         return float((await self.judge(response, golden)).reward)
 
-    async def get_observation(self, turn_idx: int, response: Any, conversation: Any, golden: Any) -> Tuple[Optional[str], bool]:
+    async def get_observation(
+        self, turn_idx: int, response: Any, conversation: Any, golden: Any
+    ) -> Tuple[Optional[str], bool]:
         found = await self.judge(response.response.content, golden)
         return found.feedback, False
 

@@ -11,17 +11,34 @@ import asyncio
 from typing import Any, Dict, List, Optional
 
 from fastapi import FastAPI, HTTPException, Request
-from nemo_gym.base_resources_server import (BaseResourcesServerConfig, BaseSeedSessionRequest, BaseSeedSessionResponse,
-                                            BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer)
+from nemo_gym.base_resources_server import (
+    BaseResourcesServerConfig,
+    BaseSeedSessionRequest,
+    BaseSeedSessionResponse,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    SimpleResourcesServer,
+)
 from nemo_gym.server_utils import SESSION_ID_KEY
 from pydantic import BaseModel, Field
 
 from ..client import Client
 from ..environment import Environment, MachineFault, connect
 
-TOOL = {"type": "function", "name": "submit", "description": "Compiles, checks and times a kernel.", "strict": True,
-        "parameters": {"type": "object", "required": ["answer"], "additionalProperties": False, "properties": {
-            "answer": {"type": "string", "description": "The whole answer, with the kernel in a fenced block of code."}}}}
+TOOL = {
+    "type": "function",
+    "name": "submit",
+    "description": "Compiles, checks and times a kernel.",
+    "strict": True,
+    "parameters": {
+        "type": "object",
+        "required": ["answer"],
+        "additionalProperties": False,
+        "properties": {
+            "answer": {"type": "string", "description": "The whole answer, with the kernel in a fenced block of code."}
+        },
+    },
+}
 
 
 class KernelSeedRequest(BaseSeedSessionRequest):
@@ -91,8 +108,14 @@ class KernelResourcesServer(SimpleResourcesServer):
 
 def rows(client: Client, max_turns: int = 4) -> List[Dict[str, Any]]:
     """A row for each task."""
-    return [{"task": x.id, "max_turns": max_turns, "responses_create_params": {
-        "input": [{"role": "user", "content": x.prompt}], "tools": [TOOL]}} for x in client.tasks()]
+    return [
+        {
+            "task": x.id,
+            "max_turns": max_turns,
+            "responses_create_params": {"input": [{"role": "user", "content": x.prompt}], "tools": [TOOL]},
+        }
+        for x in client.tasks()
+    ]
 
 
 def main() -> None:

@@ -35,8 +35,12 @@ class KernelEnv(BaseTextEnv):
         found = self.episode.step(action)
         self.turns = self.episode.turns
         said = [] if found.done else [{"role": "user", "content": found.feedback}]
-        return BaseTextEnvStepOutput(observations=said, reward=found.reward, done=found.done,
-                                     metadata={"evaluation": found.evaluation.id, "outcome": found.evaluation.outcome})
+        return BaseTextEnvStepOutput(
+            observations=said,
+            reward=found.reward,
+            done=found.done,
+            metadata={"evaluation": found.evaluation.id, "outcome": found.evaluation.outcome},
+        )
 
     def get_metrics(self) -> Dict[str, Any]:
         return {"best_reward": max(self.episode.rewards, default=0.0), "turns": self.episode.turns}
@@ -44,5 +48,12 @@ class KernelEnv(BaseTextEnv):
 
 def rows(client: Client, max_turns: int = 4) -> List[Dict[str, Any]]:
     """A row of a data set for each task of a server."""
-    return [{"prompt": [{"role": "user", "content": x.prompt}], "env_class": "kernelmill", "task": x.id,
-             "max_turns": max_turns} for x in client.tasks()]
+    return [
+        {
+            "prompt": [{"role": "user", "content": x.prompt}],
+            "env_class": "kernelmill",
+            "task": x.id,
+            "max_turns": max_turns,
+        }
+        for x in client.tasks()
+    ]

@@ -31,16 +31,24 @@ async def generate(args: Any, sample: Sample, sampling_params: Dict[str, Any]) -
     tokenizer = tokenizer_of(args)
     url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
     episode = Environment(connect(), str(sample.label), getattr(args, "max_turns", None) or MAX_TURNS)
-    prompt = sample.prompt if isinstance(sample.prompt, str) else tokenizer.apply_chat_template(
-        sample.prompt, tokenize=False, add_generation_prompt=True)
+    prompt = (
+        sample.prompt
+        if isinstance(sample.prompt, str)
+        else tokenizer.apply_chat_template(sample.prompt, tokenize=False, add_generation_prompt=True)
+    )
     sample.tokens = tokenizer.encode(prompt, add_special_tokens=False)
     room = sampling_params["max_new_tokens"]
     while True:
         asked = {**sampling_params, "max_new_tokens": room - sample.response_length}
         output = await post(url, {"input_ids": sample.tokens, "sampling_params": asked, "return_logprob": True})
         sampled = output["meta_info"].get("output_token_logprobs", [])
-        sample.append_response_tokens(args, tokens=[x[1] for x in sampled], log_probs=[x[0] for x in sampled],
-                                      meta_info=output["meta_info"], text=output["text"])
+        sample.append_response_tokens(
+            args,
+            tokens=[x[1] for x in sampled],
+            log_probs=[x[0] for x in sampled],
+            meta_info=output["meta_info"],
+            text=output["text"],
+        )
         if sample.status == Sample.Status.ABORTED:
             return sample
         try:

@@ -40,8 +40,14 @@ class KernelEnv(Env):
         self.messages += [message, {"role": "user", "content": found.feedback}]
         ended = tinker.ModelInput.from_ints([])
         metrics = {"correct": float(found.evaluation.correct), "turns": self.episode.turns}
-        return StepResult(found.reward, found.done, ended if found.done else self._observation(),
-                          self.renderer.get_stop_sequences(), metrics, {"evaluation": found.evaluation.id})
+        return StepResult(
+            found.reward,
+            found.done,
+            ended if found.done else self._observation(),
+            self.renderer.get_stop_sequences(),
+            metrics,
+            {"evaluation": found.evaluation.id},
+        )
 
 
 def make_renderer(model: str, renderer: str) -> Any:

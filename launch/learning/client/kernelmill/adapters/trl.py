@@ -38,8 +38,7 @@ def kernel_reward(completions: List[Any], task: List[str], **kwargs: Any) -> Lis
 
 def rows(server: Optional[Client] = None) -> List[Dict[str, Any]]:
     """A row for each task: a conversation to begin with, and the task's id."""
-    return [{"prompt": [{"role": "user", "content": x.prompt}], "task": x.id}
-            for x in (server or client()).tasks()]
+    return [{"prompt": [{"role": "user", "content": x.prompt}], "task": x.id} for x in (server or client()).tasks()]
 
 
 class KernelEnvironment:

@@ -51,8 +51,17 @@ def sample(trainer: Any, ids: List[int], most: int) -> Any:
     model = trainer.accelerator.unwrap_model(trainer.model)
     given = torch.tensor([ids], device=model.device)
     with torch.no_grad():
-        made = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=most, do_sample=True,
-                              temperature=trainer.args.temperature, return_dict_in_generate=True, output_logits=True)
-    new = made.sequences[0, len(ids):].tolist()
-    scores = [torch.log_softmax(x[0].float() / trainer.args.temperature, -1)[t].item() for x, t in zip(made.logits, new)]
+        made = model.generate(
+            given,
+            attention_mask=torch.ones_like(given),
+            max_new_tokens=most,
+            do_sample=True,
+            temperature=trainer.args.temperature,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+    new = made.sequences[0, len(ids) :].tolist()
+    scores = [
+        torch.log_softmax(x[0].float() / trainer.args.temperature, -1)[t].item() for x, t in zip(made.logits, new)
+    ]
     return new, scores

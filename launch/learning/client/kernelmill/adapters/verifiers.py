@@ -36,8 +36,10 @@ class KernelTaskset(vf.Taskset[KernelTask, KernelConfig]):
     def load(self) -> Iterable[KernelTask]:
         for one in connect().tasks():
             if one.id.startswith(self.config.tasks):
-                yield KernelTask(KernelData(id=one.id, name=one.title, task=one.id, max_turns=self.config.max_turns),
-                                 self.config.task)
+                yield KernelTask(
+                    KernelData(id=one.id, name=one.title, task=one.id, max_turns=self.config.max_turns),
+                    self.config.task,
+                )
 
 
 class KernelEnvConfig(vf.EnvConfig):

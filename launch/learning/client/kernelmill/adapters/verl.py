@@ -35,11 +35,14 @@ class KernelAgentLoop(AgentLoopBase):
         request = uuid4().hex  # of all turns: they stay with one server, whose cache has the conversation
         scores: List[float] = []
         while True:
-            sampled = await self.server_manager.generate(request_id=request, prompt_ids=ids, sampling_params=sampling_params)
+            sampled = await self.server_manager.generate(
+                request_id=request, prompt_ids=ids, sampling_params=sampling_params
+            )
             if sampled.log_probs and logprobs is None:
                 logprobs = []
             merged, mask, logprobs = await self.ct_merge_assistant_token(
-                ids, sampled.token_ids, mask, logprobs, assistant_logprobs=sampled.log_probs or None)
+                ids, sampled.token_ids, mask, logprobs, assistant_logprobs=sampled.log_probs or None
+            )
             ids = merged.token_ids
             answer = self.tokenizer.decode(sampled.token_ids, skip_special_tokens=True)
             found = await asyncio.to_thread(episode.step, answer)
@@ -54,14 +57,20 @@ class KernelAgentLoop(AgentLoopBase):
             ids, mask, logprobs = merged.token_ids, with_feedback, more
         start = len(ids) - len(mask)
         return AgentLoopOutput(
-            prompt_ids=ids[:start] if mask else first, response_ids=ids[start:][:room], response_mask=mask[:room],
-            response_logprobs=logprobs[:room] if logprobs else None, reward_score=episode.reward,
-            num_turns=2 * len(scores), metrics={"num_preempted": -1},
-            extra_fields={"turn_scores": scores, "tool_rewards": []})
+            prompt_ids=ids[:start] if mask else first,
+            response_ids=ids[start:][:room],
+            response_mask=mask[:room],
+            response_logprobs=logprobs[:room] if logprobs else None,
+            reward_score=episode.reward,
+            num_turns=2 * len(scores),
+            metrics={"num_preempted": -1},
+            extra_fields={"turn_scores": scores, "tool_rewards": []},
+        )
 
 
-def compute_score(data_source: str, solution_str: str, ground_truth: Any, extra_info: Optional[Dict[str, Any]] = None,
-                  **_: Any) -> float:
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: Any, extra_info: Optional[Dict[str, Any]] = None, **_: Any
+) -> float:
     """The reward of one answer. Raises MachineFault where there is none."""
     task = (extra_info or {}).get("task") or ground_truth
     found = connect().evaluate(task, completion=solution_str, cache=True)
@@ -72,7 +81,14 @@ def compute_score(data_source: str, solution_str: str, ground_truth: Any, extra_
 
 def rows(client: Client, max_turns: int = 4) -> List[Dict[str, Any]]:
     """A row of a data set for each task of a server, as RLHFDataset reads them from parquet."""
-    return [{"data_source": "kernelmill", "agent_name": "kernelmill", "ability": "kernels",
-             "prompt": [{"role": "user", "content": x.prompt}],
-             "reward_model": {"style": "rule", "ground_truth": x.id},
-             "extra_info": {"index": i, "task": x.id, "max_turns": max_turns}} for i, x in enumerate(client.tasks())]
+    return [
+        {
+            "data_source": "kernelmill",
+            "agent_name": "kernelmill",
+            "ability": "kernels",
+            "prompt": [{"role": "user", "content": x.prompt}],
+            "reward_model": {"style": "rule", "ground_truth": x.id},
+            "extra_info": {"index": i, "task": x.id, "max_turns": max_turns},
+        }
+        for i, x in enumerate(client.tasks())
+    ]

@@ -10,13 +10,37 @@ def include_paths():
     return []
 
 
-def load_inline(name, cpp_sources, cuda_sources=None, functions=None, extra_cflags=None, extra_cuda_cflags=None,
-                extra_ldflags=None, extra_include_paths=None, build_directory=None, verbose=False, with_cuda=None,
-                is_python_module=True, with_pytorch_error_handling=True, keep_intermediates=True,
-                no_implicit_headers=False):
+def load_inline(
+    name,
+    cpp_sources,
+    cuda_sources=None,
+    functions=None,
+    extra_cflags=None,
+    extra_cuda_cflags=None,
+    extra_ldflags=None,
+    extra_include_paths=None,
+    build_directory=None,
+    verbose=False,
+    with_cuda=None,
+    is_python_module=True,
+    with_pytorch_error_handling=True,
+    keep_intermediates=True,
+    no_implicit_headers=False,
+):
     raise RuntimeError("nothing is built here")
 
 
-def load(name, sources, extra_cflags=None, extra_cuda_cflags=None, extra_ldflags=None, extra_include_paths=None,
-         build_directory=None, verbose=False, with_cuda=None, is_python_module=True, keep_intermediates=True):
+def load(
+    name,
+    sources,
+    extra_cflags=None,
+    extra_cuda_cflags=None,
+    extra_ldflags=None,
+    extra_include_paths=None,
+    build_directory=None,
+    verbose=False,
+    with_cuda=None,
+    is_python_module=True,
+    keep_intermediates=True,
+):
     raise RuntimeError("nothing is built here")
