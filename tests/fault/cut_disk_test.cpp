@@ -9,7 +9,7 @@
 #include "tests/fault/cut_disk.hpp"
 
 namespace kernelmill::power_cut {
-namespace {
+namespace cut_disk_test {
 
 using disk_calls::call;
 using disk_calls::kind;
@@ -98,5 +98,5 @@ TEST(cut_disk, an_image_holds_one_content_after_another_whoever_wrote_between) {
   std::filesystem::remove_all(folder);
 }
 
-} // namespace
+} // namespace cut_disk_test
 } // namespace kernelmill::power_cut

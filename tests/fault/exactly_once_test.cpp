@@ -17,7 +17,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill {
-namespace {
+namespace exactly_once_test {
 
 using namespace testing;
 
@@ -165,5 +165,5 @@ TEST(exactly_once, each_turn_is_new_once_stored_once_and_told_once) {
   RecordProperty("doubles", std::to_string(doubles));
 }
 
-} // namespace
+} // namespace exactly_once_test
 } // namespace kernelmill

@@ -29,7 +29,7 @@
 extern char** environ;
 
 namespace kernelmill {
-namespace {
+namespace kill_node_test {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
@@ -213,5 +213,5 @@ TEST_F(KillNode, KillsLeaveTheLineageOfAnUndisturbedRun) {
               finished);
 }
 
-} // namespace
+} // namespace kill_node_test
 } // namespace kernelmill

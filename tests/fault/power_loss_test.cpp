@@ -24,7 +24,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill {
-namespace {
+namespace power_loss_test {
 
 using namespace testing;
 using disk_calls::call;
@@ -267,5 +267,5 @@ TEST_F(power_loss, after_any_call_loses_and_doubles_nothing_that_was_acknowledge
   RecordProperty("doubled", std::to_string(counts_.doubled));
 }
 
-} // namespace
+} // namespace power_loss_test
 } // namespace kernelmill

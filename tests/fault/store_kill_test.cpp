@@ -24,7 +24,7 @@
 extern char** environ;
 
 namespace kernelmill {
-namespace {
+namespace store_kill_test {
 
 constexpr int lives_of_a_store = 50;
 
@@ -157,5 +157,5 @@ TEST(store_writer, loses_and_doubles_nothing_over_fifty_deaths) {
               total.acknowledged, total.early_deaths);
 }
 
-} // namespace
+} // namespace store_kill_test
 } // namespace kernelmill

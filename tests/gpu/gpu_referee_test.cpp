@@ -19,7 +19,7 @@
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
-namespace {
+namespace gpu_referee_test {
 
 using testing::AnyOf;
 using testing::Contains;
@@ -464,5 +464,5 @@ TEST_F(gpu_device_code, that_writes_behind_an_output_is_found) {
   expect_honest_device_code_is_fine();
 }
 
-} // namespace
+} // namespace gpu_referee_test
 } // namespace kernelmill

@@ -15,7 +15,7 @@
 #include "tests/sim/world.hpp"
 
 namespace kernelmill::sim {
-namespace {
+namespace lease_test {
 
 std::string outcome_of(const outcome& x) {
   return x.summary ? x.summary->open()->getOutcome().cStr() : "none";
@@ -383,5 +383,5 @@ TEST(Lease, AJobThatWaitedForItsWorkerHasALeaseThatExpires) {
   unanswered.clear();
 }
 
-} // namespace
+} // namespace lease_test
 } // namespace kernelmill::sim

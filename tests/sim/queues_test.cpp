@@ -3,7 +3,7 @@
 #include "tests/sim/queues.hpp"
 
 namespace kernelmill::sim {
-namespace {
+namespace queues_test {
 
 TEST_F(queues, give_no_job_to_a_worker_where_a_layer_is_missing_that_its_run_requires) {
   start({});
@@ -131,5 +131,5 @@ TEST_F(queues, end_the_jobs_of_an_envelope_for_who_asked_for_them) {
   runner.held.clear();
 }
 
-} // namespace
+} // namespace queues_test
 } // namespace kernelmill::sim

@@ -5,7 +5,7 @@
 #include "actors/episode/episode_records.hpp"
 
 namespace kernelmill {
-namespace {
+namespace request_test {
 
 Message<wire::CompletionRequest> request_of(uint64_t run_seed, int64_t sampling_seed,
                                             uint32_t member, uint32_t turn) {
@@ -37,5 +37,5 @@ TEST(completion_request, has_a_seed_of_its_own_when_one_is_asked_for) {
   EXPECT_EQ(seed_of(request_of(1, -1, 0, 0)), -1) << "none was asked for";
 }
 
-} // namespace
+} // namespace request_test
 } // namespace kernelmill

@@ -12,7 +12,7 @@
 #include "tests/sim/world.hpp"
 
 namespace kernelmill::sim {
-namespace {
+namespace run_simulation_test {
 
 constexpr uint64_t seeds_without_a_wish = 1000;
 
@@ -317,5 +317,5 @@ TEST(Profile, OfATurnOnAGpuIsNotAskedForAndTheTurnSaysSo) {
   EXPECT_GT(correct, 0u);
 }
 
-} // namespace
+} // namespace run_simulation_test
 } // namespace kernelmill::sim

@@ -9,7 +9,7 @@
 #include "tests/integration/cli/sources.hpp"
 
 namespace kernelmill::test {
-namespace {
+namespace bench_command_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -171,5 +171,5 @@ TEST(build, of_a_python_module_asks_for_its_task) {
   EXPECT_THAT(x.fault()["hint"].get<std::string>(), HasSubstr("--task"));
 }
 
-} // namespace
+} // namespace bench_command_test
 } // namespace kernelmill::test

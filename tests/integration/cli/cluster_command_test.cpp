@@ -9,7 +9,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace cluster_command_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -87,6 +87,6 @@ TEST(cluster_command, init_takes_a_relative_directory_and_no_words) {
   EXPECT_EQ(kernelmill({"cluster"}).code, 2);
 }
 
-} // namespace
+} // namespace cluster_command_test
 
 } // namespace kernelmill::test

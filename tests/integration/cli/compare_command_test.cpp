@@ -15,7 +15,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace compare_command_test {
 
 using nlohmann::json;
 using ::testing::AllOf;
@@ -292,6 +292,6 @@ TEST_F(compare_command, says_what_is_wrong_with_its_words) {
   }
 }
 
-} // namespace
+} // namespace compare_command_test
 
 } // namespace kernelmill::test

@@ -12,7 +12,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace compile_only_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -215,6 +215,6 @@ TEST(amd_architecture, is_that_of_the_first_gpu_that_the_driver_lists) {
   EXPECT_EQ(amd_architecture(root), "gfx1030");
 }
 
-} // namespace
+} // namespace compile_only_test
 
 } // namespace kernelmill::test

@@ -10,7 +10,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace completion_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -62,6 +62,6 @@ TEST(completion, bash_offers_nouns_verbs_options_choices_and_tasks) {
   EXPECT_THAT(offered("kernelmill eval --task"), Not(HasSubstr("a_run_of_yesterday")));
 }
 
-} // namespace
+} // namespace completion_test
 
 } // namespace kernelmill::test

@@ -5,7 +5,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace config_command_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -150,6 +150,6 @@ TEST(config_command, lists_the_presets_and_each_can_be_used_by_its_name) {
     EXPECT_EQ(kernelmill({"config", "validate", x["name"]}).code, 0) << x["name"];
 }
 
-} // namespace
+} // namespace config_command_test
 
 } // namespace kernelmill::test

@@ -8,7 +8,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace doctor_test {
 
 using testing::HasSubstr;
 
@@ -172,6 +172,6 @@ TEST(doctor, warns_of_gpus_that_differ_and_of_one_that_cannot_be_opened) {
   EXPECT_THAT(one_of(all, "gpus").cost, HasSubstr("mixed_gpus"));
 }
 
-} // namespace
+} // namespace doctor_test
 
 } // namespace kernelmill::test

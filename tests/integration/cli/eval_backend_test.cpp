@@ -7,7 +7,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace eval_backend_test {
 
 using testing::AllOf;
 using testing::AnyOf;
@@ -199,6 +199,6 @@ TEST(eval_backend, that_there_is_not_is_2) {
   EXPECT_THAT(x.err, HasSubstr("rocm"));
 }
 
-} // namespace
+} // namespace eval_backend_test
 
 } // namespace kernelmill::test

@@ -13,7 +13,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace eval_test {
 
 using testing::HasSubstr;
 
@@ -210,6 +210,6 @@ TEST(eval, a_seed_that_is_none_is_2) {
   EXPECT_EQ(eval(row_sum, {"--seed", "xyz"}).code, 2);
 }
 
-} // namespace
+} // namespace eval_test
 
 } // namespace kernelmill::test

@@ -13,7 +13,7 @@
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
-namespace {
+namespace examine_command_test {
 
 namespace fs = std::filesystem;
 
@@ -216,5 +216,5 @@ TEST_F(examine_command, prints_what_the_compiler_says_of_what_does_not_compile) 
   EXPECT_THAT(x.document()["log"].get<std::string>(), HasSubstr("nonsense"));
 }
 
-} // namespace
+} // namespace examine_command_test
 } // namespace kernelmill::test

@@ -10,7 +10,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace export_command_test {
 
 using testing::HasSubstr;
 
@@ -171,6 +171,6 @@ TEST(export_command, ends_when_its_reader_goes_away) {
   EXPECT_EQ(x.err, "");
 }
 
-} // namespace
+} // namespace export_command_test
 
 } // namespace kernelmill::test

@@ -15,7 +15,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace fork_command_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -91,7 +91,7 @@ void wait_for_turns(const std::string& run, uint64_t count, const running_progra
   while (stored_turns(run) < count) ASSERT_TRUE(while_running.running());
 }
 
-} // namespace
+} // namespace fork_command_test
 
 TEST(fork_command, shares_the_first_turns_and_takes_the_others_anew) {
   auto x = fork("g0.e0.t2", "shares", {"tasks.group_size=3"});

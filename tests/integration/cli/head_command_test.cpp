@@ -20,7 +20,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace head_command_test {
 
 using testing::HasSubstr;
 
@@ -269,5 +269,5 @@ TEST(head_command, a_short_run_has_its_turns_and_one_of_low_priority_waits) {
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
-} // namespace
+} // namespace head_command_test
 } // namespace kernelmill::test

@@ -19,7 +19,7 @@
 #include "tests/integration/cli/small_cluster.hpp"
 
 namespace kernelmill::test {
-namespace {
+namespace head_faults_test {
 
 using testing::HasSubstr;
 
@@ -185,5 +185,5 @@ TEST(head_faults, a_run_that_requires_a_layer_which_no_node_has_is_refused) {
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
-} // namespace
+} // namespace head_faults_test
 } // namespace kernelmill::test

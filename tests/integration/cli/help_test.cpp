@@ -7,7 +7,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace help_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -87,6 +87,6 @@ TEST(reference, pages_that_are_made_from_tables_are_up_to_date) {
   }
 }
 
-} // namespace
+} // namespace help_test
 
 } // namespace kernelmill::test

@@ -5,7 +5,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace index_command_test {
 
 TEST(index_command, what_is_built_can_be_asked) {
   auto built = kernelmill({"index", "build", "index", "--json"});
@@ -21,6 +21,6 @@ TEST(index_command, an_index_that_is_not_there_is_3) {
   EXPECT_EQ(kernelmill({"index", "query", "nowhere", "text"}).code, 3);
 }
 
-} // namespace
+} // namespace index_command_test
 
 } // namespace kernelmill::test

@@ -14,7 +14,7 @@
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
-namespace {
+namespace inspect_command_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -305,5 +305,5 @@ TEST(documents_page, names_every_key_of_bench) {
   for (const auto& key : keys) EXPECT_THAT(text, HasSubstr("`" + key + "`"));
 }
 
-} // namespace
+} // namespace inspect_command_test
 } // namespace kernelmill::test

@@ -10,7 +10,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace judge_command_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -177,6 +177,6 @@ TEST(judge, a_batch_that_is_not_there_is_3) {
   EXPECT_EQ(kernelmill({"judge"}).code, 2);
 }
 
-} // namespace
+} // namespace judge_command_test
 
 } // namespace kernelmill::test

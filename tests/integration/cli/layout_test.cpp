@@ -5,7 +5,7 @@
 
 namespace kernelmill::cli {
 
-namespace {
+namespace layout_test {
 
 using ::testing::ElementsAre;
 
@@ -54,6 +54,6 @@ TEST(table, lets_a_long_word_stick_out) {
             "A\n    B\nincomprehensibilities\n    b\n");
 }
 
-} // namespace
+} // namespace layout_test
 
 } // namespace kernelmill::cli

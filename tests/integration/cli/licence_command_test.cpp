@@ -15,7 +15,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace licence_command_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -429,6 +429,6 @@ TEST(licence_command, of_two_runs_the_free_one_is_exported_and_the_other_is_name
               HasSubstr("sol-execbench/softmax is of SOL-ExecBench"));
 }
 
-} // namespace
+} // namespace licence_command_test
 
 } // namespace kernelmill::test

@@ -7,7 +7,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace policy_command_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -57,6 +57,6 @@ TEST(policy_command, an_address_where_nobody_can_listen_is_named_with_its_cause)
   EXPECT_THAT(strange.err, HasSubstr(":" + port + ": Cannot assign"));
 }
 
-} // namespace
+} // namespace policy_command_test
 
 } // namespace kernelmill::test

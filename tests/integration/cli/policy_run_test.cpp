@@ -14,7 +14,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace policy_run_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -92,7 +92,7 @@ class policy_run : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(kinds, policy_run, testing::Values("vllm", "sglang"),
                          [](const auto& x) { return std::string{x.param}; });
 
-} // namespace
+} // namespace policy_run_test
 
 TEST_P(policy_run, exact_tokens_are_in_the_traces_over_all_turns) {
   auto script = script_of("exact.json", "");

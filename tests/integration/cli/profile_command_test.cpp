@@ -10,7 +10,7 @@
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
-namespace {
+namespace profile_command_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -275,5 +275,5 @@ TEST(build_assembly, is_of_gpus_alone) {
   EXPECT_EQ(x.fault()["category"], "usage");
 }
 
-} // namespace
+} // namespace profile_command_test
 } // namespace kernelmill::test

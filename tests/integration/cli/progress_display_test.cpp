@@ -7,7 +7,7 @@
 
 namespace kernelmill::commands {
 
-namespace {
+namespace progress_display_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -114,6 +114,6 @@ TEST(progress_display, a_warning_has_a_line_of_its_own_and_the_progress_goes_on_
   EXPECT_TRUE(text.ends_with("\n")) << text;
 }
 
-} // namespace
+} // namespace progress_display_test
 
 } // namespace kernelmill::commands

@@ -12,7 +12,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace query_command_test {
 
 using nlohmann::json;
 using ::testing::ElementsAre;
@@ -129,6 +129,6 @@ TEST_F(query_command, names_the_nearest_field_and_the_next_step) {
   EXPECT_THAT(none.err, HasSubstr("none of 800 turns of 1 runs matches"));
 }
 
-} // namespace
+} // namespace query_command_test
 
 } // namespace kernelmill::test

@@ -15,7 +15,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace report_command_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -295,6 +295,6 @@ TEST_F(report_command, what_is_not_there_is_3) {
   EXPECT_EQ(kernelmill({"report", "--from", "none_{level}.json"}).code, 3);
 }
 
-} // namespace
+} // namespace report_command_test
 
 } // namespace kernelmill::test

@@ -5,7 +5,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace report_run_test {
 
 using testing::HasSubstr;
 
@@ -52,6 +52,6 @@ TEST(report_of_a_run, of_other_tasks_has_no_file_of_the_benchmarks_form) {
   EXPECT_THAT(x.err, HasSubstr("kernelbench/level1"));
 }
 
-} // namespace
+} // namespace report_run_test
 
 } // namespace kernelmill::test

@@ -14,7 +14,7 @@
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
-namespace {
+namespace run_faults_test {
 
 using testing::HasSubstr;
 
@@ -176,5 +176,5 @@ TEST(verdict, in_the_traces_of_a_run_names_them_too) {
   EXPECT_GT(evaluated, 0u);
 }
 
-} // namespace
+} // namespace run_faults_test
 } // namespace kernelmill::test

@@ -13,7 +13,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace run_test {
 
 using testing::AllOf;
 using testing::AnyOf;
@@ -399,6 +399,6 @@ TEST(run_command, a_required_layer_that_is_no_layer_is_2) {
   EXPECT_EQ(kernelmill(small_run("seven", {"evaluation.required_layers=[\"walls\"]"})).code, 2);
 }
 
-} // namespace
+} // namespace run_test
 
 } // namespace kernelmill::test

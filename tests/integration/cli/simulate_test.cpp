@@ -5,7 +5,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace simulate_test {
 
 using testing::HasSubstr;
 
@@ -71,6 +71,6 @@ TEST(simulate_command, takes_times_from_a_run) {
   EXPECT_GT(document["seconds"].get<double>(), 0);
 }
 
-} // namespace
+} // namespace simulate_test
 
 } // namespace kernelmill::test

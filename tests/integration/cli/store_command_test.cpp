@@ -13,7 +13,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace store_command_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -217,6 +217,6 @@ TEST_F(store_command, resume_of_nothing_is_3) {
   EXPECT_EQ(kernelmill({"resume", "nothing"}).code, 3);
 }
 
-} // namespace
+} // namespace store_command_test
 
 } // namespace kernelmill::test

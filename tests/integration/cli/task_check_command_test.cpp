@@ -10,7 +10,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace task_check_command_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -116,6 +116,6 @@ TEST(task_check_command, a_function_of_another_signature_is_one_problem_that_nam
   EXPECT_EQ(good.code, 0) << good.out;
 }
 
-} // namespace
+} // namespace task_check_command_test
 
 } // namespace kernelmill::test

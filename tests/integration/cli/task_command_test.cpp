@@ -8,7 +8,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace task_command_test {
 
 using testing::HasSubstr;
 
@@ -81,6 +81,6 @@ TEST(task_command, a_broken_task_is_named_beside_those_that_can_be_read) {
   EXPECT_TRUE(told.fault().is_object());
 }
 
-} // namespace
+} // namespace task_command_test
 
 } // namespace kernelmill::test

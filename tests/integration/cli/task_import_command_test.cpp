@@ -9,7 +9,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace task_import_command_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -156,6 +156,6 @@ TEST(task_import, a_run_finds_such_tasks_by_a_glob_and_asks_for_what_they_need) 
   EXPECT_FALSE(std::filesystem::exists(scratch() + "/never"));
 }
 
-} // namespace
+} // namespace task_import_command_test
 
 } // namespace kernelmill::test

@@ -14,7 +14,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace torch_run_test {
 
 using testing::HasSubstr;
 
@@ -138,6 +138,6 @@ TEST_F(torch_run, goes_on_without_a_problem_that_cannot_be_judged) {
   EXPECT_THAT(turn.out, HasSubstr("no weights"));
 }
 
-} // namespace
+} // namespace torch_run_test
 
 } // namespace kernelmill::test

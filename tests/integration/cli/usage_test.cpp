@@ -9,7 +9,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace usage_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -194,6 +194,6 @@ TEST(usage, a_stdout_that_is_full_is_an_error) {
   EXPECT_THAT(x.err, HasSubstr("failed to write to stdout"));
 }
 
-} // namespace
+} // namespace usage_test
 
 } // namespace kernelmill::test

@@ -7,7 +7,7 @@
 
 namespace kernelmill::commands {
 
-namespace {
+namespace verdict_text_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -86,6 +86,6 @@ TEST(verdict_text, says_a_reason_once) {
               HasSubstr("\ncrashed: by another\n"));
 }
 
-} // namespace
+} // namespace verdict_text_test
 
 } // namespace kernelmill::commands

@@ -8,7 +8,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace visible_gpus_test {
 
 using testing::HasSubstr;
 
@@ -60,6 +60,6 @@ TEST(visible_gpus, do_not_hold_one_that_is_named_and_hidden) {
   EXPECT_THAT(x.fault()["message"].get<std::string>(), HasSubstr("CUDA_VISIBLE_DEVICES hides it"));
 }
 
-} // namespace
+} // namespace visible_gpus_test
 
 } // namespace kernelmill::test

@@ -19,7 +19,7 @@
 
 namespace kernelmill::test {
 
-namespace {
+namespace watch_command_test {
 
 using nlohmann::json;
 using testing::AllOf;
@@ -81,7 +81,7 @@ bool has_turns(const json& ps) {
   return !ps["runs"].empty() && ps["runs"][0]["turns"] >= 1;
 }
 
-} // namespace
+} // namespace watch_command_test
 
 TEST(explain_command, a_policy_server_that_went_away_is_named) {
   running_program server{{"policy", "scripted", "--script", talk_script("down.json")}};

@@ -11,7 +11,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace http_client_test {
 
 struct http_client_over_loopback : testing::Test {
   http_response post(const std::string& url, std::string body = "{}",
@@ -46,7 +46,7 @@ std::pair<std::string, double> timer_of_connection_to(unsigned port) {
   return {"none", 0};
 }
 
-} // namespace
+} // namespace http_client_test
 
 TEST_F(http_client_over_loopback, asks_within_seconds_whether_a_silent_server_is_still_there) {
   std::pair<std::string, double> timer;

@@ -19,7 +19,7 @@
 using namespace kernelmill;
 using result_message = Message<wire::CompletionResult>;
 
-namespace {
+namespace policy_over_http_test {
 
 struct policy_over_http : testing::Test {
   struct configuration : caf::actor_system_config {
@@ -150,7 +150,7 @@ struct policy_over_http : testing::Test {
   policy_client_actor client;
 };
 
-} // namespace
+} // namespace policy_over_http_test
 
 TEST_F(policy_over_http, a_completion_arrives_with_its_facts) {
   start("");

@@ -17,7 +17,7 @@
 using namespace kernelmill;
 using result_message = Message<wire::CompletionResult>;
 
-namespace {
+namespace policy_tokens_test {
 
 const char* const thoughtful = R"(<think>\nlet me see\n</think>\nthe answer number one)";
 
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(kinds, policy_tokens, testing::Values("vllm", "sglang",
 INSTANTIATE_TEST_SUITE_P(kinds, engine_tokens, testing::Values("vllm", "sglang"),
                          [](const auto& x) { return std::string{x.param}; });
 
-} // namespace
+} // namespace policy_tokens_test
 
 TEST_P(policy_tokens, turns_go_on_from_what_was_sampled) {
   start("");

@@ -10,7 +10,7 @@
 using namespace kernelmill;
 using nlohmann::json;
 
-namespace {
+namespace scripted_server_test {
 
 policy_script script_of(const std::string& text) {
   auto x = parse_policy_script(text, "test", "/");
@@ -31,7 +31,7 @@ http_response ask(http_client& client, bool post, const std::string& url, const 
 
 const std::string chat = R"({"model":"m","messages":[{"role":"user","content":"hi"}]})";
 
-} // namespace
+} // namespace scripted_server_test
 
 TEST(scripted_server, speaks_like_an_openai_server) {
   auto server = scripted_server::start(script_of(R"({"model":"m","replies":[{"text":"hello"}]})"),
@@ -101,7 +101,7 @@ TEST(scripted_server, stops_while_requests_hang) {
   EXPECT_EQ(promise.get_future().get().fault, transport_fault::reset);
 }
 
-namespace {
+namespace scripted_server_test {
 
 struct running_engine {
   explicit running_engine(const std::string& kind, double latency_ms) {
@@ -135,7 +135,7 @@ struct running_engine {
 
 const std::vector<int32_t> prompt_ids = {65, 66};
 
-} // namespace
+} // namespace scripted_server_test
 
 TEST(scripted_server, weights_that_change_within_a_completion_show_in_its_spans) {
   // Long enough that the other request comes within it, also where others have the machine.

@@ -14,7 +14,7 @@
 #include "actors/gpu_runner/gpu_runner.hpp"
 
 namespace kernelmill {
-namespace {
+namespace quarantine_test {
 
 using testing::HasSubstr;
 using namespace std::chrono_literals;
@@ -83,5 +83,5 @@ TEST_F(quarantine, when_the_last_runner_is_gone_what_waits_is_lost_with_a_reason
   caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
 }
 
-} // namespace
+} // namespace quarantine_test
 } // namespace kernelmill

@@ -6,7 +6,7 @@ using namespace kernelmill;
 using testing::Contains;
 using testing::HasSubstr;
 
-namespace {
+namespace referee_honesty_test {
 
 class referee_honesty : public referee_fixture {};
 
@@ -109,4 +109,4 @@ static unsigned* find() {
   EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CANDIDATE);
 }
 
-} // namespace
+} // namespace referee_honesty_test

@@ -8,7 +8,7 @@
 #include "tests/unit/process/outsider.hpp"
 
 namespace kernelmill {
-namespace {
+namespace referee_outside_test {
 
 using referee_outside = referee_fixture;
 
@@ -214,5 +214,5 @@ TEST_F(referee_outside, no_candidate_can_stop_itself) {
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
 }
 
-} // namespace
+} // namespace referee_outside_test
 } // namespace kernelmill

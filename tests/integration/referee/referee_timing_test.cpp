@@ -5,7 +5,7 @@
 using namespace kernelmill;
 using testing::Contains;
 
-namespace {
+namespace referee_timing_test {
 
 void timed(wire::EvaluateRequest::Builder x) {
   x.getTiming().setEnabled(true);
@@ -214,4 +214,4 @@ TEST_F(referee_timing, a_profile_calls_the_timed_shape_alone_and_finds_nothing_r
     std::printf("%s %.1f ms\n", span.getName().cStr(), span.getValue() * 1e3);
 }
 
-} // namespace
+} // namespace referee_timing_test

@@ -7,7 +7,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-namespace {
+namespace referee_verdicts_test {
 
 class referee_verdicts : public referee_fixture {
 protected:
@@ -150,4 +150,4 @@ TEST_F(referee_verdicts, a_changed_task_is_the_users_fault) {
   EXPECT_EQ(result.open()->getFault().getCategory(), "task_changed");
 }
 
-} // namespace
+} // namespace referee_verdicts_test

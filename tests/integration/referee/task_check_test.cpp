@@ -5,7 +5,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-namespace {
+namespace task_check_test {
 
 class task_check : public referee_fixture {};
 
@@ -66,4 +66,4 @@ TEST_F(task_check, a_broken_document_is_told_with_its_line) {
               Contains(HasSubstr("line 2")));
 }
 
-} // namespace
+} // namespace task_check_test

@@ -3,7 +3,7 @@
 #include "tests/integration/referee/too_busy.hpp"
 
 namespace kernelmill {
-namespace {
+namespace torch_referee_test {
 
 using testing::AnyOf;
 using testing::Contains;
@@ -310,5 +310,5 @@ TEST_F(torch_referee, check_finds_problems_that_decide_nothing) {
   EXPECT_THAT(check(linear_problem), Not(Contains(HasSubstr("passes"))));
 }
 
-} // namespace
+} // namespace torch_referee_test
 } // namespace kernelmill

@@ -10,7 +10,7 @@
 #include "torch_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace torch_walls_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -217,5 +217,5 @@ TEST_F(torch_walls, words_on_every_descriptor_change_nothing) {
   EXPECT_FALSE(result.open()->getCorrect()) << summary(result);
 }
 
-} // namespace
+} // namespace torch_walls_test
 } // namespace kernelmill

@@ -14,7 +14,7 @@
 #include "tests/sim/cluster/oracles.hpp"
 
 namespace kernelmill::sim {
-namespace {
+namespace cluster_simulation_test {
 
 constexpr uint64_t seeds_in_ci = 1000;
 // The rarest, forgotten_record, shows in one life in about 170 (9 of seeds 0 to 1499): two records
@@ -193,5 +193,5 @@ TEST(Shrunk, KeepsOnlyWhatIsNeeded) {
   EXPECT_LE(few[0].for_ms, 200u);
 }
 
-} // namespace
+} // namespace cluster_simulation_test
 } // namespace kernelmill::sim

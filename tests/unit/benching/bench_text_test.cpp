@@ -7,7 +7,7 @@
 #include "launch/cli/terminal.hpp"
 
 namespace kernelmill::benching {
-namespace {
+namespace bench_text_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -130,5 +130,5 @@ TEST(Json, OfARowHasTimesOrAReason) {
   EXPECT_EQ(bad["category"], "wrong_result");
 }
 
-} // namespace
+} // namespace bench_text_test
 } // namespace kernelmill::benching

@@ -9,7 +9,7 @@
 #include "launch/machine/scratch_folder.hpp"
 
 namespace kernelmill::benching {
-namespace {
+namespace shapes_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -106,5 +106,5 @@ TEST(AtShape, ThatTheTaskCannotHaveSaysWhyOfTheTaskItself) {
   EXPECT_THAT(there.error().message, HasSubstr("\"rows\" is 0"));
 }
 
-} // namespace
+} // namespace shapes_test
 } // namespace kernelmill::benching

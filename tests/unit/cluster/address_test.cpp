@@ -3,7 +3,7 @@
 #include "launch/cluster/link.hpp"
 
 namespace kernelmill {
-namespace {
+namespace address_test {
 
 TEST(network_address, is_read_with_and_without_a_port) {
   EXPECT_EQ(parse_head_address("10.0.0.1:80")->text(), "10.0.0.1:80");
@@ -28,5 +28,5 @@ TEST(network_address, that_is_not_loopback_needs_credentials) {
       << "credentials are missing";
 }
 
-} // namespace
+} // namespace address_test
 } // namespace kernelmill

@@ -10,7 +10,7 @@
 #include "tests/unit/cluster/door_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace caf_link_test {
 
 caf::behavior answering(caf::event_based_actor*) {
   return {[](const std::string& x) { return x + "!"; }};
@@ -81,5 +81,5 @@ TEST_F(caf_link, bytes_of_strangers_reach_no_protocol_and_hold_up_nobody) {
   EXPECT_EQ(ask("own", "hello"), "hello!");
 }
 
-} // namespace
+} // namespace caf_link_test
 } // namespace kernelmill

@@ -21,7 +21,7 @@
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
-namespace {
+namespace credentials_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -331,5 +331,5 @@ TEST(credentials_directory, follows_the_environment) {
   EXPECT_EQ(default_credentials_directory(), "/secret");
 }
 
-} // namespace
+} // namespace credentials_test
 } // namespace kernelmill

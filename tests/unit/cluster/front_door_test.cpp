@@ -8,7 +8,7 @@
 #include "tests/unit/cluster/door_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace front_door_test {
 
 class front_door_test : public door_fixture {
 protected:
@@ -184,5 +184,5 @@ TEST(door_limits, leave_the_process_a_quarter_of_its_descriptors) {
   EXPECT_EQ(door_limits::for_descriptors(20'000).waiting, 128u);
 }
 
-} // namespace
+} // namespace front_door_test
 } // namespace kernelmill

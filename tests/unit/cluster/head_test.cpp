@@ -19,7 +19,7 @@
 #include "messages/fault.hpp"
 
 namespace kernelmill {
-namespace {
+namespace head_test {
 
 using namespace std::chrono_literals;
 using json = nlohmann::ordered_json;
@@ -490,5 +490,5 @@ TEST(roster, remembers_who_was_lost_until_he_is_back) {
   EXPECT_EQ(x.lost(), 150u) << "it had said so";
 }
 
-} // namespace
+} // namespace head_test
 } // namespace kernelmill

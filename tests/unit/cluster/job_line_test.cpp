@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace job_line_test {
 
 envelope of(uint64_t run, int32_t priority = 0) {
   envelope result;
@@ -78,5 +78,5 @@ TEST(job_line, a_job_that_may_not_go_holds_up_its_own_run_alone) {
   EXPECT_EQ(all_of(x), "a1 a2 ");
 }
 
-} // namespace
+} // namespace job_line_test
 } // namespace kernelmill

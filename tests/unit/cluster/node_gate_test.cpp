@@ -14,7 +14,7 @@
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
-namespace {
+namespace node_gate_test {
 
 using namespace std::chrono_literals;
 
@@ -98,7 +98,7 @@ protected:
   Message<wire::Parcel> parcel() const {
     std::filesystem::create_directories(folder_);
     std::string library = "not really a library",
-                task = std::string{KERNELMILL_TASKS} + "/native/row_sum";
+                task = std::string{KERNELMILL_TREE} + "/configs/tasks/native/row_sum";
     std::ofstream{folder_ + "/library.so"} << library;
     parcel_packer packer;
     return packer
@@ -155,5 +155,5 @@ TEST_F(node_gate, ends_the_candidates_of_a_head_that_is_gone) {
   caf::anon_send_exit(runner, caf::exit_reason::kill);
 }
 
-} // namespace
+} // namespace node_gate_test
 } // namespace kernelmill

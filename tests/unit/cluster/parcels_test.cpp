@@ -10,7 +10,7 @@
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
-namespace {
+namespace parcels_test {
 
 namespace fs = std::filesystem;
 
@@ -20,7 +20,7 @@ protected:
     folder_ = testing::TempDir() + "/parcels-" + std::to_string(::getpid());
     fs::create_directories(folder_);
     std::ofstream{folder_ + "/library.so"} << library_;
-    task_ = std::string{KERNELMILL_TASKS} + "/native/row_sum";
+    task_ = std::string{KERNELMILL_TREE} + "/configs/tasks/native/row_sum";
     auto loaded = load_task_folder(task_);
     ASSERT_TRUE(loaded) << loaded.error().message;
     digest_ = (*loaded)->digest;
@@ -200,5 +200,5 @@ TEST_F(parcels, do_not_leave_the_shelf) {
   EXPECT_FALSE(fs::exists(folder_ + "/x"));
 }
 
-} // namespace
+} // namespace parcels_test
 } // namespace kernelmill

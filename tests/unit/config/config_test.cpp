@@ -10,7 +10,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace config_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -246,6 +246,6 @@ TEST(keys, names_are_unique_documented_and_snake_case) {
   }
 }
 
-} // namespace
+} // namespace config_test
 
 } // namespace kernelmill

@@ -7,7 +7,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace json_text_test {
 
 using testing::HasSubstr;
 
@@ -80,6 +80,6 @@ TEST(json_text, a_missing_file_and_a_directory_say_so) {
   EXPECT_THAT(directory.error().message, HasSubstr("it is a directory"));
 }
 
-} // namespace
+} // namespace json_text_test
 
 } // namespace kernelmill

@@ -16,7 +16,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace schema_test {
 
 using adapter = valijson::adapters::NlohmannJsonAdapter;
 
@@ -69,6 +69,6 @@ TEST(config_reference, the_page_is_up_to_date) {
       << "run: build/bin/kernelmill config schema --markdown > docs/reference/configuration.md";
 }
 
-} // namespace
+} // namespace schema_test
 
 } // namespace kernelmill

@@ -11,7 +11,7 @@
 using namespace kernelmill;
 using testing::ElementsAre;
 
-namespace {
+namespace call_fence_test {
 
 std::vector<std::string> asked;
 int context_fault = 0; // of orders for contexts
@@ -88,4 +88,4 @@ TEST(call_fence, says_what_is_wrong_when_it_cannot_be_made) {
   EXPECT_THAT(asked, testing::IsEmpty());
 }
 
-} // namespace
+} // namespace call_fence_test

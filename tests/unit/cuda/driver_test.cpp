@@ -9,7 +9,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace driver_test {
 
 TEST(cuda_driver, that_is_missing_is_the_machines_fault_and_has_a_next_step) {
   auto x = cuda::open_driver();
@@ -59,4 +59,4 @@ TEST(gpu_monitor, says_of_each_gpu_what_a_referee_must_know) {
   }
 }
 
-} // namespace
+} // namespace driver_test

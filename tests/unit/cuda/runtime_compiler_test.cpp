@@ -12,7 +12,7 @@ using namespace kernelmill;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-namespace {
+namespace runtime_compiler_test {
 
 const std::string elf = "\x7f"
                         "ELF";
@@ -107,4 +107,4 @@ TEST_F(runtime_compiler, has_nothing_to_say_of_the_referees_own_kernels) {
     EXPECT_THAT(x.cubin, HasSubstr(kernel));
 }
 
-} // namespace
+} // namespace runtime_compiler_test

@@ -7,7 +7,7 @@ using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace cuda_visible_gpus_test {
 
 std::vector<cuda::gpu> three() {
   std::vector<cuda::gpu> result(3);
@@ -92,4 +92,4 @@ TEST(visible_gpus, that_are_mig_instances_are_refused) {
   }
 }
 
-} // namespace
+} // namespace cuda_visible_gpus_test

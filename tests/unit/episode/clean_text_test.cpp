@@ -6,7 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace clean_text_test {
 
 std::string cleaned(std::string_view text, size_t limit = 1000) {
   std::string out;
@@ -57,5 +57,5 @@ RC_GTEST_PROP(clean_text, what_comes_out_is_always_well_formed, (const std::stri
   RC_ASSERT(out.find('\x1b') == std::string::npos);
 }
 
-} // namespace
+} // namespace clean_text_test
 } // namespace kernelmill

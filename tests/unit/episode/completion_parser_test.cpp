@@ -7,7 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace completion_parser_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -202,5 +202,5 @@ RC_GTEST_PROP(completion_parser, any_mix_of_pieces_gives_a_kernel_or_a_reason, (
   if (!x.ok) RC_ASSERT(!x.problems.empty());
 }
 
-} // namespace
+} // namespace completion_parser_test
 } // namespace kernelmill

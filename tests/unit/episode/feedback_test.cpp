@@ -9,7 +9,7 @@
 #include "tests/unit/governance/facts.hpp"
 
 namespace kernelmill::testing {
-namespace {
+namespace feedback_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -299,5 +299,5 @@ RC_GTEST_PROP(feedback, is_well_formed_whatever_the_texts_hold, (const std::stri
   RC_ASSERT(first_bad_byte(text) == std::string::npos);
 }
 
-} // namespace
+} // namespace feedback_test
 } // namespace kernelmill::testing

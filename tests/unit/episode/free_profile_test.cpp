@@ -7,7 +7,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace free_profile_test {
 
 Message<wire::TurnFacts> facts_on(const std::string& backend,
                                   const Message<wire::ProfileResult>& measured = {}) {
@@ -61,4 +61,4 @@ TEST(free_profile, is_not_there_on_a_cpu) {
   EXPECT_FALSE(facts_on("cpu").open()->getProfile().getAvailable());
 }
 
-} // namespace
+} // namespace free_profile_test

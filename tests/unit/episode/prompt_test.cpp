@@ -10,7 +10,7 @@
 #include "messages/message.hpp"
 
 namespace kernelmill {
-namespace {
+namespace prompt_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -186,5 +186,5 @@ TEST(prompt, an_example_in_python_is_fenced_as_python) {
               HasSubstr("```python\nclass ModelNew: pass\n```\n"));
 }
 
-} // namespace
+} // namespace prompt_test
 } // namespace kernelmill

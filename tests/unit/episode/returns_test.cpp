@@ -8,7 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace returns_test {
 
 using testing::DoubleNear;
 using testing::ElementsAre;
@@ -96,5 +96,5 @@ RC_GTEST_PROP(returns, the_first_return_is_the_discounted_sum, (const std::vecto
   RC_ASSERT(std::abs(result[0] - sum) < 1e-9);
 }
 
-} // namespace
+} // namespace returns_test
 } // namespace kernelmill

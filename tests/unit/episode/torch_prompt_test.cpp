@@ -7,7 +7,7 @@
 #include "messages/message.hpp"
 
 namespace kernelmill {
-namespace {
+namespace torch_prompt_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -94,5 +94,5 @@ TEST(torch_prompt, a_triton_fence_and_a_fence_without_tags_are_taken) {
   EXPECT_EQ(x.kernel, "class ModelNew:\n    pass");
 }
 
-} // namespace
+} // namespace torch_prompt_test
 } // namespace kernelmill

@@ -4,7 +4,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace transition_test {
 
 TEST(transition, of_the_first_program_is_synthesized_whatever_was_said_before) {
   EXPECT_STREQ(transition_of({}, "a", true), "synthesized");
@@ -28,4 +28,4 @@ TEST(transition, of_an_answer_without_a_program_is_none) {
   EXPECT_STREQ(transition_of({}, "", false), "none");
 }
 
-} // namespace
+} // namespace transition_test

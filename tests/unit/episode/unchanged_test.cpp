@@ -10,7 +10,7 @@
 #include "messages/base/files.hpp"
 
 namespace kernelmill {
-namespace {
+namespace unchanged_test {
 
 constexpr const char* problem = R"py(import torch
 import torch.nn as nn
@@ -163,5 +163,5 @@ TEST(unchanged, the_example_answer_of_a_torch_prompt_is_known_again) {
   EXPECT_EQ(copied_from(x, prompt, "# mine\n" + answer), "an example of the prompt");
 }
 
-} // namespace
+} // namespace unchanged_test
 } // namespace kernelmill

@@ -8,7 +8,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace unprofiled_test {
 
 TEST(acceptable, is_what_a_judge_has_no_reason_to_reject) {
   auto acceptable = [](auto spoil) {
@@ -72,4 +72,4 @@ TEST(unprofiled, is_a_module_in_python) {
   EXPECT_THAT(unprofiled_reason("cuda", true), HasSubstr("Python"));
 }
 
-} // namespace
+} // namespace unprofiled_test

@@ -13,7 +13,7 @@
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
-namespace {
+namespace examine_test {
 
 namespace fs = std::filesystem;
 
@@ -185,5 +185,5 @@ TEST(take_refused, takes_whole_names_alone) {
   EXPECT_THAT(metrics, ElementsAre("a__b.sum_more", "c__d.avg"));
 }
 
-} // namespace
+} // namespace examine_test
 } // namespace kernelmill

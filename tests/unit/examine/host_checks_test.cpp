@@ -17,7 +17,7 @@
 #include "tests/unit/examine/row_sum.hpp"
 
 namespace kernelmill {
-namespace {
+namespace host_checks_test {
 
 namespace fs = std::filesystem;
 
@@ -335,5 +335,5 @@ TEST_F(host_check_of, an_evaluation_without_the_libraries_has_no_report_and_no_f
   EXPECT_EQ(x->getFault().getClass(), wire::FaultClass::NONE);
 }
 
-} // namespace
+} // namespace host_checks_test
 } // namespace kernelmill

@@ -10,7 +10,7 @@
 #include "tests/unit/examine/row_sum.hpp"
 
 namespace kernelmill {
-namespace {
+namespace lone_files_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -116,5 +116,5 @@ TEST(shown_cases, have_none_that_is_hidden) {
   EXPECT_THAT(names, Not(Contains("primes")));
 }
 
-} // namespace
+} // namespace lone_files_test
 } // namespace kernelmill

@@ -15,7 +15,7 @@
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
-namespace {
+namespace memory_checks_test {
 
 namespace fs = std::filesystem;
 
@@ -218,5 +218,5 @@ TEST_F(memory_checks, have_no_more_time_than_an_evaluation_has_left_of_its_deadl
   EXPECT_LT(x->getSeconds(), 15);
 }
 
-} // namespace
+} // namespace memory_checks_test
 } // namespace kernelmill

@@ -14,7 +14,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace dataset_test {
 
 using kernelmill::testing::temporary_folder;
 using kernelmill::testing::turn_options;
@@ -508,5 +508,5 @@ TEST(example_kernels, are_the_blocks_behind_their_titles) {
   EXPECT_THAT(found, ElementsAre("int a;\n```\nint b;", "int c;"));
 }
 
-} // namespace
+} // namespace dataset_test
 } // namespace kernelmill::exports

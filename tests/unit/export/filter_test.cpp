@@ -5,7 +5,7 @@
 #include "storage/export/split.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace filter_test {
 
 using namespace testing;
 using ::testing::ElementsAre;
@@ -66,5 +66,5 @@ TEST(split, of_a_task_stays_what_it_is) {
   EXPECT_EQ(sides, "ttttttttttttttttttdttttttttttttttttttttt");
 }
 
-} // namespace
+} // namespace filter_test
 } // namespace kernelmill::exports

@@ -14,7 +14,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace folder_forms_test {
 
 using namespace testing;
 using kernelmill::testing::temporary_folder;
@@ -175,5 +175,5 @@ TEST_F(folder_forms, a_gate_admits_no_group_with_a_refused_task_example_or_model
   }
 }
 
-} // namespace
+} // namespace folder_forms_test
 } // namespace kernelmill::exports

@@ -6,7 +6,7 @@
 #include "material.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace fork_rows_test {
 
 using namespace testing;
 using ::testing::ElementsAre;
@@ -110,5 +110,5 @@ TEST(forks, whose_own_turns_are_lost_have_no_rows_of_trainers) {
     EXPECT_TRUE(rows_of(as, x).rows.empty()) << to_string(as);
 }
 
-} // namespace
+} // namespace fork_rows_test
 } // namespace kernelmill::exports

@@ -7,7 +7,7 @@
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace golden_test {
 
 using namespace testing;
 
@@ -28,5 +28,5 @@ INSTANTIATE_TEST_SUITE_P(each_form, golden, ::testing::ValuesIn(all_forms), [](c
   return name;
 });
 
-} // namespace
+} // namespace golden_test
 } // namespace kernelmill::exports

@@ -8,7 +8,7 @@
 #include "storage/export/rows/row_values.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace rows_test {
 
 using namespace testing;
 using ::testing::ElementsAre;
@@ -191,5 +191,5 @@ TEST(trainer_rows, shift_by_one_for_tinker) {
   EXPECT_EQ(x["loss_fn_inputs"]["advantages"]["shape"], row({7}));
 }
 
-} // namespace
+} // namespace rows_test
 } // namespace kernelmill::exports

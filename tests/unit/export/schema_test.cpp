@@ -9,7 +9,7 @@
 #include "storage/files.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace export_schema_test {
 
 using namespace testing;
 
@@ -27,7 +27,7 @@ TEST(reference_page, of_the_fields_is_up_to_date) {
     return;
   }
   EXPECT_EQ(page.substr(start), fields_page())
-      << "KERNELMILL_WRITE_GOLDEN=1 build/tests/export_test writes it anew";
+      << "KERNELMILL_WRITE_GOLDEN=1 build/tests/storage_tests writes it anew";
 }
 
 // What leaves the store has a name and a version by which a reader knows it again.
@@ -54,7 +54,7 @@ TEST_P(schema, file_is_up_to_date) {
     ASSERT_TRUE(write_file(schema_path(GetParam()), json_schema(GetParam())));
   }
   EXPECT_EQ(text_of_file(schema_path(GetParam())), json_schema(GetParam()))
-      << "KERNELMILL_WRITE_GOLDEN=1 build/tests/export_test writes it anew";
+      << "KERNELMILL_WRITE_GOLDEN=1 build/tests/storage_tests writes it anew";
 }
 
 TEST_P(schema, holds_for_every_row) {
@@ -78,5 +78,5 @@ INSTANTIATE_TEST_SUITE_P(each_form, schema, ::testing::ValuesIn(all_forms), [](c
   return name;
 });
 
-} // namespace
+} // namespace export_schema_test
 } // namespace kernelmill::exports

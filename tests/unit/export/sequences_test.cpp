@@ -7,7 +7,7 @@
 #include "storage/export/rows/sequences.hpp"
 
 namespace kernelmill::exports {
-namespace {
+namespace sequences_test {
 
 using namespace testing;
 using ::testing::ElementsAre;
@@ -57,5 +57,5 @@ TEST(sequences, read_the_number_of_a_version) {
   EXPECT_EQ(version_number(""), 0);
 }
 
-} // namespace
+} // namespace sequences_test
 } // namespace kernelmill::exports

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace bias_test {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -91,5 +91,5 @@ TEST(bias, twenty_runs_without_a_cause_raise_no_alarm) {
   }
 }
 
-} // namespace
+} // namespace bias_test
 } // namespace kernelmill

@@ -7,7 +7,7 @@
 #include "tests/unit/governance/facts.hpp"
 
 namespace kernelmill {
-namespace {
+namespace evidence_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -136,5 +136,5 @@ TEST(evidence, says_why_an_episode_is_not_for_a_use) {
   EXPECT_THAT(open.benchmark.reasons, ElementsAre("the episode has not ended"));
 }
 
-} // namespace
+} // namespace evidence_test
 } // namespace kernelmill

@@ -13,7 +13,7 @@
 #include "tests/unit/governance/facts.hpp"
 
 namespace kernelmill::testing {
-namespace {
+namespace judge_test {
 
 using ::testing::HasSubstr;
 using wire::GateStatus;
@@ -445,5 +445,5 @@ TEST(judge, readiness_cannot_enter_the_reward) {
   EXPECT_FALSE(names.contains("EpisodeRecord"));
 }
 
-} // namespace
+} // namespace judge_test
 } // namespace kernelmill::testing

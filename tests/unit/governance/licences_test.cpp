@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace licences_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -295,7 +295,7 @@ TEST_F(shipped_licences, are_those_of_the_reference_page) {
     std::ofstream{path} << page.substr(0, begin) + page_of(book_) + page.substr(end + 1);
   else
     EXPECT_EQ(table, page_of(book_))
-        << "KERNELMILL_WRITE_GOLDEN=1 build/tests/governance_logic_test writes it anew";
+        << "KERNELMILL_WRITE_GOLDEN=1 build/tests/actor_tests writes it anew";
 }
 
 TEST_F(shipped_licences, name_where_they_can_be_read) {
@@ -303,5 +303,5 @@ TEST_F(shipped_licences, name_where_they_can_be_read) {
     EXPECT_TRUE(x.source.starts_with("own") || x.url.starts_with("https://")) << x.source;
 }
 
-} // namespace
+} // namespace licences_test
 } // namespace kernelmill

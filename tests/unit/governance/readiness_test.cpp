@@ -7,7 +7,7 @@
 #include "tests/unit/governance/facts.hpp"
 
 namespace kernelmill::testing {
-namespace {
+namespace readiness_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -229,5 +229,5 @@ TEST(judge_run, a_missing_wall_and_an_empty_run_are_good_for_nothing) {
               Contains(::testing::HasSubstr("`kernelmill doctor`")));
 }
 
-} // namespace
+} // namespace readiness_test
 } // namespace kernelmill::testing

@@ -8,7 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace reward_test {
 
 using testing::HasSubstr;
 
@@ -86,5 +86,5 @@ RC_GTEST_PROP(reward, is_finite_and_never_falls_when_a_kernel_gets_better, (doub
   }
 }
 
-} // namespace
+} // namespace reward_test
 } // namespace kernelmill

@@ -3,7 +3,7 @@
 #include "handoff_fixture.hpp"
 
 namespace kernelmill::handoff {
-namespace {
+namespace handoff_actor_test {
 
 using ::testing::ElementsAre;
 
@@ -135,5 +135,5 @@ TEST_F(Handoff, GoingBackFencesWhoWaits) {
   EXPECT_EQ(waiting.get().error().category, "consumer_fenced");
 }
 
-} // namespace
+} // namespace handoff_actor_test
 } // namespace kernelmill::handoff

@@ -6,7 +6,7 @@
 #include "desk.hpp"
 
 namespace kernelmill::handoff {
-namespace {
+namespace handoff_book_test {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -220,5 +220,5 @@ TEST(HandoffBook, RefusesEventsThatItCannotHaveCaused) {
   EXPECT_EQ(text_of(d.now), before);
 }
 
-} // namespace
+} // namespace handoff_book_test
 } // namespace kernelmill::handoff

@@ -20,7 +20,7 @@
 #include "storage/lineage/handoff_ledger.hpp"
 
 namespace kernelmill::handoff {
-namespace {
+namespace handoff_drawn_test {
 
 using place = std::pair<std::string, uint32_t>;
 
@@ -260,5 +260,5 @@ TEST(HandoffDrawn, EveryGroupIsLearnedFromOnceWhoeverIsKilled) {
   for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) draw(seed);
 }
 
-} // namespace
+} // namespace handoff_drawn_test
 } // namespace kernelmill::handoff

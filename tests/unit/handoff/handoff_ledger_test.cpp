@@ -9,7 +9,7 @@
 #include "folder.hpp"
 
 namespace kernelmill {
-namespace {
+namespace handoff_ledger_test {
 
 using ::testing::ElementsAre;
 
@@ -79,5 +79,5 @@ TEST(HandoffLedger, NoticesDamage) {
   EXPECT_EQ(ok.error().category, "store_damaged");
 }
 
-} // namespace
+} // namespace handoff_ledger_test
 } // namespace kernelmill

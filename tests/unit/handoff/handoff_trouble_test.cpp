@@ -5,7 +5,7 @@
 #include "handoff_fixture.hpp"
 
 namespace kernelmill::handoff {
-namespace {
+namespace handoff_trouble_test {
 
 using ::testing::HasSubstr;
 
@@ -156,5 +156,5 @@ TEST_F(Handoff, AReadyGroupThatIsLostIsDroppedWhenItIsGiven) {
   EXPECT_EQ(ask(look_request{"run"})["dropped"]["unreadable"], 1);
 }
 
-} // namespace
+} // namespace handoff_trouble_test
 } // namespace kernelmill::handoff

@@ -15,7 +15,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::rollouts {
-namespace {
+namespace local_rollouts_test {
 
 using namespace kernelmill::testing;
 
@@ -42,5 +42,5 @@ TEST(local_rollouts, wait_for_a_store_that_is_being_closed) {
   EXPECT_EQ(found->groups, std::vector<uint32_t>{0});
 }
 
-} // namespace
+} // namespace local_rollouts_test
 } // namespace kernelmill::rollouts

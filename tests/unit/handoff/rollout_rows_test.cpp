@@ -9,7 +9,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::rollouts {
-namespace {
+namespace rollout_rows_test {
 
 using namespace kernelmill::testing;
 
@@ -70,5 +70,5 @@ TEST_F(rollout_rows, are_none_where_a_licence_forbids_the_task_an_example_or_the
   EXPECT_NE(read().flaw, handoff::licence_forbids);
 }
 
-} // namespace
+} // namespace rollout_rows_test
 } // namespace kernelmill::rollouts

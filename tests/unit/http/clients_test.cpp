@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 namespace kernelmill::http {
-namespace {
+namespace clients_test {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
@@ -97,5 +97,5 @@ TEST(Clients, AreReadFromAFileThatOthersCannotRead) {
   EXPECT_EQ(load_clients(path.string()).error().category, "token_missing");
 }
 
-} // namespace
+} // namespace clients_test
 } // namespace kernelmill::http

@@ -8,7 +8,7 @@
 
 namespace kernelmill::http {
 
-namespace {
+namespace router_test {
 
 using testing::HasSubstr;
 
@@ -121,6 +121,6 @@ TEST(Token, IsReadFromAFileThatOthersCannotRead) {
   EXPECT_EQ(load_token(path.string()).error().category, "token_missing");
 }
 
-} // namespace
+} // namespace router_test
 
 } // namespace kernelmill::http

@@ -12,7 +12,7 @@
 
 namespace kernelmill::http {
 
-namespace {
+namespace server_test {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
@@ -301,6 +301,6 @@ TEST(HttpServerStart, RefusesWhatItCannotOrMustNotDo) {
   EXPECT_EQ(second.error().category, "address_in_use");
 }
 
-} // namespace
+} // namespace server_test
 
 } // namespace kernelmill::http

@@ -12,7 +12,7 @@
 #include "launch/import/task_writer.hpp"
 
 namespace kernelmill {
-namespace {
+namespace kernelbench_test {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
@@ -152,5 +152,5 @@ TEST_F(kernelbench, a_task_is_replaced_only_when_asked_and_then_whole) {
   EXPECT_EQ(std::distance(fs::directory_iterator{root_ + "/tasks"}, {}), 1);
 }
 
-} // namespace
+} // namespace kernelbench_test
 } // namespace kernelmill

@@ -7,7 +7,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace card_lines_test {
 
 constexpr const char* source = "__global__ void f(float* x) {\n"
                                "  float big[64];\n"
@@ -110,4 +110,4 @@ TEST(card_lines, kernels_of_an_unnamed_namespace_are_told_apart) {
   }
 }
 
-} // namespace
+} // namespace card_lines_test

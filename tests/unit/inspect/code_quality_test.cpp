@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-namespace {
+namespace code_quality_test {
 
 code_quality quality(std::string_view kernel) {
   return quality_of(kernel_of(recorded_sass(), kernel));
@@ -195,4 +195,4 @@ TEST(Subjects, TellNamesApartThatBeginAlike) {
   EXPECT_EQ(mix.size(), 3u);
 }
 
-} // namespace
+} // namespace code_quality_test

@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-namespace {
+namespace gcn_listing_test {
 
 constexpr const char* source =
     R"(__device__ float half_of(float x) { return x * 0.5f; }
@@ -26,7 +26,7 @@ __global__ void reverse(const float* x, float* y, int n) {
 )";
 
 std::string recorded() {
-  return read_whole(KERNELMILL_GOLDEN "/kernels_gfx90a_recorded_cut.s").value_or("");
+  return read_whole(KERNELMILL_TREE "/tests/unit/inspect/golden/kernels_gfx90a_recorded_cut.s").value_or("");
 }
 
 std::string code_of_line(const kernel_view& view, uint32_t line) {
@@ -138,4 +138,4 @@ TEST(Gcn, OfNothingIsNothing) {
   EXPECT_TRUE(read_gcn_resources("amdhsa.kernels:\n    .name: x\n; Occupancy: 3\n").empty());
 }
 
-} // namespace
+} // namespace gcn_listing_test

@@ -14,7 +14,7 @@
 namespace kernelmill {
 
 inline std::string read_golden(const std::string& name) {
-  std::ifstream in{std::string{KERNELMILL_GOLDEN} + "/" + name};
+  std::ifstream in{std::string{KERNELMILL_TREE "/tests/unit/inspect/golden/"} + name};
   return {std::istreambuf_iterator<char>{in}, {}};
 }
 

@@ -11,7 +11,7 @@ using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace listing_test {
 
 constexpr const char* ptx = R"(.version 9.0
 .target sm_90
@@ -164,4 +164,4 @@ TEST(SideBySide, OfNothingIsNothing) {
   EXPECT_TRUE(read_sass("garbage\n/*00", "kernel.cu").empty());
 }
 
-} // namespace
+} // namespace listing_test

@@ -6,7 +6,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace live_registers_test {
 
 const code_line* line_with(const kernel_listing& x, std::string_view text) {
   for (const auto& line : x.lines)
@@ -95,4 +95,4 @@ TEST(Sass, OfAFunctionInAKernelsSectionHasNotTheLineBefore) {
   EXPECT_EQ(x[0].lines[2].source_line, 0u) << "CUDA's own code has no line of ours";
 }
 
-} // namespace
+} // namespace live_registers_test

@@ -6,7 +6,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace loops_test {
 
 kernel_listing of(std::vector<const char*> lines) {
   kernel_listing result{"k", {}};
@@ -116,4 +116,4 @@ TEST(Loops, OfNothingAreNone) {
   EXPECT_TRUE(found->empty());
 }
 
-} // namespace
+} // namespace loops_test

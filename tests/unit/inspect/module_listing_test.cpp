@@ -15,7 +15,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace module_listing_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -184,5 +184,5 @@ TEST_F(module_listing, of_a_real_cubin_is_what_the_tools_here_print) {
       EXPECT_EQ(line.live.has_value(), !line.text.ends_with(":")) << line.text;
 }
 
-} // namespace
+} // namespace module_listing_test
 } // namespace kernelmill

@@ -9,7 +9,7 @@
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
-namespace {
+namespace turn_facts_test {
 
 constexpr const char* starter = "extern \"C\" void solve(float* x) { x[0] = 1; }";
 
@@ -128,5 +128,5 @@ TEST_F(both_ways, the_requests_are_the_same) {
   }
 }
 
-} // namespace
+} // namespace turn_facts_test
 } // namespace kernelmill

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace record_follower_test {
 
 Message<wire::Record> group(uint32_t number) {
   return build<wire::Record>([&](wire::Record::Builder x) { x.initGroup().setGroup(number); });
@@ -94,5 +94,5 @@ TEST(record_follower, goes_on_after_a_record_that_its_listener_throws_at) {
   EXPECT_EQ(told, (std::vector<uint32_t>{0, 2}));
 }
 
-} // namespace
+} // namespace record_follower_test
 } // namespace kernelmill

@@ -20,7 +20,7 @@
 #include "messages/without_stack.hpp"
 
 namespace kernelmill {
-namespace {
+namespace base_test {
 
 TEST(without_stack, leaves_the_words_of_an_exception_and_no_addresses) {
   try {
@@ -170,5 +170,5 @@ TEST(utc, is_written_as_records_hold_it) {
   EXPECT_EQ(utc_text(1795510800), "2026-11-24T09:00:00Z");
 }
 
-} // namespace
+} // namespace base_test
 } // namespace kernelmill

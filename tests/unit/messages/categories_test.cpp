@@ -13,7 +13,7 @@
 #include "messages/categories.hpp"
 
 namespace kernelmill {
-namespace {
+namespace categories_test {
 
 namespace fs = std::filesystem;
 
@@ -75,5 +75,5 @@ TEST(categories, rules_of_findings_are_told_in_words) {
   EXPECT_EQ(find_rule("no_such_rule"), nullptr);
 }
 
-} // namespace
+} // namespace categories_test
 } // namespace kernelmill

@@ -11,7 +11,7 @@
 #include "messages/common.capnp.h"
 
 namespace kernelmill {
-namespace {
+namespace framing_test {
 
 class framing : public testing::Test {
 protected:
@@ -179,5 +179,5 @@ TEST_F(framing, headers_that_are_not_ours) {
   }
 }
 
-} // namespace
+} // namespace framing_test
 } // namespace kernelmill

@@ -8,7 +8,7 @@
 #include "messages/error.hpp"
 
 namespace kernelmill {
-namespace {
+namespace identity_test {
 
 TEST(identity, a_runs_number_is_the_same_on_every_machine) {
   // The first 8 bytes of the name's SHA-256.
@@ -76,5 +76,5 @@ TEST(error_value, is_shown_with_its_hint) {
   EXPECT_EQ(to_string(fault_class::infrastructure), "infrastructure");
 }
 
-} // namespace
+} // namespace identity_test
 } // namespace kernelmill

@@ -11,7 +11,7 @@
 #include "messages/verdict.capnp.h"
 
 namespace kernelmill {
-namespace {
+namespace json_test {
 
 template <class T, class F>
 nlohmann::ordered_json json_of(F&& fill) {
@@ -65,5 +65,5 @@ TEST(json, an_enum_value_of_a_newer_schema_is_named_by_its_number) {
   EXPECT_EQ(x["kind"], "unknown_99");
 }
 
-} // namespace
+} // namespace json_test
 } // namespace kernelmill

@@ -14,7 +14,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace log_test {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
@@ -225,6 +225,6 @@ TEST_F(log_files, many_threads_write_whole_lines_while_one_closes) {
     EXPECT_THAT(line, testing::EndsWith("actor=a run=r | whole"));
 }
 
-} // namespace
+} // namespace log_test
 
 } // namespace kernelmill

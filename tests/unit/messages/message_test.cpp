@@ -10,7 +10,7 @@
 #include "messages/run.capnp.h"
 
 namespace kernelmill {
-namespace {
+namespace message_test {
 
 Message<wire::Fault> a_fault(const std::string& text) {
   return build<wire::Fault>([&](wire::Fault::Builder x) {
@@ -141,5 +141,5 @@ RC_GTEST_PROP(message, a_flipped_bit_is_refused_or_read_within_limits, ()) {
   }
 }
 
-} // namespace
+} // namespace message_test
 } // namespace kernelmill

@@ -6,7 +6,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace suggest_test {
 
 const std::vector<std::string> keys = {"policy", "policy.base_url", "tasks.group_size", "run.dir"};
 
@@ -33,6 +33,6 @@ TEST(suggest, distance_counts_a_swap_as_one_and_ignores_case) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
 }
 
-} // namespace
+} // namespace suggest_test
 
 } // namespace kernelmill

@@ -12,7 +12,7 @@
 
 namespace kernelmill::page {
 
-namespace {
+namespace answers_test {
 
 using namespace std::chrono_literals;
 
@@ -56,7 +56,7 @@ struct world {
   }
 };
 
-} // namespace
+} // namespace answers_test
 
 TEST(answers, one_making_is_shared_while_nothing_changes) {
   world x;

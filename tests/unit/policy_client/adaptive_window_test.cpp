@@ -6,7 +6,7 @@
 using namespace kernelmill;
 using namespace std::chrono_literals;
 
-namespace {
+namespace adaptive_window_test {
 
 const adaptive_window::time_point start = adaptive_window::time_point{} + 1h;
 
@@ -19,7 +19,7 @@ server_load load(double running, double waiting, double cache = 0) {
   return {running, waiting, cache};
 }
 
-} // namespace
+} // namespace adaptive_window_test
 
 TEST(adaptive_window, starts_modest_and_never_above_its_limit) {
   EXPECT_EQ(adaptive_window(16000).size(), adaptive_window::default_first);

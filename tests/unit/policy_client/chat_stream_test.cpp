@@ -9,7 +9,7 @@ using kernelmill::bad_answer;
 using kernelmill::chat_stream;
 using kernelmill::full_text;
 
-namespace {
+namespace chat_stream_test {
 
 const std::string words =
     R"(data: {"model":"m","prompt_token_ids":[1,2],"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}
@@ -34,7 +34,7 @@ tl::expected<kernelmill::completion_answer, bad_answer> read(const std::string& 
   return stream.finish();
 }
 
-} // namespace
+} // namespace chat_stream_test
 
 TEST(chat_stream, puts_a_completion_together_at_every_split_position) {
   for (size_t cut = 0; cut <= words.size(); ++cut) {

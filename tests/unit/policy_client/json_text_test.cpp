@@ -10,7 +10,7 @@
 using namespace kernelmill;
 using nlohmann::json;
 
-namespace {
+namespace policy_client_json_text_test {
 
 std::string dumped(const json& x) {
   return x.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -75,7 +75,7 @@ const std::vector<std::string> texts{
     std::string(200, '[') + std::string(200, ']'),
 };
 
-} // namespace
+} // namespace policy_client_json_text_test
 
 TEST(json_text, reads_what_nlohmann_reads) {
   for (const auto& x : texts) expect_same_reading(x);

@@ -8,7 +8,7 @@
 using namespace kernelmill;
 using nlohmann::json;
 
-namespace {
+namespace openai_protocol_test {
 
 Message<wire::CompletionRequest> request(bool logprobs = false, const char* content = "hello") {
   return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
@@ -33,7 +33,7 @@ json body_of(const chat_options& options, bool logprobs = false) {
   return json::parse(chat_body(*view, options));
 }
 
-} // namespace
+} // namespace openai_protocol_test
 
 TEST(chat_body, says_what_the_request_says) {
   auto body = body_of({"m", server_kind::openai, false, "max_tokens"}, true);

@@ -9,7 +9,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace policy_config_test {
 
 policy_config good() {
   policy_config x;
@@ -32,7 +32,7 @@ struct temporary_file {
   std::filesystem::path path;
 };
 
-} // namespace
+} // namespace policy_config_test
 
 TEST(policy_config, a_plain_one_is_valid) {
   EXPECT_EQ(fault_of(good()), "");

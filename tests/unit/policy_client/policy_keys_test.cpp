@@ -16,7 +16,7 @@ using namespace kernelmill;
 using ::testing::HasSubstr;
 using json = nlohmann::json;
 
-namespace {
+namespace policy_keys_test {
 
 struct policy_keys_of_operator : testing::Test {
   policy_keys_of_operator() {
@@ -43,7 +43,7 @@ struct policy_keys_of_operator : testing::Test {
   policy_keys keys{{{"lab", "https://lab.example/team/v1", "KEY_OF_LAB", ""}}};
 };
 
-} // namespace
+} // namespace policy_keys_test
 
 TEST(policy_keys, an_address_is_below_another_of_the_same_server_alone) {
   const std::string top = "https://lab.example/team/v1";

@@ -17,7 +17,7 @@ using namespace kernelmill;
 using namespace std::chrono_literals;
 using result_message = Message<wire::CompletionResult>;
 
-namespace {
+namespace policy_pool_test {
 
 /// What a member does, and what was asked of it. Shared with the test.
 struct member_script {
@@ -257,7 +257,7 @@ struct policy_pool_simulation : testing::Test {
   std::vector<uint32_t> order;
 };
 
-} // namespace
+} // namespace policy_pool_test
 
 TEST_F(policy_pool_simulation, exact_tokens_are_asked_of_servers_that_take_them) {
   ASSERT_EQ(attach("a"), "");

@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace policy_script_test {
 
 std::string fault_of(const std::string& text) {
   auto x = parse_policy_script(text, "s.json", "/nowhere");
@@ -24,7 +24,7 @@ struct folder {
   std::filesystem::path path;
 };
 
-} // namespace
+} // namespace policy_script_test
 
 TEST(policy_script, loads_kernels_beside_it_and_composes_the_completion) {
   folder dir;

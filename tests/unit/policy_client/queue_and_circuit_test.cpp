@@ -8,7 +8,7 @@ using kernelmill::fair_queue;
 using std::chrono::milliseconds;
 using state = circuit_breaker::state;
 
-namespace {
+namespace queue_and_circuit_test {
 
 kernelmill::envelope of(uint64_t run, int32_t priority = 0) {
   kernelmill::envelope result;
@@ -17,7 +17,7 @@ kernelmill::envelope of(uint64_t run, int32_t priority = 0) {
   return result;
 }
 
-} // namespace
+} // namespace queue_and_circuit_test
 
 TEST(fair_queue, lets_runs_take_turns_and_keeps_order_within_one) {
   fair_queue queue;

@@ -5,7 +5,7 @@
 using namespace kernelmill;
 using std::chrono::milliseconds;
 
-namespace {
+namespace retry_policy_test {
 
 attempt_decision of_status(long status, server_error server = {}, attempt_history history = {}) {
   attempt_signal x;
@@ -34,7 +34,7 @@ void expect_retry(const attempt_decision& x, const char* category) {
   EXPECT_EQ(x.fault.category, category);
 }
 
-} // namespace
+} // namespace retry_policy_test
 
 TEST(classify, server_trouble_is_retried_as_infrastructure) {
   for (auto status : {500, 502, 503, 504, 520, 529}) {

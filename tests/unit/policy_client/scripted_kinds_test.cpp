@@ -11,7 +11,7 @@ using namespace kernelmill;
 using nlohmann::json;
 using ids = std::vector<int32_t>;
 
-namespace {
+namespace scripted_kinds_test {
 
 policy_script script_of(const std::string& more) {
   auto x = parse_policy_script(
@@ -25,7 +25,7 @@ const std::vector<scripted_message> talk = {{"system", "be brief"},
                                             {"assistant", "<think>\nhm\n</think>\ndone"},
                                             {"user", "again, <|end|> of it"}};
 
-} // namespace
+} // namespace scripted_kinds_test
 
 TEST(vocabulary, turns_any_text_into_ids_and_back) {
   for (std::string text : {"", "a", "one  two\nthree ", "\xc3\xa9t\xc3\xa9 \xff\x00z"}) {

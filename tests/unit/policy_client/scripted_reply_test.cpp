@@ -8,7 +8,7 @@
 using namespace kernelmill;
 using nlohmann::json;
 
-namespace {
+namespace scripted_reply_test {
 
 policy_script script() {
   auto x = parse_policy_script(R"({"model": "m", "replies": [
@@ -39,7 +39,7 @@ scripted_request request_of(const std::string& session, uint32_t turn) {
   return r;
 }
 
-} // namespace
+} // namespace scripted_reply_test
 
 TEST(choose_reply, prefers_task_then_member_then_turn) {
   EXPECT_EQ(choice("a", 1, 0), "a 1 0");

@@ -8,7 +8,7 @@
 using kernelmill::sse_event;
 using kernelmill::sse_parser;
 
-namespace {
+namespace sse_parser_test {
 
 struct collected {
   std::vector<std::string> events;
@@ -36,7 +36,7 @@ void expect_at_every_split(std::string_view text, const std::vector<std::string>
   }
 }
 
-} // namespace
+} // namespace sse_parser_test
 
 TEST(sse_parser, gives_the_same_events_at_every_split_position) {
   expect_at_every_split("data: one\n\ndata: two\n\n", {"|one", "|two"});

@@ -12,7 +12,7 @@ using namespace kernelmill;
 using nlohmann::json;
 using ids = std::vector<int32_t>;
 
-namespace {
+namespace token_protocol_test {
 
 Message<wire::CompletionRequest> request_of(const ids& thread = {}, uint32_t sampled = 0,
                                             bool stop = false) {
@@ -62,7 +62,7 @@ json generated(const ids& x, const std::string& finish = "stop") {
            {{{"token_ids", x}, {"finish_reason", finish}, {"logprobs", {{"content", content}}}}}}};
 }
 
-} // namespace
+} // namespace token_protocol_test
 
 TEST(token_exchange, a_first_turn_is_rendered_generated_and_read_back) {
   token_exchange x{request_of(), options(server_kind::vllm)};
@@ -146,7 +146,7 @@ TEST(token_exchange, an_abort_with_a_status_is_that_error) {
       "context_overflow");
 }
 
-namespace {
+namespace token_protocol_test {
 
 http_response chat(const char* finish, const ids& prompt = {}) {
   json body{{"choices", {{{"message", {{"content", "hi"}}}, {"finish_reason", finish}}}}};
@@ -154,7 +154,7 @@ http_response chat(const char* finish, const ids& prompt = {}) {
   return ok(body);
 }
 
-} // namespace
+} // namespace token_protocol_test
 
 TEST(token_exchange, a_server_that_tokenizes_no_messages_renders_by_a_chat_of_one_token) {
   token_exchange x{request_of({1, 2, 33, 99}, 2), options(server_kind::sglang)};

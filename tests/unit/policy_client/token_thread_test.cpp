@@ -6,7 +6,7 @@ using namespace kernelmill;
 using ids = std::vector<int32_t>;
 using wire::TokenState;
 
-namespace {
+namespace token_thread_test {
 
 constexpr int32_t end_mark = 99;
 
@@ -16,7 +16,7 @@ void expect(const token_audit& x, TokenState state, uint32_t position, uint32_t 
   EXPECT_EQ(x.kept, kept);
 }
 
-} // namespace
+} // namespace token_thread_test
 
 TEST(audit_tokens, a_first_turn_with_ids_is_exact) {
   expect(audit_tokens(true, {}, ids{1, 2}, ids{3}), TokenState::EXACT, 0, 0);

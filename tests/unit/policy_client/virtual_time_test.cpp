@@ -24,7 +24,7 @@ using namespace kernelmill;
 using namespace std::chrono_literals;
 using result_message = Message<wire::CompletionResult>;
 
-namespace {
+namespace virtual_time_test {
 
 // Keeps what is submitted; the test answers when it likes.
 class played_transport final : public http_transport {
@@ -211,7 +211,7 @@ struct policy_client_simulation : testing::Test {
   std::vector<uint32_t> errors;
 };
 
-} // namespace
+} // namespace virtual_time_test
 
 TEST_F(policy_client_simulation, an_answer_comes_through) {
   transport->reply = [](uint32_t) { return good(); };

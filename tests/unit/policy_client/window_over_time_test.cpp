@@ -12,7 +12,7 @@
 using namespace kernelmill;
 using namespace std::chrono_literals;
 
-namespace {
+namespace window_over_time_test {
 
 // Answers when the test says so; GETs at once.
 class held_transport final : public http_transport {
@@ -134,7 +134,7 @@ struct policy_client_window : testing::Test {
   policy_client_actor client;
 };
 
-} // namespace
+} // namespace window_over_time_test
 
 TEST_F(policy_client_window, doubles_while_a_server_answers) {
   spawn();

@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace core_shares_test {
 
 std::vector<int> numbers(int count) {
   std::vector<int> result;
@@ -59,4 +59,4 @@ TEST(core_shares, two_nodes_of_one_machine_take_different_cores) {
     EXPECT_EQ(std::count(second.timed[0].begin(), second.timed[0].end(), core), 0);
 }
 
-} // namespace
+} // namespace core_shares_test

@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace machine_work_test {
 
 double seconds(double ticks) {
   return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -48,4 +48,4 @@ TEST(machine_work, of_this_machine_only_grows) {
   EXPECT_GE(after->worked, before->worked);
 }
 
-} // namespace
+} // namespace machine_work_test

@@ -23,7 +23,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace process_test {
 
 constexpr int patience_ms = 20'000;
 
@@ -86,7 +86,7 @@ bool all_dead(int read_end) {
   }
 }
 
-} // namespace
+} // namespace process_test
 
 TEST(spawner, tells_how_a_process_ended) {
   auto x = launch();

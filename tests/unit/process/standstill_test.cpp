@@ -19,7 +19,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace standstill_test {
 
 constexpr double patience = 20; // seconds; far more than any of this takes
 
@@ -137,7 +137,7 @@ TEST_F(standstill_test, a_frozen_group_is_seen_and_a_thawed_one_too) {
   pid_ = 0;
 }
 
-} // namespace
+} // namespace standstill_test
 
 TEST_F(standstill_test, stops_all_threads_and_lets_them_go_on) {
   start([] {

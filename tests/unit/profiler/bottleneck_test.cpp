@@ -5,7 +5,7 @@
 #include "actors/profiler/bottleneck.hpp"
 
 namespace kernelmill {
-namespace {
+namespace bottleneck_test {
 
 std::string bottleneck_of(const std::map<std::string, double>& counters, double bytes,
                           double flops) {
@@ -58,5 +58,5 @@ TEST(Bottleneck, WithoutCountsNothingIsClaimed) {
   EXPECT_EQ(bottleneck_of({}, 1e6, 1e6), "unknown");
 }
 
-} // namespace
+} // namespace bottleneck_test
 } // namespace kernelmill

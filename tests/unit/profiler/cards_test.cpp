@@ -14,7 +14,7 @@ using namespace kernelmill;
 using testing::Contains;
 using testing::HasSubstr;
 
-namespace {
+namespace cards_test {
 
 using m = metric;
 using values = std::map<metric, double>;
@@ -179,7 +179,7 @@ TEST(Cards, ARuleSeesWhatItDeclaresAndNothingElse) {
 }
 
 TEST(Cards, AndMetricsAreInTheReference) {
-  std::ifstream in{KERNELMILL_GOLDEN "/../../../../docs/reference/profiles.md"};
+  std::ifstream in{KERNELMILL_TREE "/docs/reference/profiles.md"};
   std::string page{std::istreambuf_iterator<char>{in}, {}};
   for (const auto& row : metric_table())
     EXPECT_THAT(page, HasSubstr("| `" + std::string{row.name} + "` | " + std::string{row.unit}));
@@ -203,4 +203,4 @@ TEST(Cards, TheCostliestKernelIsTheOneThatTakesTheMostTime) {
   EXPECT_EQ(costliest({}), nullptr);
 }
 
-} // namespace
+} // namespace cards_test

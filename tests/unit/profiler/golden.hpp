@@ -11,7 +11,7 @@
 namespace kernelmill {
 
 inline std::string golden(const std::string& name) {
-  std::ifstream in{KERNELMILL_GOLDEN "/" + name, std::ios::binary};
+  std::ifstream in{KERNELMILL_TREE "/tests/unit/profiler/golden/" + name, std::ios::binary};
   EXPECT_TRUE(in) << name;
   std::ostringstream text;
   text << in.rdbuf();

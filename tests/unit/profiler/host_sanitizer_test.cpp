@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace host_sanitizer_test {
 
 TEST(host_sanitizer, an_overflow_of_the_heap_has_place_access_and_what_it_is_beside) {
   auto x = read_host_sanitizer_report(
@@ -88,5 +88,5 @@ TEST(host_sanitizer, without_the_last_line_is_no_report) {
   EXPECT_EQ(x.problem, sanitizer_problem::not_supported);
 }
 
-} // namespace
+} // namespace host_sanitizer_test
 } // namespace kernelmill

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-namespace {
+namespace ncu_test {
 
 using m = metric;
 
@@ -129,4 +129,4 @@ TEST(Metrics, AnInfinityIsNoValue) {
   EXPECT_EQ(x[m::time], 0);
 }
 
-} // namespace
+} // namespace ncu_test

@@ -12,7 +12,7 @@ using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace nsys_test {
 
 std::string sum_and_scale() {
   return std::string{nsys_schema} + nsys_launch(1'000'000, 1'010'000, 1) +
@@ -234,4 +234,4 @@ TEST(Nsys, TooManyKernelsAreToldTogether) {
   EXPECT_THAT(x->notes, ElementsAre(HasSubstr("more kernels took less time")));
 }
 
-} // namespace
+} // namespace nsys_test

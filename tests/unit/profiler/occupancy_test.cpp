@@ -4,7 +4,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace occupancy_test {
 
 occupancy on_hopper(uint32_t threads, uint32_t registers, uint32_t shared) {
   return occupancy_of(*limits_of("sm_90"), {threads, registers, shared});
@@ -50,4 +50,4 @@ TEST(Occupancy, KnowsArchitecturesByTheirPlainName) {
   EXPECT_EQ(architecture_in("g++ 12.2.0"), "");
 }
 
-} // namespace
+} // namespace occupancy_test

@@ -13,7 +13,7 @@ using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace recorded_test {
 
 bool is_limit(std::string_view kind) {
   return kind == "memory_bandwidth" || kind == "compute" || kind == "latency";
@@ -94,4 +94,4 @@ TEST(Recorded, ACleanReportIsClean) {
   EXPECT_EQ(x.errors, 0u);
 }
 
-} // namespace
+} // namespace recorded_test

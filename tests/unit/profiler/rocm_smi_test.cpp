@@ -8,7 +8,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace rocm_smi_test {
 
 const std::string rocm_6_0 = R"smi(WARNING: AMD GPU device(s) is/are in a low-power state.
 
@@ -107,4 +107,4 @@ TEST(RocmSmi, ValuesThatAreNoneAreMissing) {
   EXPECT_FALSE(gpu.use || gpu.power_watts || gpu.memory_bytes || gpu.core_mhz || gpu.edge_celsius);
 }
 
-} // namespace
+} // namespace rocm_smi_test

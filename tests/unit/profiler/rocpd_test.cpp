@@ -12,7 +12,7 @@ using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace rocpd_test {
 
 // ROCm 7.0 and 7.1: times stand with the dispatch, agents are agent_abs_index.
 const std::string rocm_7_0 = R"(
@@ -148,4 +148,4 @@ TEST(Rocpd, AViewOfAMissingTableIsAnError) {
   EXPECT_THAT(x.error().message, HasSubstr("rocpd_kernel_dispatch_0001f"));
 }
 
-} // namespace
+} // namespace rocpd_test

@@ -10,7 +10,7 @@ using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace rocprof_csv_test {
 
 const std::string old_trace =
     "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
@@ -147,4 +147,4 @@ TEST(RocprofCounters, CountersWithoutTimesAreRead) {
   EXPECT_TRUE(x.devices.empty());
 }
 
-} // namespace
+} // namespace rocprof_csv_test

@@ -11,7 +11,7 @@ using namespace kernelmill;
 using testing::AllOf;
 using testing::HasSubstr;
 
-namespace {
+namespace roofline_test {
 
 using m = metric;
 
@@ -82,4 +82,4 @@ TEST(SpillRemark, ComesBackAsItWas) {
   EXPECT_FALSE(read_spill_remark("unused variable"));
 }
 
-} // namespace
+} // namespace roofline_test

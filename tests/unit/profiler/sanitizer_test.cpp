@@ -12,7 +12,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace sanitizer_test {
 
 sanitizer_report golden_report(const std::string& name) {
   return read_sanitizer_report(golden(name));
@@ -118,4 +118,4 @@ TEST(Sanitizer, NoNumberOfWarningsHidesAnError) {
                           [](auto& f) { return !f.is_warning && f.at.kernel == "g(float *)"; }));
 }
 
-} // namespace
+} // namespace sanitizer_test

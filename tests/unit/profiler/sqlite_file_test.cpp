@@ -10,7 +10,7 @@ using namespace kernelmill;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-namespace {
+namespace sqlite_file_test {
 
 const std::string no_rocpd_rows = "CREATE TABLE t (x);";
 
@@ -142,4 +142,4 @@ TEST(ForeignDatabase, APathIsNoUri) {
   std::filesystem::remove_all(folder);
 }
 
-} // namespace
+} // namespace sqlite_file_test

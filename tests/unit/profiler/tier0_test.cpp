@@ -6,7 +6,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace tier0_test {
 
 expression parsed(const std::string& text) {
   auto result = expression::parse(text);
@@ -218,4 +218,4 @@ TEST(Tier0, LaunchesThatNobodyCanReadAreLeftOut) {
   EXPECT_FALSE(x.counters.contains("sums/grid_blocks"));
 }
 
-} // namespace
+} // namespace tier0_test

@@ -11,7 +11,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace buffers_test {
 
 TEST(buffers, the_payload_ends_at_the_end_of_the_last_page) {
   auto x = shared_buffer::create(100, true).value();
@@ -105,4 +105,4 @@ TEST(buffers, a_tensor_that_moves_on_lies_elsewhere) {
   EXPECT_EQ(shared_buffer::create(8 << 20, true).value().places(), 1u);
 }
 
-} // namespace
+} // namespace buffers_test

@@ -7,7 +7,7 @@ using namespace kernelmill;
 using testing::HasSubstr;
 using testing::Not;
 
-namespace {
+namespace candidate_faults_test {
 
 TEST(candidate_faults, memory_of_the_host_is_told_with_the_limit_that_holds_there) {
   auto cpu = out_of_memory_fault(uint64_t{1} << 30, false);
@@ -58,4 +58,4 @@ TEST(candidate_faults, the_control_says_whose_fault_it_was) {
   }
 }
 
-} // namespace
+} // namespace candidate_faults_test

@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace clocked_rows_test {
 
 constexpr double fixed = 0.15e-3; // the GPU's turn from one process to another
 constexpr double usual_contents = 2e-3;
@@ -345,4 +345,4 @@ TEST(spread_of, is_nothing_for_a_copy_and_grows_with_the_difference) {
   EXPECT_NEAR(spread_of(times, twice.pairs), 20e-6 * (1 / 1.275e-3 - 1 / 2.6e-3), 0.002);
 }
 
-} // namespace
+} // namespace clocked_rows_test

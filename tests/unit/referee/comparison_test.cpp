@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace comparison_test {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
@@ -86,4 +86,4 @@ TEST(comparison, a_bad_output_outweighs_a_larger_error_that_passes) {
   EXPECT_EQ(worse_of(bad, good).bad, 3u);
 }
 
-} // namespace
+} // namespace comparison_test

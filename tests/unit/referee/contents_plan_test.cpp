@@ -10,7 +10,7 @@ using namespace kernelmill;
 using testing::Contains;
 using testing::Not;
 
-namespace {
+namespace contents_plan_test {
 
 argument tensor(const std::string& name, argument_role role, const std::string& fill,
                 dtype type = dtype::f32) {
@@ -122,4 +122,4 @@ TEST(contents_plan, of_one_kind_has_nothing_else) {
   for (size_t pair = 0; pair < 9; ++pair) EXPECT_EQ(plan.kind_of(pair), 0u);
 }
 
-} // namespace
+} // namespace contents_plan_test

@@ -5,7 +5,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace disturbance_test {
 
 // A call of 100 us that takes as much of a processor, and what it waited for a core.
 call_measure waiting(double seconds) {
@@ -65,4 +65,4 @@ TEST(disturbance, who_works_on_when_told_to_stop_is_told_from_who_waits_to_stop)
   EXPECT_TRUE(was_disturbed(x, 100e-6)); // the baseline that follows is slowed
 }
 
-} // namespace
+} // namespace disturbance_test

@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace disturbed_rows_test {
 
 constexpr double call = 100e-6;
 
@@ -80,4 +80,4 @@ TEST(usual_of_few, is_not_what_others_made_longer) {
   EXPECT_EQ(usual_of_few({}), 0);
 }
 
-} // namespace
+} // namespace disturbed_rows_test

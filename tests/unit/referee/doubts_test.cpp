@@ -13,7 +13,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace doubts_test {
 
 constexpr size_t kind_count = 12;
 constexpr size_t the_slow_one = 5;
@@ -272,4 +272,4 @@ TEST(settle_doubts, a_clock_that_changes_before_the_second_timing_makes_no_kind_
   EXPECT_NEAR(pay_slowest(blocks).speedup.estimate, 1.55, 0.02);
 }
 
-} // namespace
+} // namespace doubts_test

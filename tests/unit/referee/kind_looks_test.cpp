@@ -11,7 +11,7 @@
 using namespace kernelmill;
 using testing::ElementsAre;
 
-namespace {
+namespace kind_looks_test {
 
 constexpr double usual = 50e-6;
 
@@ -78,4 +78,4 @@ TEST(kind_looks, a_candidate_that_ends_meanwhile_ends_it) {
   EXPECT_FALSE(x.found());
 }
 
-} // namespace
+} // namespace kind_looks_test

@@ -6,7 +6,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace least_time_test {
 
 constexpr double sheet = 4.8e12;                 // an H200's
 constexpr double weights = 1024.0 * 1024 * 1024; // float32, one gibibyte
@@ -39,6 +39,6 @@ TEST(least_time, who_is_slow_by_the_clock_that_is_not_paid_is_held_against_the_o
   EXPECT_EQ(shortest_known({3e-4, 0, 0}), 3e-4);       // no other clock
 }
 
-} // namespace
+} // namespace least_time_test
 
 } // namespace kernelmill

@@ -6,7 +6,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace lost_beside_test {
 
 error lost(const std::string& category) {
   return {fault_class::infrastructure, category, "no answer", {}};
@@ -45,6 +45,6 @@ TEST(lost_beside, nobody_is_blamed_for_what_the_referee_saw_of_others) {
   EXPECT_EQ(x.settled("", lost("referee_lost"), true).cls, fault_class::infrastructure);
 }
 
-} // namespace
+} // namespace lost_beside_test
 
 } // namespace kernelmill

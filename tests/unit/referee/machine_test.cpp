@@ -4,7 +4,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace machine_test {
 
 TEST(machine, peaks_are_positive_and_the_cache_is_not_slower_than_memory) {
   machine x{{}};
@@ -28,4 +28,4 @@ TEST(machine, the_longer_of_both_roofs_counts) {
   EXPECT_NEAR(x.roofline_seconds(1e9, 0, 1e9), 1e9 / peaks.memory_bytes_per_second / 1.05, 1e-9);
 }
 
-} // namespace
+} // namespace machine_test

@@ -6,7 +6,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace not_timed_test {
 
 constexpr double widest = 0.5;
 
@@ -111,4 +111,4 @@ TEST(not_timed, what_is_wrong_or_has_a_fault_is_judged_by_that) {
   EXPECT_EQ(settled(x), untimed::no);
 }
 
-} // namespace
+} // namespace not_timed_test

@@ -7,7 +7,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace paid_kinds_test {
 
 TEST(pay_slowest, pays_all_blocks_where_kinds_are_alike) {
   auto paid = pay_slowest(kinds_of({{6, 1.5}, {2, 1.5}, {2, 1.5}, {2, 1.52}, {0, 1}}, 0.02));
@@ -258,4 +258,4 @@ TEST(pay_slowest, one_block_is_paid_as_it_is) {
   EXPECT_NEAR(paid.speedup.estimate, 2, 1e-9);
 }
 
-} // namespace
+} // namespace paid_kinds_test

@@ -9,7 +9,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace pair_taking_test {
 
 row_times row(double call) {
   row_times x;
@@ -287,4 +287,4 @@ TEST(pairs_that_wait, where_the_gate_failed_nothing_is_excused) {
   EXPECT_EQ(take_undisturbed(x, {failed, waiting(0, 0)}).count, 1u);
 }
 
-} // namespace
+} // namespace pair_taking_test

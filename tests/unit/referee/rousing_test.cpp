@@ -6,7 +6,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace rousing_test {
 
 struct rested_gpu {
   double second = 0;
@@ -53,4 +53,4 @@ TEST(rousing, works_once_where_nobody_knows_the_clock) {
   EXPECT_EQ(works, 1);
 }
 
-} // namespace
+} // namespace rousing_test

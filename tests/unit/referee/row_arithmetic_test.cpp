@@ -9,7 +9,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace row_arithmetic_test {
 
 constexpr double fixed = 0.2e-3;
 constexpr double call = 50e-6;
@@ -272,4 +272,4 @@ TEST(lengths, a_row_is_long_where_there_are_sets) {
   EXPECT_GE(sets_for(0, 0, 8), 4u);
 }
 
-} // namespace
+} // namespace row_arithmetic_test

@@ -11,7 +11,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace scheduling_test {
 
 int count_cores(int pid) {
   cpu_set_t set;
@@ -104,4 +104,4 @@ TEST(scheduling, a_referee_and_what_it_times_have_a_core_each) {
   EXPECT_EQ(count_cores(other.pid()), all);
 }
 
-} // namespace
+} // namespace scheduling_test

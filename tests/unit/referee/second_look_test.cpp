@@ -7,7 +7,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace second_look_test {
 
 evaluation_record right(std::vector<std::string> critical = {}) {
   evaluation_record x;
@@ -163,4 +163,4 @@ TEST(second_look, nobody_looks_again_where_there_is_no_time) {
   EXPECT_EQ(looks, 3);
 }
 
-} // namespace
+} // namespace second_look_test

@@ -4,7 +4,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace stolen_time_test {
 
 TEST(stolen_time, is_a_condition_of_the_record) {
   evaluation_record record;
@@ -34,4 +34,4 @@ TEST(stolen_time, of_a_machine_of_ones_own_is_no_condition) {
   EXPECT_TRUE(record.conditions.empty());
 }
 
-} // namespace
+} // namespace stolen_time_test

@@ -7,7 +7,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace stopping_test {
 
 TEST(stop_reason, stops_for_each_of_its_reasons) {
   stopping_rule rule;
@@ -64,4 +64,4 @@ TEST(stop_reason_by_kind, goes_on_while_a_kind_is_in_doubt) {
   EXPECT_EQ(stop_reason_by_kind(kinds, {.half_width = 0.01}, 0.01), "");
 }
 
-} // namespace
+} // namespace stopping_test

@@ -11,7 +11,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace stream_gate_test {
 
 std::atomic<uint32_t>* word = nullptr;
 uint32_t waited_for = 0;
@@ -88,4 +88,4 @@ TEST(stream_gate, nothing_waits_where_there_is_no_memory_for_it) {
   has_memory = true;
 }
 
-} // namespace
+} // namespace stream_gate_test

@@ -8,7 +8,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace timed_pairs_test {
 
 pair_times pair(double reference, double candidate, bool disturbed) {
   pair_times x;
@@ -84,4 +84,4 @@ TEST(fixed_cost, is_bounded_by_what_it_was_without_a_candidate) {
   EXPECT_DOUBLE_EQ(x.without(8e-6, true), 2e-6);
 }
 
-} // namespace
+} // namespace timed_pairs_test

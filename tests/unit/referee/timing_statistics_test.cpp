@@ -10,7 +10,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace timing_statistics_test {
 
 TEST(timing_statistics, linear_drift_cancels_within_a_block) {
   // reference, candidate, candidate, reference while the machine gets slower by 1 % a call.
@@ -141,4 +141,4 @@ TEST(trimmed_mean, leaves_out_the_largest_tenth) {
   EXPECT_EQ(trimmed_mean(x), 1);
 }
 
-} // namespace
+} // namespace timing_statistics_test

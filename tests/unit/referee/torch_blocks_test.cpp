@@ -9,7 +9,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace torch_blocks_test {
 
 nlohmann::json answer(const char* kind, double candidate, int kinds = 12) {
   return {{"clock", "call"},
@@ -114,6 +114,6 @@ TEST(torch_blocks, kinds_that_nobody_looked_at_yet_leave_it_undecided) {
   EXPECT_FALSE(x.is_undecided());
 }
 
-} // namespace
+} // namespace torch_blocks_test
 
 } // namespace kernelmill

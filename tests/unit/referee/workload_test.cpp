@@ -4,7 +4,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace workload_test {
 
 argument tensor(const char* name, argument_role role, const char* size, const char* fill = "") {
   argument x;
@@ -101,4 +101,4 @@ TEST(workload, capacity_is_that_of_the_largest_case) {
   EXPECT_EQ(working_set(x, x.timed), 1200);
 }
 
-} // namespace
+} // namespace workload_test

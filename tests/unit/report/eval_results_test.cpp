@@ -12,7 +12,7 @@
 
 namespace kernelmill::reporting {
 
-namespace {
+namespace eval_results_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -233,6 +233,6 @@ TEST_F(eval_results_file, baselines_are_read_by_level_and_problem) {
   }
 }
 
-} // namespace
+} // namespace eval_results_test
 
 } // namespace kernelmill::reporting

@@ -7,7 +7,7 @@
 
 namespace kernelmill::reporting {
 
-namespace {
+namespace metrics_test {
 
 // Eight samples: four correct with speedups 0.5, 1, 1.5 and 3, one correct without a timing, three
 // wrong, of which one was fast.
@@ -76,6 +76,6 @@ TEST(means, of_nothing_are_no_numbers) {
   EXPECT_FALSE(median({}));
 }
 
-} // namespace
+} // namespace metrics_test
 
 } // namespace kernelmill::reporting

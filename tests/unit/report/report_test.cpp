@@ -9,7 +9,7 @@
 
 namespace kernelmill::reporting {
 
-namespace {
+namespace report_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -130,6 +130,6 @@ TEST(report, of_nothing_has_no_rates) {
   EXPECT_THAT(to_text(x), HasSubstr("all"));
 }
 
-} // namespace
+} // namespace report_test
 
 } // namespace kernelmill::reporting

@@ -6,7 +6,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace embedder_test {
 
 std::vector<float> embed(const std::string& text, size_t dimension = default_lexical_dimension) {
   hashed_lexical_embedder x{dimension};
@@ -26,7 +26,7 @@ double length(const std::vector<float>& x) {
   return std::sqrt(sum);
 }
 
-} // namespace
+} // namespace embedder_test
 
 TEST(LexicalEmbedder, VectorsHaveLengthOneOrAreZero) {
   EXPECT_NEAR(length(embed("softmax over rows")), 1, 1e-6);

@@ -19,7 +19,7 @@ using test::tiny_http_server;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-namespace {
+namespace http_embedder_test {
 
 http_embedder_options options_for(const tiny_http_server& server) {
   ::setenv("no_proxy", "127.0.0.1", 1);
@@ -66,7 +66,7 @@ std::string parse_failure(const std::string& body, size_t count = 1, size_t dime
   return failure(parse_embeddings(body, count, dimension));
 }
 
-} // namespace
+} // namespace http_embedder_test
 
 TEST(HttpEmbedder, RowsComeBackInTheOrderOfTheTextsOverSeveralBatches) {
   tiny_http_server server{[](const std::string& head, const std::string& body) {

@@ -15,7 +15,7 @@ using test::temporary_folder;
 using ::testing::HasSubstr;
 using testing::Not;
 
-namespace {
+namespace index_test {
 
 verified_kernel kernel(const std::string& task, const std::string& source, const std::string& turn,
                        double speedup = 1.5) {
@@ -75,7 +75,7 @@ struct Index : ::testing::Test {
 
 const std::string sum_query = "sum the rows of a float matrix, rows and cols";
 
-} // namespace
+} // namespace index_test
 
 TEST_F(Index, KernelsOfTheAskingTaskAreNeverReturned) {
   auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),

@@ -13,7 +13,7 @@ using test::card_text;
 using test::failure;
 using ::testing::HasSubstr;
 
-namespace {
+namespace knowledge_test {
 
 size_t words_in(const std::string& text) {
   std::istringstream in{text};
@@ -26,7 +26,7 @@ std::string failure_of(const std::string& text) {
   return failure(parse_card(text, "some/card.md"));
 }
 
-} // namespace
+} // namespace knowledge_test
 
 TEST(Knowledge, EveryCardOfTheProjectIsWellFormed) {
   auto cards = load_cards(test::knowledge_folder());

@@ -9,7 +9,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace near_duplicates_test {
 
 /// Two sets with this many shingles of their own and so many that they share.
 std::pair<shingle_set, shingle_set> sets(size_t own, size_t shared, std::mt19937_64& random) {
@@ -33,7 +33,7 @@ double agreement(const code_signature& a, const code_signature& b) {
   return static_cast<double>(same) / static_cast<double>(a.size());
 }
 
-} // namespace
+} // namespace near_duplicates_test
 
 TEST(NearDuplicates, SignaturesAgreeAsOftenAsSetsOverlap) {
   std::mt19937_64 random{7};

@@ -6,7 +6,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace ranking_test {
 
 struct question {
   const char* text;
@@ -53,7 +53,7 @@ bool among(const retrieval_answer& x, const std::string& id) {
   return false;
 }
 
-} // namespace
+} // namespace ranking_test
 
 TEST(Ranking, TheCardOnTheSubjectIsAmongTheFirstThree) {
   auto index = loaded_index::in_memory(test::knowledge_folder(), {},

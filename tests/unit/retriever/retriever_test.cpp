@@ -15,7 +15,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace retriever_test {
 
 class switchable_embedder final : public embedder {
 public:
@@ -85,7 +85,7 @@ struct Retriever : ::testing::Test {
   }
 };
 
-} // namespace
+} // namespace retriever_test
 
 TEST_F(Retriever, AnswersWithExamplesAndCountsThem) {
   auto aut = spawn();

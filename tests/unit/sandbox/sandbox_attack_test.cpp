@@ -7,7 +7,7 @@
 #include "tests/unit/sandbox/sandbox_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace sandbox_attack_test {
 
 class an_intruder : public sandbox_fixture {};
 
@@ -236,5 +236,5 @@ TEST_F(an_intruder, dies_when_whoever_started_it_is_killed) {
   read_all(output);
 }
 
-} // namespace
+} // namespace sandbox_attack_test
 } // namespace kernelmill

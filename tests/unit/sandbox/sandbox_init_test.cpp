@@ -14,7 +14,7 @@
 #include "tests/unit/sandbox/sandbox_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace sandbox_init_test {
 
 class the_init_of_a_sandbox : public sandbox_fixture {
 protected:
@@ -103,5 +103,5 @@ TEST(somebody_who_is_not_root, finds_all_walls_standing) {
             0);
 }
 
-} // namespace
+} // namespace sandbox_init_test
 } // namespace kernelmill

@@ -13,7 +13,7 @@
 #include "tests/unit/sandbox/sandbox_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace sandbox_test {
 
 using testing::HasSubstr;
 
@@ -171,5 +171,5 @@ TEST_F(a_sandbox, probe_names_every_layer_and_a_remedy_for_what_lacks) {
   EXPECT_EQ(layers["no_network"].state, layer_state::active) << layers["no_network"].detail;
 }
 
-} // namespace
+} // namespace sandbox_test
 } // namespace kernelmill

@@ -5,7 +5,7 @@
 
 namespace kernelmill::simulating {
 
-namespace {
+namespace distribution_test {
 
 std::vector<double> draws(const distribution& x, size_t count) {
   random_source from{7};
@@ -76,6 +76,6 @@ TEST(percentile, is_the_nearest_of_the_values) {
   EXPECT_EQ(percentile(none, 0.5), 0);
 }
 
-} // namespace
+} // namespace distribution_test
 
 } // namespace kernelmill::simulating

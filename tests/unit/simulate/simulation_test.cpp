@@ -6,7 +6,7 @@
 
 namespace kernelmill::simulating {
 
-namespace {
+namespace simulation_test {
 
 /// Nothing takes time but what a test gives it.
 workload work(uint64_t episodes, uint32_t turns) {
@@ -227,6 +227,6 @@ TEST(simulation, a_run_without_episodes_takes_no_time) {
   EXPECT_EQ(x.turns_per_hour(), 0);
 }
 
-} // namespace
+} // namespace simulation_test
 
 } // namespace kernelmill::simulating

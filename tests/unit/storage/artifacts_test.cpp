@@ -10,7 +10,7 @@
 #include "storage/files.hpp"
 
 namespace kernelmill {
-namespace {
+namespace artifacts_test {
 
 using namespace testing;
 namespace fs = std::filesystem;
@@ -143,5 +143,5 @@ TEST(artifact_store, removes_what_killed_writers_left) {
   EXPECT_TRUE(fs::exists(path));
 }
 
-} // namespace
+} // namespace artifacts_test
 } // namespace kernelmill

@@ -14,7 +14,7 @@
 
 namespace kernelmill {
 
-namespace {
+namespace bundle_test {
 
 using namespace bundles;
 using kernelmill::testing::temporary_folder;
@@ -307,6 +307,6 @@ TEST_F(bundle, keys_are_private_and_never_written_over) {
   EXPECT_EQ(read_public_key(folder_ / "nothing").error().category, "credentials_missing");
 }
 
-} // namespace
+} // namespace bundle_test
 
 } // namespace kernelmill

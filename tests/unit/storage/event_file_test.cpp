@@ -10,7 +10,7 @@
 #include "storage/journal/event_tags.hpp"
 
 namespace kernelmill {
-namespace {
+namespace event_file_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -116,5 +116,5 @@ TEST(group_event, has_no_level_of_a_task_that_has_none) {
   }
 }
 
-} // namespace
+} // namespace event_file_test
 } // namespace kernelmill

@@ -17,7 +17,7 @@
 #include "storage/lineage/store.hpp"
 
 namespace kernelmill {
-namespace {
+namespace format_test {
 
 using namespace testing;
 using ::testing::ElementsAre;
@@ -161,5 +161,5 @@ TEST(candidate, that_is_a_part_of_an_artifact_stands_in_full_in_a_history) {
   EXPECT_EQ(view->getTurns()[0].getCompletion().getText().getInline().size(), completion.size());
 }
 
-} // namespace
+} // namespace format_test
 } // namespace kernelmill

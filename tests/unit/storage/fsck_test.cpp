@@ -16,7 +16,7 @@
 #include "storage/journal/run_journal.hpp"
 
 namespace kernelmill {
-namespace {
+namespace fsck_test {
 
 using namespace testing;
 using ::testing::HasSubstr;
@@ -346,5 +346,5 @@ TEST_F(fsck_test, waits_for_no_writer) {
   EXPECT_EQ(x.error().category, "store_locked");
 }
 
-} // namespace
+} // namespace fsck_test
 } // namespace kernelmill

@@ -19,7 +19,7 @@
 #include "storage/lineage/store.hpp"
 
 namespace kernelmill {
-namespace {
+namespace restore_test {
 
 using namespace testing;
 using nlohmann::ordered_json;
@@ -372,5 +372,5 @@ TEST_F(restore, killed_at_any_system_call_loses_nothing_and_can_be_given_again) 
   EXPECT_GT(kills, 10u);
 }
 
-} // namespace
+} // namespace restore_test
 } // namespace kernelmill

@@ -15,7 +15,7 @@
 #include "tests/oracles/canonical.hpp"
 
 namespace kernelmill {
-namespace {
+namespace run_directory_test {
 
 using namespace testing;
 using nlohmann::ordered_json;
@@ -455,5 +455,5 @@ TEST(without_timing, drops_lines_about_time_and_numbers_from_the_others) {
   EXPECT_EQ(without_timing(""), "");
 }
 
-} // namespace
+} // namespace run_directory_test
 } // namespace kernelmill

@@ -19,7 +19,7 @@
 #include "storage/lineage/store.hpp"
 
 namespace kernelmill {
-namespace {
+namespace store_fault_test {
 
 using namespace testing;
 using ::testing::HasSubstr;
@@ -366,5 +366,5 @@ TEST(store_that_was_cut_off, reports_damage_and_does_not_crash) {
   EXPECT_EQ(scan.error().category, "store_damaged");
 }
 
-} // namespace
+} // namespace store_fault_test
 } // namespace kernelmill

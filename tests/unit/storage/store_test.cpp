@@ -13,7 +13,7 @@
 #include "storage/lineage/keys.hpp"
 
 namespace kernelmill {
-namespace {
+namespace store_test {
 
 using namespace testing;
 using ::testing::ElementsAre;
@@ -328,5 +328,5 @@ TEST(filesystem_check, knows_remote_ones_by_their_magic) {
   EXPECT_FALSE(is_remote_filesystem(0x794c7630));        // overlayfs
 }
 
-} // namespace
+} // namespace store_test
 } // namespace kernelmill

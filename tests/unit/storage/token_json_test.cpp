@@ -9,7 +9,7 @@
 #include "storage/token_json.hpp"
 
 namespace kernelmill {
-namespace {
+namespace token_json_test {
 
 Message<wire::Completion> completion_of(const std::vector<float>& logprobs) {
   return build<wire::Completion>([&](wire::Completion::Builder x) {
@@ -59,5 +59,5 @@ TEST(token_json, what_was_not_told_is_null) {
   EXPECT_EQ(lists["logprobs"], nlohmann::ordered_json::parse("[null,-1.5]"));
 }
 
-} // namespace
+} // namespace token_json_test
 } // namespace kernelmill

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill::study {
-namespace {
+namespace line_diff_test {
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> result;
@@ -104,5 +104,5 @@ TEST(unified_diff, of_long_texts_without_a_line_in_common_is_one_change) {
   EXPECT_EQ(patched(a, diff), b);
 }
 
-} // namespace
+} // namespace line_diff_test
 } // namespace kernelmill::study

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill::study {
-namespace {
+namespace paired_test {
 
 TEST(paired, nothing_is_said_of_no_pair_and_no_interval_of_one) {
   EXPECT_FALSE(compare_pairs({}, {}));
@@ -71,5 +71,5 @@ TEST(splitmix64_numbers, are_those_of_the_published_generator) {
   EXPECT_EQ(x.next(), 9817491932198370423u);
 }
 
-} // namespace
+} // namespace paired_test
 } // namespace kernelmill::study

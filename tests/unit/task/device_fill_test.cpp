@@ -5,7 +5,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace device_fill_test {
 
 TEST(device_fill, what_needs_a_whole_row_a_gpu_does_not_make) {
   for (auto type : {dtype::f32, dtype::i32})
@@ -39,4 +39,4 @@ TEST(device_fill, a_gpu_makes_only_what_the_host_can_make_too) {
   }
 }
 
-} // namespace
+} // namespace device_fill_test

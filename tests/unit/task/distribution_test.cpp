@@ -9,7 +9,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace task_distribution_test {
 
 content_key key_of(uint64_t call) {
   return derive_key(secret_seed{1, 2, 3}, "case", call, "x");
@@ -151,4 +151,4 @@ TEST(distribution, permutation_holds_each_number_once_a_row) {
     EXPECT_EQ(std::set<int32_t>(x.begin() + r * 50, x.begin() + (r + 1) * 50).size(), 50u);
 }
 
-} // namespace
+} // namespace task_distribution_test

@@ -6,7 +6,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace expression_test {
 
 int64_t value_of(const std::string& text, const scalar_values& scalars = {}) {
   auto parsed = expression::parse(text);
@@ -76,4 +76,4 @@ TEST(expression, deep_nesting_does_not_exhaust_the_stack) {
   EXPECT_THAT(problem_of(std::string(400, '-') + "1"), HasSubstr("nested"));
 }
 
-} // namespace
+} // namespace expression_test

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-namespace {
+namespace launch_plan_test {
 
 using kind = bound_argument::kind;
 
@@ -387,4 +387,4 @@ TEST(device_artifact, cut_anywhere_is_none_or_lacks_the_end_of_the_cubin) {
   }
 }
 
-} // namespace
+} // namespace launch_plan_test

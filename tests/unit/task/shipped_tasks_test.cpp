@@ -13,7 +13,7 @@
 
 using namespace kernelmill;
 
-namespace {
+namespace shipped_tasks_test {
 
 std::string tasks_root() {
   const char* root = std::getenv("KERNELMILL_SOURCE_DIR");
@@ -122,4 +122,4 @@ TEST(shipped_tasks, those_for_hip_share_no_source_that_depends_on_the_width_of_a
   EXPECT_GE(shared, 10u);
 }
 
-} // namespace
+} // namespace shipped_tasks_test

@@ -12,7 +12,7 @@ using namespace kernelmill;
 using nlohmann::json;
 using testing::HasSubstr;
 
-namespace {
+namespace task_loader_test {
 
 json row_sum() {
   return json::parse(R"({
@@ -474,4 +474,4 @@ TEST_F(task_loader, a_folder_is_loaded_when_its_path_ends_with_the_id) {
   EXPECT_FALSE(load_task_folder(root_ + "/native/other"));
 }
 
-} // namespace
+} // namespace task_loader_test

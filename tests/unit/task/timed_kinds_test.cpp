@@ -9,7 +9,7 @@ using namespace kernelmill;
 using testing::Contains;
 using testing::Not;
 
-namespace {
+namespace timed_kinds_test {
 
 argument tensor(const std::string& name, argument_role role, dtype type, std::string fill,
                 std::vector<const char*> shape) {
@@ -79,4 +79,4 @@ TEST(timed_kinds, names_tell_the_arguments_where_they_differ) {
   EXPECT_THAT(all, Not(Contains("x=normal w=near_one")));
 }
 
-} // namespace
+} // namespace timed_kinds_test

@@ -15,7 +15,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-namespace {
+namespace torch_task_test {
 
 constexpr const char* problem = "import torch\n\n\nclass Model(torch.nn.Module):\n"
                                 "    def forward(self, x):\n        return x.exp()\n\n\n"
@@ -189,4 +189,4 @@ TEST_F(torch_task, what_an_import_is_writing_is_no_task_yet) {
   EXPECT_THAT(*list_tasks(root_), ElementsAre("suite/level1/1_Exp"));
 }
 
-} // namespace
+} // namespace torch_task_test

@@ -16,7 +16,7 @@
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
-namespace {
+namespace build_cache_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -146,5 +146,5 @@ TEST_F(a_build_cache, leaves_no_half_file_when_it_cannot_write) {
   EXPECT_EQ(files(), 2);
 }
 
-} // namespace
+} // namespace build_cache_test
 } // namespace kernelmill

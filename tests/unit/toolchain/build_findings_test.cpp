@@ -5,7 +5,7 @@
 using namespace kernelmill;
 using testing::HasSubstr;
 
-namespace {
+namespace build_findings_test {
 
 error judged(core_use cores, bool timed_out = true) {
   compiler_outcome x;
@@ -16,7 +16,7 @@ error judged(core_use cores, bool timed_out = true) {
   return fault_of_compiler(x, {}, 60'000);
 }
 
-} // namespace
+} // namespace build_findings_test
 
 TEST(a_compiler_that_reached_its_deadline,
      is_the_candidates_fault_if_it_had_a_core_or_wanted_none) {

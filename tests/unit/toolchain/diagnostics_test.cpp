@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace kernelmill {
-namespace {
+namespace diagnostics_test {
 
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -286,5 +286,5 @@ TEST(a_symbol, of_a_template_with_many_arguments_of_one_namespace_is_read) {
             "void cub::DeviceReduceKernel<cub::Policy, cub::Sum, cub::Max, cub::Min>(float*)");
 }
 
-} // namespace
+} // namespace diagnostics_test
 } // namespace kernelmill

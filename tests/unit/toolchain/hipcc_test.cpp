@@ -12,7 +12,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace hipcc_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -232,5 +232,5 @@ TEST(find_hipcc, takes_what_the_environment_names) {
   ::unsetenv("ROCM_PATH");
 }
 
-} // namespace
+} // namespace hipcc_test
 } // namespace kernelmill

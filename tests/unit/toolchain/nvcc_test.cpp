@@ -8,7 +8,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace nvcc_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -119,5 +119,5 @@ TEST_F(nvcc, the_machine_cannot_be_read_by_an_include) {
   EXPECT_THAT(built.open()->getLog().cStr(), testing::Not(HasSubstr("root:")));
 }
 
-} // namespace
+} // namespace nvcc_test
 } // namespace kernelmill

@@ -14,7 +14,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace nvrtc_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -429,5 +429,5 @@ TEST(device_contract, on_a_cpu_toolchain_is_unsupported) {
               AllOf(HasSubstr("contract \"device\""), HasSubstr("builds \"native\" for \"cpu\"")));
 }
 
-} // namespace
+} // namespace nvrtc_test
 } // namespace kernelmill

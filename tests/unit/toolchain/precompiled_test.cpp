@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill {
-namespace {
+namespace precompiled_test {
 
 TEST(precompiled_headers, are_wanted_for_headers_that_are_dear_to_parse) {
   EXPECT_TRUE(wants_precompiled_headers("#include <vector>\n"));
@@ -29,5 +29,5 @@ TEST(precompiled_headers, text_wants_itself) {
   EXPECT_TRUE(wants_precompiled_headers(precompiled_header_text));
 }
 
-} // namespace
+} // namespace precompiled_test
 } // namespace kernelmill

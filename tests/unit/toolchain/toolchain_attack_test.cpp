@@ -6,7 +6,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace toolchain_attack_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -151,5 +151,5 @@ TEST_F(a_hostile_source, of_noise_is_an_error) {
   expect_candidate_fault(build(std::string(50'000, '(')), {"compile_error", "compile_memory"});
 }
 
-} // namespace
+} // namespace toolchain_attack_test
 } // namespace kernelmill

@@ -4,7 +4,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace toolchain_outside_test {
 
 using toolchain_outside = toolchain_fixture;
 
@@ -73,5 +73,5 @@ TEST_F(toolchain_outside, a_compiler_that_was_stopped_has_its_time_all_the_same)
       << x->getFault().getMessage().cStr();
 }
 
-} // namespace
+} // namespace toolchain_outside_test
 } // namespace kernelmill

@@ -11,7 +11,7 @@
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace toolchain_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -198,5 +198,5 @@ TEST_F(a_toolchain, without_a_writable_cache_is_an_infrastructure_fault) {
   EXPECT_STREQ(built.open()->getFault().getCategory().cStr(), "cache_unwritable");
 }
 
-} // namespace
+} // namespace toolchain_test
 } // namespace kernelmill

@@ -5,7 +5,7 @@
 #include "tests/unit/toolchain/torch_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace torch_attack_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -103,5 +103,5 @@ TEST_F(a_hostile_module, includes_no_file_of_the_machine) {
   EXPECT_THAT(message(built), HasSubstr("x.cpp_sources:1: "));
 }
 
-} // namespace
+} // namespace torch_attack_test
 } // namespace kernelmill

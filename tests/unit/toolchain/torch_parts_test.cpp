@@ -5,7 +5,7 @@
 #include "gpu/toolchain/torch_sources.hpp"
 
 namespace kernelmill {
-namespace {
+namespace torch_parts_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -90,5 +90,5 @@ TEST(a_recording, is_refused_when_it_is_forged) {
   }
 }
 
-} // namespace
+} // namespace torch_parts_test
 } // namespace kernelmill

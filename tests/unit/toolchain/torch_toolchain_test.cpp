@@ -6,7 +6,7 @@
 #include "tests/unit/toolchain/torch_fixture.hpp"
 
 namespace kernelmill {
-namespace {
+namespace torch_toolchain_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -233,5 +233,5 @@ TEST_F(torch_toolchain_on_cuda, compiles_triton_ahead_or_says_why_not) {
   EXPECT_THAT(message(built), HasSubstr("ValueError: no shapes"));
 }
 
-} // namespace
+} // namespace torch_toolchain_test
 } // namespace kernelmill

@@ -6,7 +6,7 @@
 #include "launch/server/trackers/hook_rules.hpp"
 
 namespace kernelmill::trackers {
-namespace {
+namespace hook_rules_test {
 
 struct hook_rules_test : testing::Test {
   void turn(wire::Outcome outcome, unsigned findings = 0) {
@@ -72,5 +72,5 @@ TEST_F(hook_rules_test, only_the_events_that_are_wanted_are_told) {
   EXPECT_EQ(told(), events{});
 }
 
-} // namespace
+} // namespace hook_rules_test
 } // namespace kernelmill::trackers

@@ -11,7 +11,7 @@
 #include "messages/trace_ids.hpp"
 
 namespace kernelmill::trackers {
-namespace {
+namespace otlp_test {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -299,5 +299,5 @@ TEST(is_traced, is_the_same_for_all_of_an_episode_and_near_the_share_of_all) {
   EXPECT_NEAR(traced, 500, 80);
 }
 
-} // namespace
+} // namespace otlp_test
 } // namespace kernelmill::trackers

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill::training {
-namespace {
+namespace facts_test {
 
 paid_sample sample_of(double reward, bool correct, std::optional<double> speedup = {}) {
   return {reward, {correct, speedup}, {}};
@@ -71,5 +71,5 @@ TEST(read_facts, an_episode_is_its_best_turn_and_lost_turns_are_none) {
   EXPECT_NEAR(both.metrics.at("reward/mean"), 0.3, 1e-12);
 }
 
-} // namespace
+} // namespace facts_test
 } // namespace kernelmill::training

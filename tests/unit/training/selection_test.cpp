@@ -7,7 +7,7 @@
 #include "launch/learning/training/held_out.hpp"
 
 namespace kernelmill::training {
-namespace {
+namespace selection_test {
 
 stage starting(uint64_t from, double at_correct = 0) {
   stage x;
@@ -56,5 +56,5 @@ TEST(marks_of, what_trained_tasks_say_too_marks_nothing) {
                              shape_text(*held_out, held_out->timed_cpu.scalars)}));
 }
 
-} // namespace
+} // namespace selection_test
 } // namespace kernelmill::training

@@ -10,7 +10,7 @@
 #include "storage/journal/event_file.hpp"
 
 namespace kernelmill::training {
-namespace {
+namespace training_record_test {
 
 namespace fs = std::filesystem;
 using line = training_record::line;
@@ -127,5 +127,5 @@ TEST(training_record, lines_that_are_none_are_named) {
   EXPECT_NE(record.error().message.find("checkpoints.jsonl:2"), std::string::npos);
 }
 
-} // namespace
+} // namespace training_record_test
 } // namespace kernelmill::training

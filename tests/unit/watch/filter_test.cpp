@@ -5,7 +5,7 @@
 #include "launch/analysis/watch/filter.hpp"
 
 namespace kernelmill::watch {
-namespace {
+namespace watch_filter_test {
 
 using testing::HasSubstr;
 
@@ -86,5 +86,5 @@ TEST(sort_rows, counts_digits_as_numbers_and_puts_missing_ones_last) {
   EXPECT_FALSE(sort_rows(rows, "colour", keys));
 }
 
-} // namespace
+} // namespace watch_filter_test
 } // namespace kernelmill::watch

@@ -10,7 +10,7 @@
 #include "messages/identity.hpp"
 
 namespace kernelmill::watch {
-namespace {
+namespace live_test {
 
 using testing::HasSubstr;
 
@@ -198,5 +198,5 @@ TEST(live_view, places_are_written_as_people_say_them) {
   EXPECT_EQ(ordinal_text(113), "113th");
 }
 
-} // namespace
+} // namespace live_test
 } // namespace kernelmill::watch

@@ -10,7 +10,7 @@
 #include "actors/monitor/monitor.hpp"
 
 namespace kernelmill {
-namespace {
+namespace monitor_test {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
@@ -200,5 +200,5 @@ TEST_F(monitor, a_worker_that_ended_by_a_fault_is_shown_as_gone) {
   EXPECT_EQ(view->getChildren()[1].getId(), "b");
 }
 
-} // namespace
+} // namespace monitor_test
 } // namespace kernelmill

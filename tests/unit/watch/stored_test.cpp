@@ -11,7 +11,7 @@
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::watch {
-namespace {
+namespace stored_test {
 
 using kernelmill::testing::temporary_folder;
 
@@ -79,5 +79,5 @@ TEST_F(stored_run, has_the_wall_time_of_its_openings_without_the_pauses_between_
   EXPECT_EQ((*runs)["runs"][0]["seconds"], 17);
 }
 
-} // namespace
+} // namespace stored_test
 } // namespace kernelmill::watch

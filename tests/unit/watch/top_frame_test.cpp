@@ -6,7 +6,7 @@
 #include "launch/cli/terminal.hpp"
 
 namespace kernelmill::watch {
-namespace {
+namespace top_frame_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -95,5 +95,5 @@ TEST(top_frame, text_of_a_model_does_not_reach_the_terminal_as_control_sequences
   EXPECT_THAT(text, Not(HasSubstr("\x07")));
 }
 
-} // namespace
+} // namespace top_frame_test
 } // namespace kernelmill::watch
