@@ -61,6 +61,9 @@ class Pages(unittest.TestCase):
     def test_readme_stays_short(self):
         self.assertLess(len((SOURCE / "README.md").read_text().split()), 1000)
 
+    def test_figures_stay_a_page(self):
+        self.assertLessEqual((SOURCE / "docs/figures.md").stat().st_size, 14 * 1024)
+
     def test_decisions_have_one_form(self):
         for page in sorted((SOURCE / "docs/decisions").glob("[0-9]*.md")):
             text = page.read_text()
