@@ -55,7 +55,7 @@ class Made(unittest.TestCase):
             "share/kernelmill/configs",
         ):
             (self.stage / name).mkdir(parents=True)
-        self.program("kernelmill 0.1.0 (abc)")
+        self.program("kernelmill 0.2.0 (abc)")
         library = self.stage / "lib/kernelmill/libx-r1.so"
         run("g++", "-shared", "-x", "c++", "-o", library, "-Wl,-soname,libx.so.1", "-", input="int x() { return 1; }")
         (self.stage / "lib/kernelmill/libx.so.1").symlink_to("libx-r1.so")
@@ -72,7 +72,7 @@ class Made(unittest.TestCase):
     def test_the_record_holds_the_hash_of_every_file_and_there_is_no_link(self):
         with zipfile.ZipFile(make_wheel(self.stage, self.folder / "out")) as archive:
             names = archive.namelist()
-            rows = list(csv.reader(archive.read("kernelmill-0.1.0.dist-info/RECORD").decode().splitlines()))
+            rows = list(csv.reader(archive.read("kernelmill-0.2.0.dist-info/RECORD").decode().splitlines()))
             self.assertEqual([x[0] for x in rows], names)
             for name, digest, size in rows[:-1]:
                 data = archive.read(name)
@@ -97,9 +97,9 @@ class Made(unittest.TestCase):
     def test_what_cannot_be_a_wheel_is_said(self):
         self.program("kernelmill 0.0.9 (abc)")
         done = run(sys.executable, "-B", WHEEL, self.stage, "--out", self.folder, check=False)
-        self.assertIn("pyproject.toml says 0.1.0, the program 'kernelmill 0.0.9 (abc)'", done.stderr)
+        self.assertIn("pyproject.toml says 0.2.0, the program 'kernelmill 0.0.9 (abc)'", done.stderr)
         (self.stage / "lib/kernelmill/liby.so").symlink_to("/nowhere/liby.so")
-        self.program("kernelmill 0.1.0 (abc)")
+        self.program("kernelmill 0.2.0 (abc)")
         done = run(sys.executable, "-B", WHEEL, self.stage, "--out", self.folder, check=False)
         self.assertIn("liby.so leads to nothing that is packed", done.stderr)
         done = run(sys.executable, "-B", WHEEL, self.stage / "share", "--out", self.folder, check=False)
@@ -131,7 +131,7 @@ class Installed(unittest.TestCase):
         return run(self.venv / "bin" / words[0], *words[1:], cwd=self.folder, env={"HOME": str(self.folder)}, **more)
 
     def test_the_command_runs_the_quickstart(self):
-        self.assertIn("kernelmill 0.1.0", self.here("kernelmill", "version").stdout)
+        self.assertIn("kernelmill 0.2.0", self.here("kernelmill", "version").stdout)
         said = self.here(
             "kernelmill",
             "run",
