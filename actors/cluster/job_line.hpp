@@ -1,14 +1,14 @@
 #pragma once
 
-// Jobs that wait. Runs take turns as run_turns.hpp says; within a run the oldest goes first, which
-// lets groups end early.
+// Jobs that wait. Runs take turns as in a round_robin_queue. Within a run the oldest job goes
+// first, which lets groups end early.
 
 #include <cstddef>
 #include <deque>
 #include <optional>
 #include <utility>
 
-#include "actors/run_turns.hpp"
+#include "actors/round_robin_queue.hpp"
 
 namespace kernelmill {
 
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  run_turns<std::deque<Job>> turns_;
+  round_robin_queue<std::deque<Job>> turns_;
   std::size_t size_ = 0;
 };
 
