@@ -70,11 +70,11 @@ struct licence_decision {
   bool confirmed = true; ///< somebody has read the licence
 };
 
-class licence_book {
+class licence_table {
 public:
   /// A file that repeats another and says besides when somebody read the licence takes its place.
   /// Errors: "bad_licence" (two files describe one source).
-  static expected<licence_book> of(std::vector<licence> all);
+  static expected<licence_table> of(std::vector<licence> all);
 
   const std::vector<licence>& all() const { return all_; }
   const licence* find(const std::string& source) const;
@@ -94,12 +94,12 @@ private:
 };
 
 /// A task of which nothing is known may be measured, and nothing else.
-licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
+licence_decision decide(const licence_table& table, const origin_facts& what, purpose wanted,
                         const std::set<std::string>& accepted);
 
 /// Of a model's answers, by its name and by the source that `policy.licence` may name. Nothing: no
 /// file speaks of it, and its answers are whose model it is.
-std::optional<licence_decision> decide_answers(const licence_book& book, const std::string& model,
+std::optional<licence_decision> decide_answers(const licence_table& table, const std::string& model,
                                                const std::string& named, purpose wanted,
                                                const std::set<std::string>& accepted);
 
