@@ -1,5 +1,5 @@
-# What the hand-off of groups to trainers keeps: one event after the other, never changed. The book
-# (actors/handoff/handoff_book.hpp) is what they add up to.
+# What the hand-off of groups to trainers keeps: one event after the other, never changed. The table
+# (actors/handoff/lease_table.hpp) is what they add up to.
 
 @0xc1f2a35de9b7410f;
 using Cxx = import "/capnp/c++.capnp";

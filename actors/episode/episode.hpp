@@ -16,7 +16,7 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/prompt.hpp"
-#include "actors/episode/prompt_book.hpp"
+#include "actors/episode/prompt_cache.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
 #include "gpu/task/task.hpp"
@@ -66,7 +66,7 @@ struct episode_services {
   profiler_actor profiler;
   governance_actor governance;
   lineage_actor lineage;
-  std::shared_ptr<prompt_book> prompts;
+  std::shared_ptr<prompt_cache> prompts;
   logger log;
 };
 

@@ -10,8 +10,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "actors/hand.hpp"
 #include "actors/handoff/handoff.hpp"
+#include "actors/worker_thread.hpp"
 
 namespace kernelmill::handoff {
 
@@ -99,13 +99,13 @@ private:
 
   handoff_actor::pointer self_;
   handoff_settings settings_;
-  book book_;
-  hand_actor opener_; ///< begins runs, which may take minutes
-  hand_actor reader_; ///< reads groups
-  hand_actor loader_; ///< has policy servers load weights
+  lease_table table_;
+  worker_thread_actor opener_; ///< begins runs, which may take minutes
+  worker_thread_actor reader_; ///< reads groups
+  worker_thread_actor loader_; ///< has policy servers load weights
   std::map<std::string, course> courses_;
   std::vector<waiting_batch> waiting_;
-  bool changed_ = false; ///< the book, since serve()
+  bool changed_ = false; ///< the table, since serve()
   int64_t armed_ms_ = 0; ///< when a tick is due; 0: none
 };
 

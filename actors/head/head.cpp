@@ -37,9 +37,9 @@ head_state::~head_state() {
 
 void head_state::take(head_settings settings) {
   settings_ = std::move(settings);
-  opener_ = spawn_hand(self_, settings_.own_threads);
-  clerk_ = spawn_hand(self_, settings_.own_threads);
-  looker_ = spawn_hand(self_, settings_.own_threads);
+  opener_ = spawn_worker_thread(self_, settings_.own_threads);
+  clerk_ = spawn_worker_thread(self_, settings_.own_threads);
+  looker_ = spawn_worker_thread(self_, settings_.own_threads);
 }
 
 void head_state::tell(log_level level, const std::string& what, const std::string& run) const {
@@ -48,7 +48,7 @@ void head_state::tell(log_level level, const std::string& what, const std::strin
 
 void head_state::recover(std::function<void()> done) {
   recover_servers([this, done = std::move(done)] { // servers before the runs that ask them
-    lend_hand(
+    run_on_worker_thread(
         self_, opener_, 10min,
         [runs = settings_.runs]() -> expected<std::vector<std::string>> {
           return runs->left_over();
@@ -179,7 +179,7 @@ void head_state::look(const std::string& view, const std::string& query, const a
     if (!says) return to(std::move(says));
     auto document = std::make_shared<const json>(std::move(*says));
     ask_nodes(guarded(to, [this, view, query, to, document](Message<wire::Snapshot> nodes) {
-      lend_hand(
+      run_on_worker_thread(
           self_, looker_, looking_deadline,
           [look = settings_.look, view, query, document, nodes] {
             return look(view, query, *document, nodes);

@@ -21,7 +21,7 @@ constexpr auto no_deadline = std::chrono::minutes{60 * 24 * 365};
 // --------------------------------------------------------------------------------------
 
 void head_state::submit(const std::string& document, const answer& to) {
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, opening_deadline,
       [runs = settings_.runs, document] { return runs->read(document); },
       guarded(to, [this, to](expected<head_run_ptr> run) {
@@ -40,7 +40,7 @@ void head_state::resume(const std::string& name, const answer& to) {
 }
 
 void head_state::take_up(const std::string& name, const answer& to) {
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, opening_deadline, [runs = settings_.runs, name] { return runs->find(name); },
       guarded(to, [this, to](expected<head_run_ptr> run) {
         if (!run) return to(tl::unexpected<error>{run.error()});
@@ -65,15 +65,15 @@ void head_state::take_on(const head_run_ptr& run, const answer& to) {
     KM_TRY(run->open(where));
     return run->start(*system, here, pool, head);
   };
-  lend_hand(self_, opener_, opening_deadline, std::move(work),
-            guarded(to, [this, run, lane = *lane, to](expected<run_actor> actor) {
-              const auto& name = run->facts().name;
-              opening_.erase(name);
-              if (actor) launch(run, lane, *actor);
-              quit_if_over();
-              if (!actor) return to(tl::unexpected<error>{actor.error()});
-              to(json{{"run", name}});
-            }));
+  run_on_worker_thread(self_, opener_, opening_deadline, std::move(work),
+                       guarded(to, [this, run, lane = *lane, to](expected<run_actor> actor) {
+                         const auto& name = run->facts().name;
+                         opening_.erase(name);
+                         if (actor) launch(run, lane, *actor);
+                         quit_if_over();
+                         if (!actor) return to(tl::unexpected<error>{actor.error()});
+                         to(json{{"run", name}});
+                       }));
 }
 
 void head_state::launch(const head_run_ptr& run, const std::string& lane, const run_actor& actor) {
@@ -131,7 +131,7 @@ void head_state::end(const run_entry_ptr& x, expected<Message<wire::RunSummary>>
   }
   bool left = state == "cancelled" && !x->cancelled; // the head ends: the next one goes on
   if (left) state = "left";
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, closing_deadline,
       [hold = x->hold, left]() -> expected<void> {
         hold->close(!left);

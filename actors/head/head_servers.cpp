@@ -87,7 +87,7 @@ void head_state::save(outcome done) {
   auto list = json::array();
   for (const auto& [name, facts] : servers_)
     if (!facts.contains("draining")) list.push_back(facts);
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, file_deadline,
       [file = settings_.servers_file, kept = json{{"weights", weights_}, {"servers", list}}] {
         return write_servers(file, kept);
@@ -114,7 +114,7 @@ void head_state::attach(const std::string& document, const answer& to) {
   auto facts = read_document(document);
   if (!facts || is_complete(*facts))
     return facts ? attach_complete(std::move(*facts), to) : to(std::move(facts));
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, file_deadline, [facts = *facts] { return complete(facts); },
       guarded(to, [this, to](expected<json> found) {
         if (!found) return to(std::move(found));
@@ -223,7 +223,7 @@ void head_state::recover_servers(std::function<void()> done) {
   auto warn = [this](const error& why) {
     tell(log_level::warn, "failed to attach again: " + settings_.servers_file + ": " + render(why));
   };
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, file_deadline, [file = settings_.servers_file] { return read_servers(file); },
       [this, warn, done](expected<json> kept) {
         if (!kept) {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "actors/hand.hpp"
 #include "actors/head/head.hpp"
 #include "actors/head/head_documents.hpp"
+#include "actors/worker_thread.hpp"
 
 namespace kernelmill {
 
@@ -118,9 +118,9 @@ private:
 
   head_actor::pointer self_;
   head_settings settings_;
-  hand_actor opener_; ///< reads and opens runs, which may take minutes
-  hand_actor looker_; ///< reads stores and asks runs' monitors for those who look
-  hand_actor clerk_;  ///< files, probes of servers, closing of runs
+  worker_thread_actor opener_; ///< reads and opens runs, which may take minutes
+  worker_thread_actor looker_; ///< reads stores and asks runs' monitors for those who look
+  worker_thread_actor clerk_;  ///< files, probes of servers, closing of runs
   std::string address_;
 
   roster roster_;

@@ -103,7 +103,7 @@ protected:
     handoff_settings settings;
     settings.host = host_;
     settings.ledger = std::make_shared<handoff_ledger>(std::move(*ledger));
-    auto known = read_book(*settings.ledger);
+    auto known = read_lease_table(*settings.ledger);
     ASSERT_TRUE(known) << render(known.error());
     settings.known = std::move(*known);
     settings.now = [this] { return clock_.load(); };

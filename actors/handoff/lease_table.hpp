@@ -5,9 +5,9 @@
 // holds that step. Whatever way a trainer goes back, each group counts in one step of what it
 // keeps.
 //
-// The book is a plain value: a command is checked against it, which yields the events that it would
-// cause; events are applied to it, once they are durable. Applying the log from its start makes the
-// book anew, and refuses an event that the book of its time would not have caused.
+// The table is a plain value: a command is checked against it, which yields the events that it
+// would cause; events are applied to it, once they are durable. Applying the log from its start
+// makes the table anew, and refuses an event that the table of its time would not have caused.
 //
 // Invariant, of each order: groups = open + ready + leased + acked + committed + dropped.
 
@@ -93,7 +93,7 @@ struct rollback_command {
   int64_t step = 0;
 };
 
-// -- what the book holds ------------------------------------------------------------------------
+// -- what the table holds -----------------------------------------------------------------------
 
 struct group_entry {
   group_state state = group_state::open;
@@ -141,7 +141,7 @@ struct consumer_entry {
 using event = Message<wire::HandoffEvent>;
 using events = std::vector<event>;
 
-class book {
+class lease_table {
 public:
   // -- checking: the events that a command causes at a time; none: it changes nothing
   // -------------- Errors: "bad_request", "not_found", "handoff_conflict" (the same with other
@@ -164,7 +164,7 @@ public:
   events declare(const std::string& version, int64_t now) const;
   events expire(int64_t now) const; ///< leases whose time is over
 
-  /// Errors: "store_damaged", when the book cannot have caused it. Then nothing has changed.
+  /// Errors: "store_damaged", when the table cannot have caused it. Then nothing has changed.
   expected<void> apply(wire::HandoffEvent::Reader x);
 
   // -- looking
