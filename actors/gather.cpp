@@ -48,7 +48,7 @@ using gatherer_actor = status_actor::extend<caf::reacts_to<atom::tick>>;
 
 using gatherer_pointer = gatherer_actor::stateful_pointer<gatherer_state>;
 
-// Also ends it, when nobody is left who could answer.
+// Also ends it when no actor is left that could answer.
 void ask_next(gatherer_pointer self) {
   auto& s = self->state;
   auto close_one = [self] {

@@ -169,7 +169,7 @@ using gpu_runner_actor = status_actor::extend<
     // Runs, checks and times a built candidate in its slot.
     caf::replies_to<atom::evaluate, envelope,
                     Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>,
-    // Nobody waits for this evaluation any more; ends its candidate.
+    // The caller no longer waits for this evaluation; ends its candidate.
     caf::reacts_to<atom::cancel, envelope>>;
 
 /// The PROFILER actor interface.
@@ -177,7 +177,7 @@ using profiler_actor = status_actor::extend<
     // Counts what a correct candidate does with the machine.
     caf::replies_to<atom::profile, envelope,
                     Message<wire::ProfileRequest>>::with<Message<wire::ProfileResult>>,
-    // Nobody waits for this profile any more; ends its candidate.
+    // The caller no longer waits for this profile; ends its candidate.
     caf::reacts_to<atom::cancel, envelope>>;
 
 /// The CLUSTER actor interface: it answers for every worker that has joined.
@@ -218,7 +218,7 @@ using node_gate_actor = status_actor::extend<
     // Profiles it.
     caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>,
                     Message<wire::Parcel>>::with<Message<wire::ProfileResult>>,
-    // Nobody waits for the evaluations and profiles of this envelope any more.
+    // The caller no longer waits for the evaluations and profiles of this envelope.
     caf::reacts_to<atom::cancel, envelope>,
     // The node has joined a head of this epoch; jobs of those before it are stale.
     caf::reacts_to<atom::join, uint64_t>,

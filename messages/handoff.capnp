@@ -15,7 +15,7 @@ struct HandoffOrder {
   maxOffPolicy @6 :Int64 = -1;     # in versions of the weights; -1: any
   maxReady @7 :UInt32;             # groups that may wait for a trainer; 0: any number
   deadlineMs @8 :Int64;            # since 1970; 0: none
-  client @9 :Text;                 # whose it is; empty: anybody's
+  client @9 :Text;                 # that owns it; empty: it has no owner
 }
 
 struct HandoffReady {              # its record is committed, and a trainer can learn from it

@@ -24,7 +24,7 @@ struct leasing_cluster_state {
     return i == layers.end() ? all_layers : i->second;
   }
 
-  // Jobs are leased for minutes, but nobody waits so long for a candidate of a run that is gone.
+  // Jobs are leased for minutes, but a candidate of a run that is gone is ended sooner.
   template <class Self>
   void look_later(Self* self) {
     using std::chrono::milliseconds;

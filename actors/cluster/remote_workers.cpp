@@ -48,7 +48,7 @@ parcel_packer::needs needs_of(wire::EvaluateRequest::Reader x) {
           x.getLibraryPath()};
 }
 
-// Sends a job and hands over the answer; a node that lacks what it had been sent gets it again.
+// Sends a job and delivers the answer. A node that lost what it was sent gets it again.
 // `Extra` is Message<wire::Parcel> where the answer brings a library, or nothing.
 template <class Atom, class Request, class Result, class... Extra>
 struct errand {
@@ -106,7 +106,7 @@ caf::result<Message<Result>> send(Self* self, const envelope& where,
   return x->answer;
 }
 
-// Tells the node that nobody waits for a job any more.
+// Tells the node that the caller no longer waits for a job.
 template <class Self>
 void pass_on_cancel(Self* self, envelope where) {
   where.epoch = self->state.node->epoch;

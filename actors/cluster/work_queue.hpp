@@ -145,7 +145,7 @@ public:
     return sorted[sorted.size() / 2];
   }
 
-  /// What an observer may know of a job; `worker` is nobody while it waits.
+  /// What an observer may know of a job; `worker` is null while it waits.
   struct job_view {
     const envelope& where;
     uint32_t attempt; ///< 1 is the first
@@ -224,14 +224,14 @@ private:
     return a.epoch == b.epoch && a.run == b.run && a.episode == b.episode && a.trace == b.trace;
   }
 
-  // Whoever drops a job may count its answers.
+  // A caller that drops a job may count its answers.
   void give_up(job& what) {
     if (what.answered) return;
     what.answered = true;
-    what.answer.deliver(lost(what, "nobody waits for it"));
+    what.answer.deliver(lost(what, "its caller no longer waits"));
   }
 
-  // The straggler's second lease costs no attempt: it is nobody's fault yet.
+  // The straggler's second lease costs no attempt: no worker has failed yet.
   template <class Self>
   void hedge(Self* self, const lease_policy& policy) {
     constexpr size_t enough_to_know = 8;

@@ -114,7 +114,7 @@ public:
     return result;
   }
 
-  /// Calls `f(worker, lease)`, which changes neither the workers nor who holds what.
+  /// Calls `f(worker, lease)`, which changes neither workers nor leases.
   template <class F>
   void for_each_lease(F f) const {
     for (auto& x : workers_)

@@ -71,9 +71,8 @@ refining_episode_state::loss_handler refining_episode_state::commit_lost() {
   };
 }
 
-// A fault of ours or of the configuration ends the turn. With a completion in hand the turn is
-// recorded as what it is; without one nothing happened that could be recorded, and resume takes
-// the turn again.
+// A fault of ours or of the configuration ends the turn. A turn with a completion is recorded as it
+// is. A turn without one has nothing to record, and resume takes it again.
 void refining_episode_state::fail_turn(error why) {
   if (!current || phase == episode_phase::committing || phase == episode_phase::closing) {
     leave(wire::Outcome::INFRASTRUCTURE, std::move(why));

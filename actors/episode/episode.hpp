@@ -2,8 +2,9 @@
 
 // One agent's attempt at one task. An episode asks: the retriever for examples, the policy for a
 // completion, the cluster for a build and an evaluation, governance for a verdict, lineage to make
-// the turn durable. Nobody calls back into it except by answering. A turn counts when lineage has
-// acknowledged it; a turn that is cut off before that has not happened, and resume takes it again.
+// the turn durable. Other actors call back into it only by answering. A turn counts once lineage
+// has acknowledged it. A turn that is cut off before that has not happened, and resume takes it
+// again.
 
 #include <chrono>
 #include <functional>
@@ -214,7 +215,7 @@ struct refining_episode_state {
   std::map<std::string, double> slot_seconds; // parts of evaluations
   uint32_t question = 0;                      // number of the request that is being waited for
   clock::time_point answer_due;
-  bool line_asked = false; // whether anybody works off the line in which the job waits
+  bool line_asked = false; // whether a worker serves the queue in which the job waits
   loss_handler on_loss;
   struct {
     double policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0, commit = 0;

@@ -19,7 +19,7 @@ constexpr size_t max_output_text = 300;
 constexpr size_t max_numbers_text = 800;
 constexpr unsigned max_diagnostics = 8;
 constexpr unsigned max_named_cases = 6;
-constexpr std::string_view quote_mark = "| "; // before each line in somebody else's words
+constexpr std::string_view quote_mark = "| "; // before each line that a compiler or a kernel wrote
 constexpr std::string_view cut_mark = "\n[the rest is left out]\n";
 
 std::string_view view(capnp::Text::Reader x) {
@@ -258,7 +258,7 @@ private:
   void write_profile() {
     auto card = facts_.getProfile().getCard();
     bool known = facts_.getProfile().getAvailable() && card.getBottleneck().size() > 0;
-    // Who has a wrong kernel has other things to do than to make it fast.
+    // A wrong kernel is to be made right before it is made fast.
     if (profile_ == profile_words::none || !known || !evaluation_.getCorrect()) return;
     if (view(card.getBottleneck()) == "unknown") return write_numbers();
     out_ += "Profile: limited by ";

@@ -268,7 +268,7 @@ struct gpu_parts {
   bool is_all = true;                // there is nothing else but includes and words of linkage
 };
 
-// The host's launches are lines of comments there, so nobody can hand back a host's function.
+// The host's launches are comment lines there, so an answer cannot contain a host function.
 gpu_parts gpu_parts_of(const std::string& normalized) {
   gpu_parts result;
   std::string rest;

@@ -298,7 +298,7 @@ private:
       gate = {GateStatus::PASS, fmt::format("at least {:.3g}x", low)};
   }
 
-  // Who hands back what the prompt showed has made nothing; that is no cheat either.
+  // A copy of the prompt's code earns no speed, but it is no cheat.
   void judge_originality() {
     if (!accepted()) return block(originality);
     auto& gate = result_.gates[originality];
@@ -322,7 +322,7 @@ private:
     if (evaluation_.getCorrect())
       x.share = 1;
     else if (auto all = std::max<unsigned>(cases.size(), evaluation_.getCaseCount()); all > 0)
-      x.share = static_cast<double>(right) / all; // who ends the judgement passes none of the rest
+      x.share = static_cast<double>(right) / all; // an early end fails the cases left
     x.unchanged = failed(originality);
     auto timing = evaluation_.getTiming();
     if (timing.getMeasured()) x.speedup_low = timing.getSpeedup().getLow();
@@ -376,7 +376,7 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
     write(out.initFault(), x.fault);
     set_findings(out, facts);
     out.setUnpaid(x.unpaid);
-    // A reader who overlooks these two must not find a reward of 0.
+    // A reader that overlooks these two fields must not find a reward of 0.
     out.setReward(std::numeric_limits<double>::quiet_NaN());
     if (x.outcome == wire::Outcome::INFRASTRUCTURE || x.unpaid) return;
     out.setReward(x.reward.total);

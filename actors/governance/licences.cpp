@@ -118,7 +118,7 @@ bool says_less(const licence* a, const licence* b, purpose wanted) {
   return a->of(wanted) < b->of(wanted);
 }
 
-/// Whether `x` is `other` with the date on which somebody read the licence.
+/// Whether `x` is `other` with the date on which a user read the licence.
 bool confirms(const licence& x, licence other) {
   if (x.confirmed.empty() || !other.confirmed.empty()) return false;
   other.confirmed = x.confirmed;
@@ -294,9 +294,8 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
     }
   if (result.allowed) return result;
   if (!result.confirmed && wanted != purpose::evaluate) {
-    result.reason =
-        fmt::format("{} is of {}, whose licence ({}) nobody has confirmed: it must not {}", what,
-                    least.title, least.name, verb_of(wanted));
+    result.reason = fmt::format("{} is of {}, whose licence ({}) is unconfirmed: it must not {}",
+                                what, least.title, least.name, verb_of(wanted));
     result.hint = fmt::format(
         "read {}; then copy its file {}.json to ~/.local/share/kernelmill/licences and add "
         "\"confirmed\" with the date",
@@ -320,7 +319,7 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
 licence_decision decide(const licence_table& table, const origin_facts& what, purpose wanted,
                         const std::set<std::string>& accepted) {
   auto found = table.of_task(what);
-  // A source that nobody describes is not made good by an id that fits.
+  // An id that fits does not replace a description of the source.
   if (found.empty() || (!what.source.empty() && table.find(what.source) == nullptr))
     if (found.empty() || wanted != purpose::evaluate) return undecided(what, wanted);
   return decide_among(found, what.id, wanted, accepted);

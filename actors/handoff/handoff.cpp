@@ -70,7 +70,7 @@ expected<void> handoff_state::keep(const expected<events>& caused) {
   return {};
 }
 
-// Whoever waits is looked at when the table has changed; giving something changes it again.
+// Serves the trainers that wait, each time the table has changed. Serving one changes it again.
 void handoff_state::serve() {
   auto time = now();
   bool late = std::any_of(waiting_.begin(), waiting_.end(),

@@ -1,9 +1,9 @@
 #pragma once
 
-// The HANDOFF: it owns the table of who has which group, and makes every change of it durable
-// before anybody hears of it. It begins the runs of orders, holds them back while nobody takes
-// their groups, and gives groups to trainers as they ask. Its writes block, so it has a thread of
-// its own. What it is sent never leaves the process.
+// The HANDOFF: it owns the table of leases, and makes every change of it durable before it answers.
+// It begins the runs of orders, holds them back while no trainer takes their groups, and gives
+// groups to trainers as they ask. Its writes block, so it has a thread of its own. Its messages
+// never leave the process.
 
 #include <chrono>
 #include <functional>
@@ -44,7 +44,7 @@ struct batch_request {
 
 struct weights_request {
   std::string version;
-  weights_wish wish = {}; ///< without a path nobody is asked to load anything
+  weights_wish wish = {}; ///< without a path no server is asked to load weights
 };
 
 /// Groups of a lease by name, "RUN/g3".
@@ -58,8 +58,8 @@ struct request {
   std::variant<order_request, look_request, cancel_request, batch_request, ack_request,
                commit_command, rollback_command, weights_request>
       what;
-  std::string client;  ///< who asks: each finds its own orders alone; empty: all
-  uint64_t waiter = 0; ///< of a batch: who may leave
+  std::string client;                                ///< sees its own orders alone; empty: sees all
+  uint64_t waiter = 0;                               ///< of a batch: the number that may leave
   std::function<void(expected<std::string>)> answer; ///< called once, with JSON; from any thread
 };
 using request_ptr = std::shared_ptr<request>;

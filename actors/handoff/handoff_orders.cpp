@@ -260,7 +260,8 @@ void handoff_state::look_at_deadlines() {
   }
 }
 
-// Held at max_ready, let go below half of it: nobody waits for the run when trainers come again.
+// Holds a run at max_ready groups and lets it go on below half of them, so trainers find groups
+// when they come again.
 void handoff_state::look_at_fill(const std::string& run, const order_entry& of) {
   auto most = of.what.max_ready;
   auto i = courses_.find(run);

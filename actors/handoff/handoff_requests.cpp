@@ -185,7 +185,8 @@ void handoff_state::deliver(uint64_t number, const request_ptr& who) {
       });
 }
 
-// It was there when it was settled, and is lost since. Whoever asks again gets other groups.
+// The group was there when it was settled, and is lost since. The trainer that asks again gets
+// other groups.
 void handoff_state::give_up(uint64_t lease, const std::string& order, uint32_t group, error& why) {
   tell(log_level::warn, group_name(order, group) + " is dropped: " + render(why), order);
   if (auto ok = keep(table_.give_up(lease, group, now())); !ok)

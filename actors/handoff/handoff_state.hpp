@@ -36,11 +36,11 @@ private:
   /// How the run of an order goes.
   struct course {
     bool begun = false;
-    bool busy = false;  ///< a hand begins it, or looks at it
+    bool busy = false;  ///< a worker thread begins it, or looks at it
     bool again = false; ///< to be looked at once more when that is done
     bool held = false;
     std::string trouble;  ///< why it does not go on
-    int64_t again_at = 0; ///< when it is looked at next; 0: nobody has to
+    int64_t again_at = 0; ///< when it is looked at next; 0: never
     uint32_t tries = 0;   ///< since a group of it was settled
     bool rested = false;  ///< since its run ended
     bool away = false;    ///< its policy server, since a group of it was settled
@@ -52,7 +52,7 @@ private:
     int64_t until_ms = 0;
   };
 
-  /// What a hand found out about a run.
+  /// What a worker thread found out about a run.
   struct stock {
     run_standing standing;
     std::vector<settle_command> settled;
@@ -79,7 +79,8 @@ private:
   nlohmann::ordered_json document_of(const std::string& order) const;
 
   // -- what else clients ask for
-  /// Whose order a request is about; empty: anybody's, or it is about none.
+  /// The client that owns the order of a request; empty: the order has no owner, or the request has
+  /// no order.
   std::string owner_of(const request& x) const;
   static bool may_see(const std::string& owner, const std::string& client) {
     return owner.empty() || client.empty() || owner == client;

@@ -20,7 +20,7 @@ tl::unexpected<error> conflict(std::string message, std::string hint) {
 tl::unexpected<error> lost(uint64_t lease) {
   return configuration_error(
       "lease_lost", "the lease " + std::to_string(lease) + " is not held any more",
-      "its groups are given to whoever asks next; do not train on them, ask for other ones");
+      "the next trainer that asks gets its groups; do not train on them, ask for other ones");
 }
 
 template <class F>
@@ -351,7 +351,8 @@ expected<events> lease_table::check(const commit_command& x, int64_t now) const 
   return events{step_event(now, false, x.consumer, x.step)};
 }
 
-// Also when there is nothing to give back: who is of an earlier generation is fenced from now on.
+// Also when there is nothing to give back: earlier generations of the name are rejected from now
+// on.
 expected<events> lease_table::check(const rollback_command& x, int64_t now) const {
   if (x.step < -1) return bad("a step is 0 or more, or -1 where there is no checkpoint");
   return events{step_event(now, true, x.consumer, x.step)};

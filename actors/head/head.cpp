@@ -170,7 +170,7 @@ void head_state::ask_nodes(std::function<void(Message<wire::Snapshot>)> done) {
       [answers, done] { done(with_children(snapshot_of("head", {}, {}, {}, {}), *answers)); });
 }
 
-// What users see of the runs below the root. Reading stores blocks, so a hand does it.
+// What users see of the runs below the root. Reading stores blocks, so a worker thread does it.
 void head_state::look(const std::string& view, const std::string& query, const answer& to) {
   if (!settings_.look)
     return to(configuration_error("usage", "failed to show '" + view + "': this head has no views",

@@ -99,7 +99,7 @@ void head_state::launch(const head_run_ptr& run, const std::string& lane, const 
   for (const auto& [name, layers] : roster_.unfit_nodes(lane, x->facts.required_layers))
     tell_unfit(*x, name, layers);
   if (!closing_) return;
-  x->state = "stopping"; // the head was told to end while a hand opened it
+  x->state = "stopping"; // the head was told to end while a worker thread opened it
   self_->send(actor, atom::cancel_v);
 }
 

@@ -131,7 +131,7 @@ void head_state::attach_complete(json facts, const answer& to) {
          if (!ok) return to(tl::unexpected<error>{ok.error()});
          save(guarded(to, [this, facts, to](expected<void> kept) {
            if (kept) return to(facts);
-           give_back(text_in(facts, "name")); // who hears that it failed finds nothing attached
+           give_back(text_in(facts, "name")); // after the error no server is attached
            to(tl::unexpected<error>{kept.error()});
          }));
        }));

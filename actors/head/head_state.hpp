@@ -1,7 +1,7 @@
 #pragma once
 
-// What the HEAD owns, and what it does with it. Everything here happens on the HEAD's thread; what
-// blocks is lent to its hands, and goes on from where their answer comes in.
+// What the HEAD owns, and what it does with it. Everything here happens on the HEAD's thread. What
+// blocks runs on its worker threads, and goes on here when their answer comes in.
 
 #include <chrono>
 #include <functional>
@@ -119,7 +119,7 @@ private:
   head_actor::pointer self_;
   head_settings settings_;
   worker_thread_actor opener_; ///< reads and opens runs, which may take minutes
-  worker_thread_actor looker_; ///< reads stores and asks runs' monitors for those who look
+  worker_thread_actor looker_; ///< reads stores and asks runs' monitors for views
   worker_thread_actor clerk_;  ///< files, probes of servers, closing of runs
   std::string address_;
 
@@ -127,7 +127,7 @@ private:
   std::map<std::string, node> nodes_;
 
   std::map<std::string, run_entry_ptr> runs_; ///< the latest of each name
-  std::set<std::string> opening_;             ///< names of those that a hand opens
+  std::set<std::string> opening_;             ///< names of those that a worker thread opens
   bool closing_ = false;
   caf::error why_closed_;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tells somebody of committed records on a thread of its own: who waits for a commit does not wait
-// for the lines of a journal, nor for what it reads to write them.
+// Passes committed records to a listener on a thread of its own: an episode that waits for a commit
+// does not wait for the lines of a journal, nor for what the listener reads to write them.
 
 #include <condition_variable>
 #include <deque>

@@ -86,8 +86,8 @@ caf::result<Message<wire::Snapshot>> gathering_monitor_state::look() {
   ++rounds;
   open = 1;
   for (auto& [key, x] : observed) {
-    // One that is stuck already is shown so; nobody waits for it again, and its mailbox does not
-    // fill with our questions.
+    // An actor that is stuck already is shown so. This round does not ask it again, so its mailbox
+    // does not fill with our questions.
     bool stuck = x.asked && now() - x.asked_at >= answer_patience_of_monitors;
     if (stuck) continue;
     ++open;
@@ -167,14 +167,14 @@ Message<wire::Snapshot> gathering_monitor_state::own() const {
 void gathering_monitor_state::tick_later() {
   if (ticking) return;
   ticking = true;
-  // No part of the interface: nobody else may send it.
+  // No part of the interface: no other actor may send it.
   caf::delayed_anon_send(caf::actor_cast<caf::actor>(self), sampling_interval, atom::tick_v);
 }
 
 void gathering_monitor_state::tick() {
   ticking = false;
   if (rounding && now() - round_began >= round_patience) {
-    open = 1; // who has not answered is stuck
+    open = 1; // an actor that has not answered is stuck
     ++rounds; // an answer that comes now belongs to no round
     close_one();
   }

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// How long everybody gets a configuration's fault before the server is asked once more.
+// How long all requests get a configuration's fault before the server is asked once more.
 constexpr milliseconds hold_time{10000};
 
 // The transport's own limit is a net below the actor's deadline.
@@ -241,8 +241,8 @@ void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& 
   x.at_due = timers_.emplace(now() + *wait, x.id).first;
 }
 
-// A server that was never there is a wrong address or was never started: nobody should wait for
-// the deadline of an episode to hear that. Ends all jobs, the one at hand too.
+// A server that was never there is a wrong address or was never started: the user should not wait
+// for an episode's deadline to hear that. Ends all jobs, the current one too.
 bool http_policy_client_state::first_contact_failed(bool at_deadline) {
   if (reached_ || config_.first_contact_ms == 0 || !first_attempt_) return false;
   // One that has taken a request and thinks about it is there, however long it takes.

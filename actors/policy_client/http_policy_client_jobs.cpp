@@ -60,7 +60,7 @@ void http_policy_client_state::finish(job& x, result_message result) {
   jobs_.erase(x.id);
 }
 
-// Together, when all that was at hand is looked at: askers that share a worker wake once.
+// All answers together, after all events were handled: askers that share a worker wake once.
 void http_policy_client_state::deliver() {
   if (!told_held_) tell_held();
   for (auto& [to, result] : std::exchange(answers_, {})) to.deliver(std::move(result));

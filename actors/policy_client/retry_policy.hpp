@@ -1,7 +1,7 @@
 #pragma once
 
-// What an attempt's end means: an answer, another attempt, or the end of the matter, and whose
-// fault it is. Pure: no clock, no randomness of its own, no I/O. The budget is the deadline of the
+// What an attempt's end means: an answer, another attempt, or a failed request, and the class of
+// its fault. Pure: no clock, no randomness of its own, no I/O. The budget is the deadline of the
 // request, never a number of attempts: a policy server that restarts takes minutes, and a request
 // that still has minutes should live through it.
 

@@ -228,8 +228,8 @@ void policy_pool_state::on_answer(job& x, const result_message& result) {
   finish(x, result_message{*builder});
 }
 
-// A fault of the configuration is this server's too: its key, its model. Who asks hears of it when
-// every server has said so.
+// A fault of the configuration is this server's too: its key, its model. The asker hears of it
+// when every server has said so.
 void policy_pool_state::on_fault(job& x, const error& why, const result_message& result) {
   auto at = x.at;
   at->last_error = why.message;

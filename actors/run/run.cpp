@@ -19,7 +19,7 @@ namespace kernelmill {
 
 namespace {
 
-// A policy server that answers nobody is not worth asking a thousand times.
+// A policy server that answers no request is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
 // Turns after which a share of lost ones says something.

@@ -10,7 +10,7 @@
 //
 // The checksum is XXH3-64 of the words, seeded with the hash of key and header, so that a right
 // value under a wrong key is damage too. XXH3 runs at memory speed; SHA-256 would halve the rate
-// of commits and guards against nobody who can write the file.
+// of commits and still could not stop a process that can write the file.
 
 #include <array>
 #include <cstdint>

@@ -70,7 +70,7 @@ void extend_data_file(MDB_env* env) {
     auto status = ::ftruncate(fd, wanted);
 }
 
-// LMDB keeps a second descriptor for synchronous writes and tells nobody; /proc does.
+// LMDB keeps a second descriptor for synchronous writes and has no call for it; /proc lists it.
 void close_on_exec(const std::string& directory) {
   auto real =
       std::unique_ptr<char, void (*)(void*)>{::realpath(directory.c_str(), nullptr), std::free};

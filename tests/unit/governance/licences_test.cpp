@@ -226,7 +226,7 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
   EXPECT_TRUE(may_train("m", "Apache-2.0")) << "no source: a licence for the data card";
   auto said = decide_answers(table_, "gpt-5.5", {}, purpose::train, {});
   EXPECT_THAT(said->reason, HasSubstr("an answer by gpt-5.5 is of OpenAI's models, whose licence "
-                                      "(LicenseRef-OpenAI-terms) nobody has confirmed"));
+                                      "(LicenseRef-OpenAI-terms) is unconfirmed"));
 }
 
 TEST_F(shipped_licences, that_nobody_has_confirmed_allow_to_evaluate_alone) {
@@ -242,7 +242,7 @@ TEST_F(shipped_licences, that_nobody_has_confirmed_allow_to_evaluate_alone) {
     for (auto wanted : {purpose::train, purpose::share}) {
       auto said = decide(table_, task, wanted, everything);
       EXPECT_FALSE(said.allowed) << x.source;
-      EXPECT_THAT(said.reason, AllOf(HasSubstr("nobody has confirmed"), HasSubstr("must not be")));
+      EXPECT_THAT(said.reason, AllOf(HasSubstr("is unconfirmed"), HasSubstr("must not be")));
       EXPECT_THAT(said.hint, AllOf(HasSubstr(x.url), HasSubstr(x.source + ".json")));
       EXPECT_FALSE(decide_answers(table_, "m", x.source, wanted, everything)->allowed) << x.source;
       for (const auto& glob : x.match)
