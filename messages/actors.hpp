@@ -202,7 +202,7 @@ using cluster_actor = status_actor::extend<
     caf::reacts_to<atom::lease, caf::actor_addr, uint32_t>,
     // Gives a worker no more jobs; what it has it may finish.
     caf::reacts_to<atom::retire, caf::actor_addr>,
-    // The sender waits for the jobs of this envelope no more; ends their candidates.
+    // The sender no longer waits for the jobs of this envelope; ends their candidates.
     caf::reacts_to<atom::cancel, envelope>,
     // INTERNAL: looks for leases that have expired.
     caf::reacts_to<atom::tick>>;

@@ -14,7 +14,7 @@ struct leasing_cluster_state {
   work_queue<profiler_actor, atom::profile, wire::ProfileRequest, wire::ProfileResult> profiles{
       "profile"};
   lease_policy policy;
-  std::map<caf::actor_addr, uint32_t> layers; // where workers work, of which something was said
+  std::map<caf::actor_addr, uint32_t> layers; // of the sandbox, by worker; no entry: all layers
   bool looking = false;                       // a look at the leases is due
 
   size_t leased() const { return builds.leased() + evaluations.leased() + profiles.leased(); }

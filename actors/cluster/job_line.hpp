@@ -42,8 +42,8 @@ public:
     });
   }
 
-  /// As pop(), but of the first run in turn whose next job `may` have it; nothing: none may. A job
-  /// that has to wait for one worker holds up those of its own run alone.
+  /// As pop(), but takes the next job of the first run in turn for which `may` is true; nothing if
+  /// it is true for none. A job that waits for one worker delays its own run alone.
   template <class F>
   std::optional<Job> pop_if(F may) {
     std::optional<Job> result;

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above the lease of the node's own cluster, which ends what the slots cannot.
+// Longer than a lease of the node's own cluster, which ends jobs that the slots cannot end.
 constexpr std::chrono::seconds patience{720};
 // A job that the head sent before it heard of the end is still on its way.
 constexpr milliseconds farewell{500};
@@ -100,7 +100,7 @@ caf::actor_addr asker_of(node_side self) {
   return caf::actor_cast<caf::actor_addr>(self->current_sender());
 }
 
-// Hands a job to the slots; `deliver` answers the head.
+// Passes a job to the slots. `deliver` answers the head.
 template <class Result, class Atom, class Request, class Deliver>
 void hand_over(node_side self, const caf::actor_addr& asker, Atom what, const envelope& where,
                const Message<Request>& request, uint32_t deadline_ms, Deliver deliver) {

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above what the node allows itself, which is above the deadline in the request.
+// Longer than the node's own limit, which is longer than the deadline in the request.
 constexpr std::chrono::seconds answer_patience{750};
 
 struct remote_worker_state {
@@ -37,7 +37,7 @@ struct remote_profiler_state : remote_worker_state {
 
 template <class Self>
 void serve(Self* self, std::shared_ptr<remote_node> node) {
-  // A request to a node that is gone is never answered: CAF drops it without a word.
+  // A request to a node that is gone is never answered: CAF drops it silently.
   self->set_down_handler([self](caf::down_msg& down) { self->quit(std::move(down.reason)); });
   self->monitor(node->gate);
   self->state.node = std::move(node);

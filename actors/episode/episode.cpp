@@ -125,7 +125,7 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
     fail_turn(fault_of(fault));
     return;
   }
-  // Nothing that the model wrote made the first prompt so long.
+  // The first prompt holds no text of the model, so its length is the task's.
   if (turn == 0 && fault.getCategory() == "context_overflow")
     return leave(wire::Outcome::INFRASTRUCTURE,
                  first_prompt_too_long(where.what->id, fault.getMessage().cStr()));
@@ -303,7 +303,7 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
         auto& x = self->state;
         if (!x.cancelled) x.cancelled_at = x.now();
         x.cancelled = true;
-        // The policy may take minutes; what comes after it is short as a rule, and worth finishing.
+        // The policy may take minutes. The later steps are short as a rule, and worth finishing.
         if (x.phase == episode_phase::thinking)
           x.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
       },

@@ -15,7 +15,7 @@ namespace {
 // A cancelled episode waits this long for a compiler or a GPU that still works for it.
 constexpr std::chrono::seconds cancel_patience{8};
 
-// In which the cluster says how its line stands.
+// The time in which the cluster reports on its queue.
 constexpr std::chrono::seconds line_patience{30};
 
 // Whether a worker serves the queue of this kind.

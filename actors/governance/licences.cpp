@@ -113,7 +113,7 @@ expected<void> check_words(const licence& x, const std::string& file) {
   return {};
 }
 
-// Least first.
+// The strictest first.
 bool says_less(const licence* a, const licence* b, purpose wanted) {
   return a->of(wanted) < b->of(wanted);
 }
@@ -286,7 +286,7 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
   if (allows == allowance::on_terms) result.terms = least.terms;
   result.allowed =
       allows == allowance::yes || (allows == allowance::on_terms && accepted.contains(least.terms));
-  // Of two that ask for terms both must be accepted.
+  // The terms of all licences must be accepted.
   for (const auto* x : found)
     if (result.allowed && x->of(wanted) == allowance::on_terms && !accepted.contains(x->terms)) {
       result.allowed = false;

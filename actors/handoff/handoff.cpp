@@ -55,7 +55,7 @@ void handoff_state::tell(log_level level, const std::string& what, const std::st
 
 // -- the log and the table ----------------------------------------------------------------------
 
-// First to disk, then into the table: what is answered is durable.
+// Writes events to disk first, then applies them: every answer is durable.
 expected<void> handoff_state::keep(const expected<events>& caused) {
   KM_TRY(caused);
   if (caused->empty()) return {};
@@ -91,7 +91,7 @@ void handoff_state::serve() {
   arm();
 }
 
-// One message when the next thing is due; one too many does no harm.
+// Sends a tick for the next due time. A tick too many does no harm.
 void handoff_state::arm() {
   int64_t next = table_.next_expiry();
   auto earlier = [&](int64_t at) {
@@ -165,7 +165,7 @@ std::string handoff_state::owner_of(const request& x) const {
       auto lease = known.find_lease(what.lease);
       return lease ? of(lease->order) : std::string{};
     }
-    // An order's name may be taken: the table says so. Consumers bear their client's name.
+    // The table checks the names of orders. Names of consumers begin with their client's name.
     std::string operator()(const order_request&) const { return {}; }
     std::string operator()(const commit_command&) const { return {}; }
     std::string operator()(const rollback_command&) const { return {}; }

@@ -1,4 +1,5 @@
-// Orders: their runs are begun, held back, looked at and, where a machine failed them, begun again.
+// Orders: begins their runs, holds them back, reads their groups, and begins them again after a
+// fault of the machine.
 
 #include <algorithm>
 
@@ -76,14 +77,14 @@ void handoff_state::on_begun(const std::string& run, const expected<void>& ok,
     x.rested = false;
     if (!x.away) x.trouble.clear();
     x.held = false;
-    changed_ = true; // whether it is to be held is looked at again
+    changed_ = true; // serve() decides again whether to hold the run
     if (std::exchange(x.again, false)) take_stock(run);
     if (who) who->answer(document_of(run).dump());
     return;
   }
   tell(log_level::warn, "failed to begin the run of an order: " + render(ok.error()), run);
   if (ok.error().cls == fault_class::configuration) {
-    // Nothing of it has happened: another order may take its name.
+    // The order never began, so another order may take its name.
     auto undone = keep(table_.withdraw(run, now()));
     if (undone && !table_.find(run)) {
       courses_.erase(run);
@@ -163,7 +164,7 @@ void handoff_state::on_end(const std::string& run) {
   take_stock(run);
 }
 
-// Holds what is stored against the table: after a start, after the end of a run, after a failure.
+// Compares the store with the table: after a start, after the end of a run, after a failure.
 void handoff_state::take_stock(const std::string& run) {
   auto of = table_.find(run);
   if (!of) return;
@@ -230,7 +231,7 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
   if (!standing.there || standing.ended.empty()) return begin(run, nullptr);
   if (standing.ended == "cancelled") return close(run, cancelled);
   if (standing.ended == "finished" || !standing.may_go_on) return close(run, incomplete);
-  // A server that is started late costs time, and no order.
+  // An order survives an outage of the policy server.
   x.away = standing.server_away;
   if (x.tries >= most_tries && !x.away) {
     tell(log_level::warn, "the run of an order is given up: " + x.trouble, run);

@@ -141,7 +141,7 @@ void handoff_state::do_it(const batch_request& x, const request_ptr& who) {
   waiting_.push_back({x, who, now() + x.wait.count()});
 }
 
-// True: it has its answer, or will have it as soon as its groups are read.
+// True: the request has its answer, or gets it as soon as its groups are read.
 bool handoff_state::try_batch(const batch_request& x, const request_ptr& who) {
   auto before = table_.latest_lease();
   if (auto ok = keep(table_.check(x.what, now())); !ok) {
@@ -248,7 +248,7 @@ void handoff_state::do_it(const commit_command& x, const request_ptr& who) {
 
 void handoff_state::do_it(const rollback_command& x, const request_ptr& who) {
   if (auto ok = keep(table_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
-  std::erase_if(waiting_, [&](const auto& w) { // of a trainer that is fenced now
+  std::erase_if(waiting_, [&](const auto& w) { // of a trainer that is rejected now
     if (w.what.what.consumer != x.consumer) return false;
     auto fenced = table_.check(w.what.what, now());
     if (!fenced) w.who->answer(tl::unexpected(fenced.error()));

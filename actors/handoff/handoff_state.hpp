@@ -15,8 +15,7 @@
 
 namespace kernelmill::handoff {
 
-/// Whether what says this will say so for ever: a record that is damaged or gone, not a machine
-/// that is busy.
+/// Whether an error is permanent: a record is damaged or gone, as opposed to a busy machine.
 bool is_lost(const error& x);
 
 class handoff_state {
@@ -43,7 +42,7 @@ private:
     int64_t again_at = 0; ///< when it is looked at next; 0: never
     uint32_t tries = 0;   ///< since a group of it was settled
     bool rested = false;  ///< since its run ended
-    bool away = false;    ///< its policy server, since a group of it was settled
+    bool away = false;    ///< its policy server was, since a group of it was settled
   };
 
   struct waiting_batch {

@@ -215,7 +215,7 @@ events lease_table::give_up(uint64_t number, uint32_t group, int64_t now) const 
           dropped_event(now, lease->order, {group}, unreadable)};
 }
 
-// What is leased may still be acknowledged; what a trainer gives back by going back is ready again.
+// Leased groups may still be acknowledged. Groups that a rollback gives back are ready again.
 expected<events> lease_table::cancel(const std::string& order, int64_t now) const {
   auto known = find(order);
   if (!known) return no_order(order);

@@ -116,7 +116,7 @@ struct order_entry {
   std::map<uint64_t, uint32_t> queue; ///< ready groups by place
 
   uint32_t count(group_state x) const { return counts[static_cast<size_t>(x)]; }
-  /// Nothing will be given any more, unless a trainer goes back.
+  /// No group is left to give, unless a trainer goes back.
   bool over() const {
     return count(group_state::open) + count(group_state::ready) + count(group_state::leased) == 0;
   }
@@ -144,9 +144,11 @@ using events = std::vector<event>;
 
 class lease_table {
 public:
-  // -- checking: the events that a command causes at a time; none: it changes nothing
-  // -------------- Errors: "bad_request", "not_found", "handoff_conflict" (the same with other
-  // content came before), "lease_lost", "consumer_fenced".
+  // -- checking ---------------------------------------------------------------------------------
+
+  // Each check() returns the events that a command causes at a time; none: it changes nothing.
+  // Errors: "bad_request", "not_found", "handoff_conflict" (the same with other content came
+  // before), "lease_lost", "consumer_fenced".
 
   expected<events> check(const order_command& x, int64_t now) const;
   expected<events> check(const settle_command& x, int64_t now) const;
@@ -155,8 +157,8 @@ public:
   expected<events> check(const commit_command& x, int64_t now) const;
   expected<events> check(const rollback_command& x, int64_t now) const;
 
-  /// Groups that are too old are dropped on the way, also when there is no lease in the end: as
-  /// long as fewer groups are ready than are asked for and others may come.
+  /// Drops groups that are too old, also when there is no lease in the end. There is none as long
+  /// as fewer groups are ready than were asked for and more may come.
   expected<events> check(const lease_command& x, int64_t now) const;
   events withdraw(const std::string& order, int64_t now) const;
   /// A leased group that cannot be read: its lease is released, and it is dropped.
@@ -168,8 +170,7 @@ public:
   /// Errors: "store_damaged", when the table cannot have caused it. Then nothing has changed.
   expected<void> apply(wire::HandoffEvent::Reader x);
 
-  // -- looking
-  // -------------------------------------------------------------------------------------
+  // -- looking ----------------------------------------------------------------------------------
 
   const std::map<std::string, order_entry>& orders() const { return orders_; }
   const order_entry* find(const std::string& order) const;

@@ -1,5 +1,5 @@
-// What events do to the table. Each is held against it first: an event that it cannot have caused
-// is damage, and changes nothing.
+// What events do to the table. Each is checked first: an event that the table cannot have caused is
+// damage, and changes nothing.
 
 #include "actors/handoff/lease_table.hpp"
 
@@ -240,8 +240,8 @@ expected<void> lease_table::apply_committed(wire::HandoffStep::Reader x) {
   return {};
 }
 
-// The consumer goes on from a checkpoint of this step: what it holds is committed, whether or not
-// the consumer came to say so.
+// The consumer goes on from a checkpoint of this step. So all groups in it are committed, whether
+// or not the consumer reported that.
 expected<void> lease_table::apply_rolled_back(wire::HandoffStep::Reader x) {
   auto name = text_of(x.getConsumer());
   commit_up_to(name, x.getStep());

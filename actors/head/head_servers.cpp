@@ -107,8 +107,7 @@ void head_state::give(const json& facts, outcome done) {
       atom::attach_v, server_message(facts));
 }
 
-// -- verbs
-// ------------------------------------------------------------------------------------------
+// -- verbs --------------------------------------------------------------------------------------
 
 void head_state::attach(const std::string& document, const answer& to) {
   auto facts = read_document(document);
@@ -216,8 +215,7 @@ json head_state::list_document(wire::Snapshot::Reader pool) const {
   return result;
 }
 
-// -- what an earlier head had
-// ------------------------------------------------------------------------
+// -- what an earlier head had -------------------------------------------------------------------
 
 void head_state::recover_servers(std::function<void()> done) {
   auto warn = [this](const error& why) {

@@ -30,8 +30,8 @@ public:
   record_follower(const record_follower&) = delete;
   record_follower& operator=(const record_follower&) = delete;
 
-  /// Waits while `most_waiting` records are not told yet, so that a slow listener slows commits
-  /// down before it fills the memory.
+  /// Waits while `most_waiting` records are pending, so that a slow listener slows commits down
+  /// before it fills the memory.
   void push(Message<wire::Record> record);
 
   /// Returns when all that was pushed before is told.

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Where no time passes without work, the timer must not keep the actor alive for long.
+// On virtual time, which passes with work alone, the timer must not keep the actor alive for long.
 constexpr milliseconds longest_timer{250};
 
 } // namespace
@@ -114,7 +114,7 @@ void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
   schedule();
 }
 
-// One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
+// One timer, for what is due first. An earlier one replaces it, and the late one finds nothing.
 void http_policy_client_state::schedule() {
   if (jobs_.empty()) return;
   auto t = now();

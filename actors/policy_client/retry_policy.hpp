@@ -53,8 +53,8 @@ struct attempt_decision {
 attempt_decision classify(const attempt_signal& x, const attempt_history& history,
                           int64_t unix_now);
 
-/// What an answer means of a server that lacks what token ids need: a run that counts on them would
-/// else pay for completions that it cannot use.
+/// The decision for a server that cannot give token ids: a run that requires them would else pay
+/// for completions that it cannot use.
 attempt_decision without_token_ids(const std::string& base_url, const std::string& lacks);
 
 /// Reads seconds or an HTTP date; nothing when the text is neither. Never negative, at most a day.

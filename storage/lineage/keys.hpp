@@ -58,7 +58,7 @@ struct record_address {
 /// Errors: "invalid_record" names the field that is missing or out of range.
 expected<record_address> address_of(wire::Record::Reader record);
 
-/// What of a record readers take for granted, a checksum does not say, and is not so; else empty.
+/// Names what readers assume of a record, its checksum does not prove, and is false; else empty.
 std::string flaw_of(wire::Record::Reader record);
 
 /// The turn index holds the first 16 of the 32 bytes: half the size, and 2^-64 for a collision

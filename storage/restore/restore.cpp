@@ -170,7 +170,7 @@ private:
     return line;
   }
 
-  // A row that stands twice counts once.
+  // A repeated row counts once.
   void take(const json& line) {
     auto name = line.at("episode").get<std::string>();
     if (restored_.contains(name)) return;

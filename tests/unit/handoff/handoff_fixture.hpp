@@ -157,7 +157,7 @@ protected:
     caf::anon_send(who_, atom::finished_v, id, group);
   }
 
-  /// Asks again until a count is as expected: groups are read by a hand.
+  /// Asks again until a count is as expected: a worker thread reads groups.
   json until(const std::string& id, const char* state, uint32_t count) {
     for (;;) {
       auto x = ask(look_request{id});
