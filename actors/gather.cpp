@@ -13,14 +13,15 @@ namespace kernelmill {
 
 namespace {
 
-// CAF finds the handler of an answer by going through all that are open: ten thousand at once cost
-// fifty million steps a look. Where some are silent, the rest is asked after a quarter of the time.
+// CAF searches all open requests for the handler of an answer: ten thousand at once cost fifty
+// million steps a round. When some actors are silent, the rest is asked after a quarter of the
+// time.
 constexpr size_t most_open = 32;
 constexpr int ticks_of_patience = 4;
 
 struct gatherer_state {
-  std::vector<status_actor> whom;
-  size_t next = 0; ///< of `whom`, to be asked
+  std::vector<status_actor> actors;
+  size_t next = 0; ///< of `actors`, to be asked
   size_t may_be_open = most_open;
   int ticks = 0;
   std::vector<Message<wire::Snapshot>> answers;
@@ -48,7 +49,7 @@ using gatherer_actor = status_actor::extend<caf::reacts_to<atom::tick>>;
 
 using gatherer_pointer = gatherer_actor::stateful_pointer<gatherer_state>;
 
-// Also ends it, when nobody is left who could answer.
+// Also ends it when no actor is left that could answer.
 void ask_next(gatherer_pointer self) {
   auto& s = self->state;
   auto close_one = [self] {
@@ -56,8 +57,8 @@ void ask_next(gatherer_pointer self) {
     ask_next(self);
   };
   // Without a timeout each: CAF's clock would keep ten thousand of them until they are due.
-  for (; s.open < s.may_be_open && s.next < s.whom.size(); ++s.next, ++s.open)
-    self->request(s.whom[s.next], caf::infinite, atom::status_v)
+  for (; s.open < s.may_be_open && s.next < s.actors.size(); ++s.next, ++s.open)
+    self->request(s.actors[s.next], caf::infinite, atom::status_v)
         .then(
             [self, i = s.next, close_one](const Message<wire::Snapshot>& x) {
               self->state.answers[i] = x;
@@ -78,9 +79,9 @@ void tick_later(gatherer_pointer self) {
   self->delayed_send(self, patience / ticks_of_patience, atom::tick_v);
 }
 
-gatherer_actor::behavior_type gatherer(gatherer_pointer self, std::vector<status_actor> whom,
+gatherer_actor::behavior_type gatherer(gatherer_pointer self, std::vector<status_actor> actors,
                                        Message<wire::Snapshot> head, unheard_snapshot unheard) {
-  self->state.whom = std::move(whom);
+  self->state.actors = std::move(actors);
   self->state.head = std::move(head);
   self->state.unheard = std::move(unheard);
   return {
@@ -89,16 +90,16 @@ gatherer_actor::behavior_type gatherer(gatherer_pointer self, std::vector<status
         s.answer = self->make_response_promise<Message<wire::Snapshot>>();
         auto result = s.answer;
         s.asked_at = seconds_since_1970();
-        s.answers.resize(s.whom.size());
-        s.heard.resize(s.whom.size());
-        if (!s.whom.empty()) tick_later(self);
+        s.answers.resize(s.actors.size());
+        s.heard.resize(s.actors.size());
+        if (!s.actors.empty()) tick_later(self);
         ask_next(self);
         return result;
       },
       [self](atom::tick) {
         auto& s = self->state;
         if (++s.ticks < ticks_of_patience) {
-          s.may_be_open = s.whom.size();
+          s.may_be_open = s.actors.size();
           tick_later(self);
           return ask_next(self);
         }
@@ -110,9 +111,9 @@ gatherer_actor::behavior_type gatherer(gatherer_pointer self, std::vector<status
 
 } // namespace
 
-status_actor spawn_gatherer(caf::actor_system& system, std::vector<status_actor> whom,
+status_actor spawn_gatherer(caf::actor_system& system, std::vector<status_actor> actors,
                             Message<wire::Snapshot> head, unheard_snapshot unheard) {
-  return system.spawn(gatherer, std::move(whom), std::move(head), std::move(unheard));
+  return system.spawn(gatherer, std::move(actors), std::move(head), std::move(unheard));
 }
 
 Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double asked_at) {

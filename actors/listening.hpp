@@ -7,7 +7,7 @@
 
 namespace kernelmill {
 
-/// Why nobody can listen at an address, found out by trying; `otherwise` when one can by now.
+/// Why no process can listen at an address, found out by trying; `otherwise` when one can by now.
 /// Categories: address_in_use, address_unusable.
 error listen_error(const std::string& host, uint16_t port, const std::string& otherwise);
 

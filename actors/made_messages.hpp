@@ -13,7 +13,7 @@ Message<Result> fault_result(const error& why) {
   return build<Result>([&](typename Result::Builder x) { set_fault(x.initFault(), why); });
 }
 
-/// A copy that `change` has had its hands on.
+/// A copy that `change` has changed.
 template <class T, class F>
 Message<T> changed(const Message<T>& x, F change) {
   auto view = x.open();

@@ -33,7 +33,7 @@ Message<wire::Snapshot> signed_by(Self* self, const Message<wire::Snapshot>& x) 
   return with_mailbox(x, self->id(), self->mailbox().size());
 }
 
-/// Adds a job to a text that says who waits in a queue, in order: "1f3a:12 1f3a:13" are
+/// Adds a job to a text that lists the jobs of a queue, in order: "1f3a:12 1f3a:13" are
 /// run_number() and ordinal; of the run that stands there last only the ordinal is added. `run` is
 /// that one.
 void append_waiting(std::string& line, uint64_t& run, const envelope& where);

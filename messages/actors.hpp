@@ -169,7 +169,7 @@ using gpu_runner_actor = status_actor::extend<
     // Runs, checks and times a built candidate in its slot.
     caf::replies_to<atom::evaluate, envelope,
                     Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>,
-    // Nobody waits for this evaluation any more; ends its candidate.
+    // The caller no longer waits for this evaluation; ends its candidate.
     caf::reacts_to<atom::cancel, envelope>>;
 
 /// The PROFILER actor interface.
@@ -177,7 +177,7 @@ using profiler_actor = status_actor::extend<
     // Counts what a correct candidate does with the machine.
     caf::replies_to<atom::profile, envelope,
                     Message<wire::ProfileRequest>>::with<Message<wire::ProfileResult>>,
-    // Nobody waits for this profile any more; ends its candidate.
+    // The caller no longer waits for this profile; ends its candidate.
     caf::reacts_to<atom::cancel, envelope>>;
 
 /// The CLUSTER actor interface: it answers for every worker that has joined.
@@ -202,7 +202,7 @@ using cluster_actor = status_actor::extend<
     caf::reacts_to<atom::lease, caf::actor_addr, uint32_t>,
     // Gives a worker no more jobs; what it has it may finish.
     caf::reacts_to<atom::retire, caf::actor_addr>,
-    // The sender waits for the jobs of this envelope no more; ends their candidates.
+    // The sender no longer waits for the jobs of this envelope; ends their candidates.
     caf::reacts_to<atom::cancel, envelope>,
     // INTERNAL: looks for leases that have expired.
     caf::reacts_to<atom::tick>>;
@@ -218,7 +218,7 @@ using node_gate_actor = status_actor::extend<
     // Profiles it.
     caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>,
                     Message<wire::Parcel>>::with<Message<wire::ProfileResult>>,
-    // Nobody waits for the evaluations and profiles of this envelope any more.
+    // The caller no longer waits for the evaluations and profiles of this envelope.
     caf::reacts_to<atom::cancel, envelope>,
     // The node has joined a head of this epoch; jobs of those before it are stale.
     caf::reacts_to<atom::join, uint64_t>,

@@ -21,8 +21,8 @@ constexpr error_category of_verdicts[] = {
      "where many turns are: give the machine fewer other programs, or raise "
      "`evaluation.timing.budget_ms`",
      "The kernel is right, but its calls were too few or too uneven to be timed, so no speed is "
-     "paid. Make it fast, let every call take the same time, and use no more threads than there "
-     "are cores."},
+     "rewarded. Make it fast, let every call take the same time, and use no more threads than "
+     "there are cores."},
 };
 
 constexpr error_category of_policies[] = {
@@ -139,8 +139,8 @@ constexpr error_category of_candidates[] = {
      "Use no more memory, threads and time than the function needs, and leave nothing behind."},
     {"unchanged", "the verdict's category where an accepted kernel is a copy of what was shown",
      "write a kernel of your own",
-     "This is what the prompt showed, but for comments and spaces, so its speed is not paid. Write "
-     "a kernel of your own."},
+     "This is what the prompt showed, but for comments and spaces, so its speed is not rewarded. "
+     "Write a kernel of your own."},
     {"integrity", "a critical finding rejects the kernel; the finding names its rule (below)",
      "do all of the work in each call, and finish before returning",
      "Do all of the work in each call, from that call's inputs, and finish before returning. Write "
@@ -187,16 +187,16 @@ constexpr finding_rule rules[] = {
      "a candidate worked before its calls, while it was stopped (contracts `torch` and `native`)",
      "it worked while it was told to stand still"},
     {"depends_on_contents", "warning",
-     "slower on one kind of contents than on the others: the time of that kind is paid",
-     "the time depends on the contents, and the slowest kind is paid"},
+     "slower on one input pattern than on the others: that pattern is rewarded",
+     "the time depends on the contents of inputs, and the slowest input pattern is rewarded"},
     {"calls_overlap", "warning",
      "on a GPU: calls in a row run side by side, on streams that are not joined: the time of calls "
-     "that are kept apart is paid",
-     "calls ran side by side; the time of calls that are kept apart is paid"},
+     "that are kept apart is rewarded",
+     "calls ran side by side; the time of calls that are kept apart is rewarded"},
     {"slows_baseline", "warning",
      "contract `native` on a CPU: the baseline is slower after a call of the candidate than before "
-     "it; the difference is not paid",
-     "the baseline is slower after it than before it: that is not paid"},
+     "it; the difference is not rewarded",
+     "the baseline is slower after it than before it: that is not rewarded"},
     {"clocks_disagree", "warning",
      "the outside clock and the CUDA events of our own process differ by more than 10 %: look at "
      "the machine",
@@ -232,8 +232,9 @@ constexpr finding_rule rules[] = {
      "a sanitizer: threads access an element without a barrier between them; for the gate "
      "`memory_safety`, as the next six",
      "threads access the same element without a barrier between them"},
-    {"memory_uninitialized", "warning", "compute-sanitizer: a read of what nobody wrote",
-     "something is read that nobody wrote"},
+    {"memory_uninitialized", "warning",
+     "compute-sanitizer: a read of memory that was never written",
+     "memory is read that was never written"},
     {"memory_out_of_bounds", "warning", "a sanitizer: an access outside of every buffer",
      "an access lies outside of every buffer"},
     {"memory_misaligned", "warning",

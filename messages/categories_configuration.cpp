@@ -75,7 +75,7 @@ constexpr error_category table[] = {
     {"licence_forbids",
      "the licence of a task, of a retrieved example or of a model's answers does not allow what "
      "was "
-     "asked for, or nothing says whose they are",
+     "asked for, or their source is unknown",
      "the hint names the terms that can be accepted; where there are none, leave the tasks out"},
     {"unknown_terms", "`--accept-terms` names terms that no source has",
      "docs/reference/licences.md lists them"},
@@ -159,7 +159,7 @@ constexpr error_category table[] = {
     {"token_missing",
      "the token file is missing, or `serve` is to listen beyond this machine without one",
      "`--token-file FILE`"},
-    {"token_exposed", "everybody on the machine may read the token file", "`chmod 600` it"},
+    {"token_exposed", "all users of the machine may read the token file", "`chmod 600` it"},
     {"bad_clients", "the file of `serve --clients` cannot be read as a list of clients",
      "the message names what is wrong"},
     {"token_malformed", "the token file is empty or holds more than one word",

@@ -20,13 +20,13 @@ constexpr error_category table[] = {
      "something outside its sandbox, or the kernel for want of memory, ended a candidate's "
      "process, "
      "and so again when it was judged once more",
-     "does the machine have memory left? `dmesg` says whom the kernel ended"},
+     "does the machine have memory left? `dmesg` names what the kernel ended"},
     {"killed_outside",
      "something outside its sandbox ended a candidate's process, and so again when it was judged "
      "once more",
      "what ends processes on that machine? `dmesg` and the system's log say"},
     {"compiler_killed", "something outside its sandbox ended the compiler, three times in a row",
-     "does the machine have memory left? `dmesg` says whom the kernel ended"},
+     "does the machine have memory left? `dmesg` names what the kernel ended"},
     {"incomplete_facts", "a turn came to governance with a stage that neither ran nor says why",
      "report it: this is a defect"},
     {"internal", "something that must not happen", "report it with the command"},
@@ -128,7 +128,7 @@ constexpr error_category table[] = {
     {"program_missing", "a program of Kernelmill is not beside `kernelmill`",
      "build or install it"},
     {"referee_failed", "the referee could not serve a request", "it is tried again; see the log"},
-    {"referee_killed", "somebody else has killed the referee",
+    {"referee_killed", "another program has killed the referee",
      "it is started again; see the system's log"},
     {"referee_lost", "the referee has ended", "it is started again"},
     {"referee_timeout", "the referee did not answer in time and was replaced", "it is tried again"},
@@ -150,7 +150,7 @@ constexpr error_category table[] = {
     {"quota", "a client of `serve` asks more than its line of `--clients` allows (429)",
      "wait as long as `Retry-After` says, or raise its bound"},
     {"part_killed", "a signal ended the trainer of a step, three times in a row",
-     "does the machine have memory left? `dmesg` says whom the kernel ended"},
+     "does the machine have memory left? `dmesg` names what the kernel ended"},
     {"learned_twice", "a training was given a group that it has learned from",
      "its folder has files of two trainings: begin in a new one"},
     {"interrupted", "Ctrl-C or SIGTERM ended a training", "the same command goes on"},

@@ -22,7 +22,7 @@ struct NodeOffer {       # what a node has to give, when it joins
 struct Welcome {         # the head's answer
   epoch @0 :UInt64;      # of the head's process
   fault @1 :Common.Fault;
-  name @2 :Text;         # what the node is called: another one may have had its name
+  name @2 :Text;         # the node's name: another node may have had the one that it asked for
 }
 
 struct ParcelFile { path @0 :Text; bytes @1 :Data; }

@@ -6,7 +6,7 @@ $Cxx.namespace("kernelmill::wire");
 
 enum FaultClass {
   none @0;
-  candidate @1;        # the kernel is at fault: this is a normal answer and is paid as one
+  candidate @1;        # the kernel is at fault: this is a normal answer and gets a reward
   policy @2;           # the completion is at fault: no kernel could be taken from it
   configuration @3;    # the user is at fault: the run stops with exit code 2
   infrastructure @4;   # we are at fault: retried, never a reward

@@ -1,6 +1,6 @@
 #pragma once
 
-// The contract of a candidate: its shape, and with that who builds it and what runs it.
+// The contract of a candidate: its shape, and with that its compiler and its runner.
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 #pragma once
 
 // Values that a configuration takes when it says nothing, and that parts below launch/ take too
-// when nobody configures them. Times are in milliseconds.
+// when no configuration sets them. Times are in milliseconds.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 
-// Errors are values with a class. The class says who is at fault, and with that who pays: a
-// candidate's or a policy's fault is a normal answer and part of the reward; a configuration's
-// stops the run; an infrastructure's is retried and never becomes a reward.
+// Errors are values with a class. The class names the part at fault. The fault of a candidate or a
+// policy is a normal answer and part of the reward. The fault of a configuration stops the run. The
+// fault of an infrastructure is retried and never becomes a reward.
 
 #include <string>
 #include <string_view>

@@ -11,7 +11,7 @@ struct TimingPolicy {
   maxBlocks @2 :UInt32 = 30;
   halfWidth @3 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
   budgetMs @4 :UInt32 = 1500;
-  clock @5 :Text = "call";         # what is paid: "call" (back to back, launches included) or "device"
+  clock @5 :Text = "call";         # what is rewarded: "call" (back to back, launches included) or "device"
   widest @6 :Float64 = 0.5;        # half of a wider interval, relative, says nothing: not timed
 }
 
@@ -55,8 +55,8 @@ struct KindTime {
   calls @3 :UInt32;
 }
 
-enum NotTimed {                    # whose doing it is that a right candidate has no time
-  no @0;                           # it has one, or nobody asked for it
+enum NotTimed {                    # what kept a right candidate from being timed
+  no @0;                           # it has a time, or none was asked for
   machine @1;                      # the baseline beside it could not be timed either: to be tried again
   candidate @2;                    # the baseline could be timed
 }
@@ -108,7 +108,7 @@ struct EvaluateResult {
   layers @17 :List(Text);          # of the sandbox that stood while it was judged: "namespaces", "seccomp", ...
 }
 
-struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee; empty: is anybody there?
+struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee; empty: a ping
 
 struct CheckResult {
   ok @0 :Bool;

@@ -14,7 +14,7 @@ namespace kernelmill {
 struct frame {
   uint32_t kind = 0;            ///< what the words are; the two ends agree on the numbers
   kj::Array<capnp::word> words; ///< may be empty
-  std::vector<int> descriptors; ///< received ones, owned by whoever takes the frame
+  std::vector<int> descriptors; ///< received ones; the taker of the frame owns them
 };
 
 /// Sends one frame. `deadline_ms` below 0 waits for ever.

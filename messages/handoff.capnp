@@ -1,5 +1,5 @@
-# What the hand-off of groups to trainers keeps: one event after the other, never changed. The book
-# (actors/handoff/handoff_book.hpp) is what they add up to.
+# What the hand-off of groups to trainers keeps: one event after the other, never changed. The table
+# (actors/handoff/lease_table.hpp) is what they add up to.
 
 @0xc1f2a35de9b7410f;
 using Cxx = import "/capnp/c++.capnp";
@@ -15,7 +15,7 @@ struct HandoffOrder {
   maxOffPolicy @6 :Int64 = -1;     # in versions of the weights; -1: any
   maxReady @7 :UInt32;             # groups that may wait for a trainer; 0: any number
   deadlineMs @8 :Int64;            # since 1970; 0: none
-  client @9 :Text;                 # whose it is; empty: anybody's
+  client @9 :Text;                 # that owns it; empty: it has no owner
 }
 
 struct HandoffReady {              # its record is committed, and a trainer can learn from it

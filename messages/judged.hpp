@@ -27,7 +27,7 @@ bool is_to_be_repeated(Reader x) {
 }
 
 /// Whether a fault says that a referee ended, hung or lost its Python. A candidate that could bring
-/// that about would be left out of rewards, so who is tried again is tried after a control.
+/// that about would get no reward, so it is tried again only after a control.
 inline bool is_loss_of_referee(std::string_view category) {
   return category == "referee_timeout" || category == "referee_lost" || category == "python_failed";
 }

@@ -35,7 +35,7 @@ namespace {
 
 constexpr size_t scratch_words = 8192; // most messages are far below these 64 KiB
 
-// Always zero while nobody has it: Cap'n Proto asks for zeroed memory and leaves it zeroed.
+// Always zero while not `taken`: Cap'n Proto asks for zeroed memory and leaves it zeroed.
 struct scratch_memory {
   kj::Array<capnp::word> words;
   bool taken = false;

@@ -1,7 +1,7 @@
 #pragma once
 
 // A Message<T> is one immutable run of Cap'n Proto words whose root is the schema struct T.
-// Copies share the words; nothing is decoded until somebody opens it. It crosses the wire as
+// Copies share the words; nothing is decoded until it is opened. It crosses the wire as
 // bytes (messages/actors.hpp teaches CAF how) and lands in the store as the same bytes.
 //
 // Thread safety: a Message is a value; any number of threads may open the same words.
@@ -31,7 +31,7 @@ inline capnp::ReaderOptions reader_limits(size_t words) {
   return limits;
 }
 
-/// Words that many may share and nobody changes.
+/// Words that messages share. They never change.
 struct word_run {
   std::shared_ptr<const capnp::word> first; ///< null: none
   size_t count = 0;

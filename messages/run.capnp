@@ -44,7 +44,7 @@ struct EpisodeOutcome {            # episode to run, when it ends
   turns @1 :UInt32;
   outcome @2 :Common.Outcome;
   return @3 :Float64;              # NaN where a turn is unpaid
-  bestReward @4 :Float64;          # NaN where no turn is paid
+  bestReward @4 :Float64;          # NaN where no turn has a reward
   bestSpeedup @5 :Float64;
   stopReason @6 :Text;
   seconds @7 :List(Common.Quantity);

@@ -2,7 +2,7 @@
 
 // Ids of OpenTelemetry's traces. An episode is one trace, and the request for a completion is a
 // span of it: a server that reads `traceparent` puts its own spans below that one. They are hashes
-// of names, so that who follows the records knows them too.
+// of names, so a reader of the records can compute them too.
 
 #include <cstdint>
 #include <string_view>

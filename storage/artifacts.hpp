@@ -48,8 +48,8 @@ public:
   /// lie outside of the completion.
   expected<std::string> candidate(wire::TurnRecord::Reader turn) const;
 
-  /// Keeps the texts that were written or read last in memory, up to `bytes` of them: who follows
-  /// commits reads each of them right after it was written. For all copies; off until called.
+  /// Keeps the texts that were written or read last in memory, up to `bytes` of them: a follower
+  /// of commits reads each text right after it was written. For all copies; off until called.
   void keep_recent(size_t bytes);
 
   /// Removes temporary files of writers that were killed.

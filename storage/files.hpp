@@ -44,7 +44,7 @@ public:
 
   expected<void> append(std::string_view bytes);
 
-  /// Syncs and renames; `sync_folder` false leaves the folder to the caller, who has more files.
+  /// Syncs and renames; `sync_folder` false leaves the folder to the caller, which has more files.
   expected<void> commit(bool sync_folder = true);
 
 private:

@@ -65,7 +65,7 @@ bool is_imported(const run_directory& run);
 /// that it was imported from.
 std::string command_for_lost_records(const run_directory& run);
 
-/// Whether its store has a file of more than 0 bytes; also where nobody can tell.
+/// Whether its store has a file of more than 0 bytes; also where that is unknown.
 bool has_store(const run_directory& run);
 
 /// Whether its journal has a line: then its store once had records.

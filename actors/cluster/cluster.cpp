@@ -45,8 +45,8 @@ void show_job(wire::Snapshot::Builder to, const char* actor, const char* kind, c
                           {"worker", x.worker ? static_cast<double>(x.worker.id()) : 0}});
 }
 
-// One queue: how much waits, for how long, who is at work, and who comes next. The line is one
-// text, since ten thousand children would cost more than what they tell.
+// One queue: how many jobs wait and for how long, which workers are busy, and which jobs come next.
+// The line is one text: ten thousand children would cost more than they tell.
 template <class Queue>
 void show_queue(wire::Snapshot::Builder to, const char* kind, Queue& queue, now_point now) {
   constexpr unsigned most_tried_again = 100;

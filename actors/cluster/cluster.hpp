@@ -14,7 +14,7 @@ struct leasing_cluster_state {
   work_queue<profiler_actor, atom::profile, wire::ProfileRequest, wire::ProfileResult> profiles{
       "profile"};
   lease_policy policy;
-  std::map<caf::actor_addr, uint32_t> layers; // where workers work, of which something was said
+  std::map<caf::actor_addr, uint32_t> layers; // of the sandbox, by worker; no entry: all layers
   bool looking = false;                       // a look at the leases is due
 
   size_t leased() const { return builds.leased() + evaluations.leased() + profiles.leased(); }
@@ -24,7 +24,7 @@ struct leasing_cluster_state {
     return i == layers.end() ? all_layers : i->second;
   }
 
-  // Jobs are leased for minutes, but nobody waits so long for a candidate of a run that is gone.
+  // Jobs are leased for minutes, but a candidate of a run that is gone is ended sooner.
   template <class Self>
   void look_later(Self* self) {
     using std::chrono::milliseconds;

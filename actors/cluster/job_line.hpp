@@ -1,14 +1,14 @@
 #pragma once
 
-// Jobs that wait. Runs take turns as run_turns.hpp says; within a run the oldest goes first, which
-// lets groups end early.
+// Jobs that wait. Runs take turns as in a round_robin_queue. Within a run the oldest job goes
+// first, which lets groups end early.
 
 #include <cstddef>
 #include <deque>
 #include <optional>
 #include <utility>
 
-#include "actors/run_turns.hpp"
+#include "actors/round_robin_queue.hpp"
 
 namespace kernelmill {
 
@@ -42,8 +42,8 @@ public:
     });
   }
 
-  /// As pop(), but of the first run in turn whose next job `may` have it; nothing: none may. A job
-  /// that has to wait for one worker holds up those of its own run alone.
+  /// As pop(), but takes the next job of the first run in turn for which `may` is true; nothing if
+  /// it is true for none. A job that waits for one worker delays its own run alone.
   template <class F>
   std::optional<Job> pop_if(F may) {
     std::optional<Job> result;
@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  run_turns<std::deque<Job>> turns_;
+  round_robin_queue<std::deque<Job>> turns_;
   std::size_t size_ = 0;
 };
 

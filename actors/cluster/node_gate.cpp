@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above the lease of the node's own cluster, which ends what the slots cannot.
+// Longer than a lease of the node's own cluster, which ends jobs that the slots cannot end.
 constexpr std::chrono::seconds patience{720};
 // A job that the head sent before it heard of the end is still on its way.
 constexpr milliseconds farewell{500};
@@ -32,7 +32,7 @@ struct node_gate_state {
   std::shared_ptr<const parcel_shelf> shelf;
   status_actor monitor;
   std::list<open_job> jobs;          // that are not answered yet
-  std::set<caf::actor_addr> watched; // those who asked
+  std::set<caf::actor_addr> watched; // the actors that asked
   uint64_t done = 0;
   bool draining = false;
   std::optional<uint64_t> epoch;    // of the head that the node has joined
@@ -80,7 +80,7 @@ void look_whether_done(node_side self) {
   if (s.draining && s.jobs.empty()) self->delayed_send(self, farewell, atom::drain_v);
 }
 
-// Whoever asks is gone with its head, or with the wire to it. Nobody hears what its candidates do.
+// The asker is gone with its head, or with the wire to it. Its candidates have no use any more.
 void end_jobs_of(node_side self, const caf::actor_addr& asker) {
   auto& s = self->state;
   s.watched.erase(asker);
@@ -95,12 +95,12 @@ std::list<open_job>::iterator begin_job(node_side self, const caf::actor_addr& a
   return s.jobs.insert(s.jobs.end(), open_job{asker, where});
 }
 
-// Of the message at hand, before its promise is made: that takes the sender away.
+// The sender of the current message. Making the promise takes it away, so call this before.
 caf::actor_addr asker_of(node_side self) {
   return caf::actor_cast<caf::actor_addr>(self->current_sender());
 }
 
-// Hands a job to the slots; `deliver` answers the head.
+// Passes a job to the slots. `deliver` answers the head.
 template <class Result, class Atom, class Request, class Deliver>
 void hand_over(node_side self, const caf::actor_addr& asker, Atom what, const envelope& where,
                const Message<Request>& request, uint32_t deadline_ms, Deliver deliver) {

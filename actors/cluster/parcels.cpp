@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What is checked again beyond this costs a read.
+// Content beyond this number is read and checked again.
 constexpr size_t most_checked = 100'000;
 
 constexpr uint64_t most_task_bytes = uint64_t{64} << 20;
@@ -39,7 +39,7 @@ expected<std::vector<std::pair<std::string, std::string>>> read_folder(const std
     auto path = at->path().string();
     std::error_code unclear;
     bool plain = at->is_regular_file(unclear);
-    // A link to nothing is no file; editors leave such.
+    // A link to nothing is no file. Editors leave such links.
     if (unclear && unclear != std::errc::no_such_file_or_directory)
       return cannot("read", path + ": " + unclear.message(), "io_error");
     if (!plain) continue;
@@ -96,8 +96,7 @@ tl::unexpected<error> damaged(const std::string& what) {
 
 } // namespace
 
-// -- on the head
-// ------------------------------------------------------------------------------------
+// -- on the head --------------------------------------------------------------------------------
 
 parcel_packer::parcel_packer(size_t most_remembered) : most_remembered_(most_remembered) {
   // nop
@@ -111,7 +110,7 @@ expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
     auto read = read_folder(x.task_directory);
     KM_TRY(read);
     files = std::move(*read);
-    // Else every node would say that what it was sent is damaged. Once a node, and a few files.
+    // Checks the digest here, once for each node: else every node would report damaged content.
     auto loaded = load_task_folder(x.task_directory);
     KM_TRY(loaded);
     if ((*loaded)->digest != x.task_digest)
@@ -161,8 +160,7 @@ expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
   return parcel_packer{}.pack({{}, {}, {}, sha256, path});
 }
 
-// -- on a node
-// --------------------------------------------------------------------------------------
+// -- on a node ----------------------------------------------------------------------------------
 
 parcel_shelf::parcel_shelf(std::string directory, uint64_t most_bytes)
     : directory_(std::move(directory)), most_bytes_(most_bytes) {

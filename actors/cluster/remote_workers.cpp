@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above what the node allows itself, which is above the deadline in the request.
+// Longer than the node's own limit, which is longer than the deadline in the request.
 constexpr std::chrono::seconds answer_patience{750};
 
 struct remote_worker_state {
@@ -37,7 +37,7 @@ struct remote_profiler_state : remote_worker_state {
 
 template <class Self>
 void serve(Self* self, std::shared_ptr<remote_node> node) {
-  // A request to a node that is gone is never answered: CAF drops it without a word.
+  // A request to a node that is gone is never answered: CAF drops it silently.
   self->set_down_handler([self](caf::down_msg& down) { self->quit(std::move(down.reason)); });
   self->monitor(node->gate);
   self->state.node = std::move(node);
@@ -48,7 +48,7 @@ parcel_packer::needs needs_of(wire::EvaluateRequest::Reader x) {
           x.getLibraryPath()};
 }
 
-// Sends a job and hands over the answer; a node that lacks what it had been sent gets it again.
+// Sends a job and delivers the answer. A node that lost what it was sent gets it again.
 // `Extra` is Message<wire::Parcel> where the answer brings a library, or nothing.
 template <class Atom, class Request, class Result, class... Extra>
 struct errand {
@@ -106,7 +106,7 @@ caf::result<Message<Result>> send(Self* self, const envelope& where,
   return x->answer;
 }
 
-// Tells the node that nobody waits for a job any more.
+// Tells the node that the caller no longer waits for a job.
 template <class Self>
 void pass_on_cancel(Self* self, envelope where) {
   where.epoch = self->state.node->epoch;

@@ -68,7 +68,7 @@ public:
     return next->answer;
   }
 
-  /// Where `layers` are those of the sandbox that stand where the worker works.
+  /// `layers`: the layers of the sandbox on the worker's machine.
   template <class Self>
   void join(Self* self, const lease_policy& policy, const Worker& who, uint32_t credits,
             uint32_t layers = all_layers) {
@@ -99,7 +99,7 @@ public:
     dispatch(self, policy);
   }
 
-  /// The asker waits for its jobs of this envelope no more.
+  /// The caller no longer waits for its jobs of this envelope.
   template <class Self>
   void cancel(Self* self, const lease_policy& policy, const envelope& where,
               const caf::strong_actor_ptr& asker) {
@@ -145,7 +145,7 @@ public:
     return sorted[sorted.size() / 2];
   }
 
-  /// What an observer may know of a job; `worker` is nobody while it waits.
+  /// What an observer may know of a job; `worker` is null while it waits.
   struct job_view {
     const envelope& where;
     uint32_t attempt; ///< 1 is the first
@@ -224,14 +224,14 @@ private:
     return a.epoch == b.epoch && a.run == b.run && a.episode == b.episode && a.trace == b.trace;
   }
 
-  // Whoever drops a job may count its answers.
+  // A caller that drops a job may count its answers.
   void give_up(job& what) {
     if (what.answered) return;
     what.answered = true;
-    what.answer.deliver(lost(what, "nobody waits for it"));
+    what.answer.deliver(lost(what, "its caller no longer waits"));
   }
 
-  // The straggler's second lease costs no attempt: it is nobody's fault yet.
+  // The straggler's second lease costs no attempt: no worker has failed yet.
   template <class Self>
   void hedge(Self* self, const lease_policy& policy) {
     constexpr size_t enough_to_know = 8;
@@ -261,7 +261,8 @@ private:
         std::make_shared<lease>(lease{what, self->clock().now(), to.handle.address()}));
     // A worker that is lost never answers, so its handlers stay here for ever; the job must not.
     std::weak_ptr<lease> given = to.leases.back();
-    // No timeout here: CAF's clock keeps each until it is due, answered or not. expire() looks.
+    // No timeout here: CAF's clock keeps each until it is due, answered or not. expire() checks
+    // leases.
     self->state.look_later(self);
     self->request(to.handle, caf::infinite, Atom{}, what->where, what->request)
         .then(
@@ -306,7 +307,7 @@ private:
     what->answer.deliver(result);
   }
 
-  // Each machine would take it for the first time otherwise.
+  // Tells the next referee of the loss: else each machine would take its own for the first.
   static void note_loss(job& what, std::string_view category) {
     if constexpr (std::is_same_v<Request, wire::EvaluateRequest>)
       if (is_loss_of_referee(category))
@@ -321,7 +322,7 @@ private:
       durations_[done_ % kept] = seconds;
   }
 
-  // A node that is lost says nothing of the job, unless one node after another is lost with it.
+  // A lost node does not speak against the job, unless one node after another is lost with it.
   static void forgive(job& what, const lease_policy& policy) {
     if (what.losses >= policy.losses) return;
     ++what.losses;

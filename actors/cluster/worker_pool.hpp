@@ -38,7 +38,7 @@ public:
     std::string last_error;              // of the lease before
     std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
 
-    bool dropped = false; // its asker has said that it waits no more
+    bool dropped = false; // its caller no longer waits
 
     // An episode that was cancelled, or that has waited too long.
     bool is_unwanted() const {
@@ -79,7 +79,7 @@ public:
     }
   };
 
-  /// Where `layers` are those of the sandbox that stand where the worker works.
+  /// `layers`: the layers of the sandbox on the worker's machine.
   void add(const Worker& who, uint32_t credits, uint32_t layers) {
     workers_.push_back({who, credits, layers, {}});
   }
@@ -90,7 +90,7 @@ public:
       if (x.handle.address() == who) x.credits = 0;
   }
 
-  /// Forgets a worker. The leases that it held; nothing when it is none of these.
+  /// Forgets a worker. Returns the leases that it held; nothing when the worker is unknown.
   std::optional<std::vector<lease_ptr>> remove(const caf::actor_addr& who) {
     auto i = std::find_if(workers_.begin(), workers_.end(),
                           [&](const worker& x) { return x.handle.address() == who; });
@@ -114,14 +114,14 @@ public:
     return result;
   }
 
-  /// Calls `f(worker, lease)`, which changes neither the workers nor who holds what.
+  /// Calls `f(worker, lease)`, which changes neither workers nor leases.
   template <class F>
   void for_each_lease(F f) const {
     for (auto& x : workers_)
       for (auto& one : x.leases) f(x, one);
   }
 
-  /// Of the workers that `may` have a job, the one with the most free credits.
+  /// Returns the worker with the most free credits among those for which `may` is true.
   template <class F>
   worker* most_free(F may) {
     worker* best = nullptr;
@@ -130,10 +130,10 @@ public:
     return best;
   }
 
-  /// Never one that has failed this job while there is another, however busy: sick workers fail
-  /// jobs at once, so they are always the freest. When all have failed it, it goes where it failed
-  /// longest ago. A worker without credits is not waited for: it will take no job again. Nor one
-  /// where a layer of the sandbox is missing that the job's run requires.
+  /// Prefers workers that have not failed this job, however busy: sick workers fail jobs at once,
+  /// so they always have the most free credits. When all have failed it, the job goes where it
+  /// failed longest ago. The pool does not wait for a worker without credits, for it takes no job
+  /// again, nor for one that lacks a layer of the sandbox that the job's run requires.
   worker* choose(job& next) {
     auto untried = [&](const worker& x) {
       return x.credits > 0 && x.has_layers_for(next) && !x.has_failed(next);

@@ -34,7 +34,7 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
         return signed_by(self, self->state.snapshot("compiler", "building"));
       },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
-        // No limit here: the first build waits for headers, which take minutes on a busy machine,
+        // No limit here. The first build waits for headers, which take minutes on a busy machine,
         // and the request's deadline counts the compiler's own time alone. The lease ends what must
         // end.
         return work<wire::BuildResult>(self, request.open()->getTask(), atom::build_v, where,

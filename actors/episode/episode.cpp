@@ -71,9 +71,8 @@ refining_episode_state::loss_handler refining_episode_state::commit_lost() {
   };
 }
 
-// A fault of ours or of the configuration ends the turn. With a completion in hand the turn is
-// recorded as what it is; without one nothing happened that could be recorded, and resume takes
-// the turn again.
+// A fault of ours or of the configuration ends the turn. A turn with a completion is recorded as it
+// is. A turn without one has nothing to record, and resume takes it again.
 void refining_episode_state::fail_turn(error why) {
   if (!current || phase == episode_phase::committing || phase == episode_phase::closing) {
     leave(wire::Outcome::INFRASTRUCTURE, std::move(why));
@@ -126,7 +125,7 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
     fail_turn(fault_of(fault));
     return;
   }
-  // Nothing that the model wrote made the first prompt so long.
+  // The first prompt holds no text of the model, so its length is the task's.
   if (turn == 0 && fault.getCategory() == "context_overflow")
     return leave(wire::Outcome::INFRASTRUCTURE,
                  first_prompt_too_long(where.what->id, fault.getMessage().cStr()));
@@ -304,7 +303,7 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
         auto& x = self->state;
         if (!x.cancelled) x.cancelled_at = x.now();
         x.cancelled = true;
-        // The policy may take minutes; what comes after it is short as a rule, and worth finishing.
+        // The policy may take minutes. The later steps are short as a rule, and worth finishing.
         if (x.phase == episode_phase::thinking)
           x.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
       },

@@ -2,8 +2,9 @@
 
 // One agent's attempt at one task. An episode asks: the retriever for examples, the policy for a
 // completion, the cluster for a build and an evaluation, governance for a verdict, lineage to make
-// the turn durable. Nobody calls back into it except by answering. A turn counts when lineage has
-// acknowledged it; a turn that is cut off before that has not happened, and resume takes it again.
+// the turn durable. Other actors call back into it only by answering. A turn counts once lineage
+// has acknowledged it. A turn that is cut off before that has not happened, and resume takes it
+// again.
 
 #include <chrono>
 #include <functional>
@@ -16,7 +17,7 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/prompt.hpp"
-#include "actors/episode/prompt_book.hpp"
+#include "actors/episode/prompt_cache.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
 #include "gpu/task/task.hpp"
@@ -66,7 +67,7 @@ struct episode_services {
   profiler_actor profiler;
   governance_actor governance;
   lineage_actor lineage;
-  std::shared_ptr<prompt_book> prompts;
+  std::shared_ptr<prompt_cache> prompts;
   logger log;
 };
 
@@ -214,7 +215,7 @@ struct refining_episode_state {
   std::map<std::string, double> slot_seconds; // parts of evaluations
   uint32_t question = 0;                      // number of the request that is being waited for
   clock::time_point answer_due;
-  bool line_asked = false; // whether anybody works off the line in which the job waits
+  bool line_asked = false; // whether a worker serves the queue in which the job waits
   loss_handler on_loss;
   struct {
     double policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0, commit = 0;

@@ -1,4 +1,4 @@
-// What an episode leaves behind: for its run, and for the episode that takes it up again.
+// What an episode leaves behind for its run, and for the episode that resumes it.
 
 #include "actors/episode/episode_records.hpp"
 #include "actors/governance/judge.hpp"

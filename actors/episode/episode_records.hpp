@@ -57,11 +57,11 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
                                                 wire::Outcome outcome, const error& why,
                                                 const std::string& reason);
 
-/// The way back from committed records to an episode's state.
+/// Restores an episode's state from committed records.
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);
 std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record);
 std::shared_ptr<const std::string> text_of(wire::Content::Reader content);
-/// What the next turn's prompt has to go on from; empty when ids are missing.
+/// The ids that the next turn's prompt continues; empty when ids are missing.
 token_thread thread_of(wire::Completion::Reader completion);
 
 } // namespace kernelmill

@@ -13,13 +13,13 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// Nothing where the infrastructure lost the turn; no number where the machine could not time it.
+// Nothing where the infrastructure lost the turn; NaN where the machine could not time it.
 std::optional<double> reward_of(const scored_turn& x) {
   if (x.infrastructure) return std::nullopt;
   return x.paid ? x.reward : unknown;
 }
 
-// By the reward; a right kernel whose speed is not known is better than a wrong one only.
+// Compares rewards. A right kernel of unknown speed is better than a wrong one only.
 bool is_better(const scored_turn& a, const scored_turn& b) {
   auto paid = [](const auto& x) { return x.paid && !x.infrastructure; };
   if (paid(a) && paid(b)) return a.reward > b.reward;

@@ -14,7 +14,7 @@
 namespace kernelmill {
 
 /// The stop reason of an episode that its group did not wait for. Its outcome is INFRASTRUCTURE: a
-/// return that was cut short is nobody's.
+/// return that was cut short does not count.
 inline constexpr const char* stopped_by_quorum = "quorum";
 
 /// What the score of an episode needs to know of a turn.

@@ -1,4 +1,4 @@
-// What an episode says of itself: to whoever asks, and to the log.
+// What an episode says of itself in its STATUS and in the log.
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@ bool refining_episode_state::waits_for_answer() const {
   return phase != episode_phase::admitted && phase != episode_phase::ended;
 }
 
-// NaN: no turn is paid.
+// NaN: no turn has a reward.
 double refining_episode_state::best_reward() const {
   auto result = std::numeric_limits<double>::quiet_NaN();
   for (const auto& x : turns)

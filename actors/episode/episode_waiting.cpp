@@ -12,13 +12,13 @@ namespace kernelmill {
 
 namespace {
 
-// What a compiler or a GPU still works on is worth this long; where nobody does there is no end.
+// A cancelled episode waits this long for a compiler or a GPU that still works for it.
 constexpr std::chrono::seconds cancel_patience{8};
 
-// In which the cluster says how its line stands.
+// The time in which the cluster reports on its queue.
 constexpr std::chrono::seconds line_patience{30};
 
-// Whether somebody works off the line of this kind.
+// Whether a worker serves the queue of this kind.
 bool is_worked_off(wire::Snapshot::Reader cluster, std::string_view kind) {
   for (auto queue : cluster.getChildren()) {
     if (queue.getActor() != "queue" || kind != queue.getId().cStr()) continue;
@@ -31,7 +31,7 @@ bool is_worked_off(wire::Snapshot::Reader cluster, std::string_view kind) {
 } // namespace
 
 void refining_episode_state::give_up_waiting(const caf::error& why) {
-  ++question; // an answer that comes now is nobody's
+  ++question; // an answer that comes now is ignored
   auto lost = std::move(on_loss);
   lost(why);
 }
@@ -46,14 +46,15 @@ void refining_episode_state::look_at_clock() {
   if (cancelled && waits_for_work() && now() >= cancelled_at + cancel_patience)
     return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
   if (now() < answer_due) return;
-  // A profile is advice, and nobody waits long for it.
+  // A profile is advice, so the episode does not wait long for it.
   bool in_line = phase == episode_phase::building || phase == episode_phase::evaluating;
   if (in_line && !line_asked && !over_deadline()) return ask_about_line();
   give_up_waiting(caf::make_error(caf::sec::request_timeout));
 }
 
 // A job that waits behind others is not late: its own time begins with its lease, and the cluster
-// ends a lease that takes too long. It is late when nobody works off the line, or nobody says so.
+// ends a lease that takes too long. It is late when no worker serves its queue, or when the cluster
+// does not answer.
 void refining_episode_state::ask_about_line() {
   line_asked = true;
   answer_due = now() + line_patience;

@@ -19,7 +19,7 @@ constexpr size_t max_output_text = 300;
 constexpr size_t max_numbers_text = 800;
 constexpr unsigned max_diagnostics = 8;
 constexpr unsigned max_named_cases = 6;
-constexpr std::string_view quote_mark = "| "; // before each line in somebody else's words
+constexpr std::string_view quote_mark = "| "; // before each line that a compiler or a kernel wrote
 constexpr std::string_view cut_mark = "\n[the rest is left out]\n";
 
 std::string_view view(capnp::Text::Reader x) {
@@ -31,13 +31,13 @@ void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
   fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
 }
 
-// What is said where the verdict's category would say something else.
+// Replaces the advice of the verdict's category.
 constexpr std::string_view untimed_advice =
     "The kernel is right; how fast it is was not measured. Make it fast, and keep it right.";
 constexpr std::string_view infrastructure_advice =
     "Nothing is known to be wrong with your kernel. Send it again, or a better one.";
 
-// What is said of a finding whose evidence may carry what a hidden case or a timed row showed.
+// Replaces the evidence of a finding where it may reveal a hidden case or a timed row.
 std::string_view meaning_of(std::string_view name) {
   const auto* rule = find_rule(name);
   return rule ? rule->told : "what was seen is not shown";
@@ -69,7 +69,7 @@ private:
   void write_body() {
     put(out_, "Turn {} of {}: ", facts_.getTurn() + 1, facts_.getMaxTurns());
     if (left_out()) {
-      // What broke here is none of the policy's business, and might teach it about this machine.
+      // A fault of this machine does not concern the policy, and might teach it about the machine.
       out_ +=
           "not judged (infrastructure)\nThe evaluation broke down for a reason that has nothing "
           "to do with your answer.\n";
@@ -124,8 +124,8 @@ private:
     out_ += '\n';
   }
 
-  // From the first hidden case or timed row on, words and numbers of a candidate may carry what it
-  // saw there.
+  // From the first hidden case or timed row on, words and numbers of a candidate may reveal their
+  // contents.
   bool sealed() const { return evaluation_.getSealed(); }
 
   void write_problems() {
@@ -222,7 +222,7 @@ private:
       line("Memory, not all was looked at: ", view(problems[0]));
     for (auto x : verdict_.getFindings()) {
       if (x.getSeverity() == wire::Severity::INFO) continue;
-      // Of visible cases with contents of their own: there is nothing to hide.
+      // These findings are of visible cases with contents of their own: there is nothing to hide.
       if (view(x.getRule()).starts_with("memory_")) {
         line("Memory: ", view(x.getEvidence()));
         continue;
@@ -258,7 +258,7 @@ private:
   void write_profile() {
     auto card = facts_.getProfile().getCard();
     bool known = facts_.getProfile().getAvailable() && card.getBottleneck().size() > 0;
-    // Who has a wrong kernel has other things to do than to make it fast.
+    // A wrong kernel is to be made right before it is made fast.
     if (profile_ == profile_words::none || !known || !evaluation_.getCorrect()) return;
     if (view(card.getBottleneck()) == "unknown") return write_numbers();
     out_ += "Profile: limited by ";
@@ -286,7 +286,7 @@ private:
 
   std::string last_line() const {
     auto category = view(verdict_.getCategory());
-    // Accepted, but nothing is known of its speed, for no reason of the kernel's.
+    // Accepted, but its speed is unknown, through no fault of the kernel.
     bool unasked = category == "success" && !evaluation_.getTiming().getMeasured();
     auto text = left_out()                        ? infrastructure_advice
                 : unasked || verdict_.getUnpaid() ? untimed_advice

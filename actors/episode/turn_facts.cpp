@@ -52,7 +52,7 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
 
 namespace {
 
-// What a turn on a GPU has without anybody measuring for it.
+// The profile numbers that a turn on a GPU has without a profiler.
 void set_free_profile(wire::TurnFacts::Builder out, const candidate_view& x,
                       wire::BuildResult::Reader built) {
   auto found = tier0_profile(x.what, x.parsed.kernel, built, out.getEvaluation().asReader());

@@ -1,8 +1,7 @@
 #pragma once
 
-// What the compiler, the referee and the judge are told of one candidate. One maker for `run`,
-// `eval`, `judge`, `serve` and `replay`: a candidate is judged by the same rules wherever it comes
-// from.
+// The requests to compiler and referee for one candidate, and the facts for its judge. `run`,
+// `eval`, `judge`, `serve` and `replay` share them, so the same rules judge every candidate.
 
 #include <chrono>
 #include <span>

@@ -230,7 +230,7 @@ std::string renamed(std::string_view text, std::string_view from, std::string_vi
   return out;
 }
 
-// What a module may say without a word of its own: it may leave out what was shown.
+// The statements that a copy may consist of: it may leave out what was shown.
 std::set<std::string> sayable(const std::string& shown) {
   auto listed = statements(shown);
   std::set<std::string> known{listed.begin(), listed.end()};
@@ -268,7 +268,7 @@ struct gpu_parts {
   bool is_all = true;                // there is nothing else but includes and words of linkage
 };
 
-// The host's launches are lines of comments there, so nobody can hand back a host's function.
+// The host's launches are comment lines there, so an answer cannot contain a host function.
 gpu_parts gpu_parts_of(const std::string& normalized) {
   gpu_parts result;
   std::string rest;
@@ -298,8 +298,8 @@ size_t end_of_argument(std::string_view text, size_t at) {
   return at;
 }
 
-// "NAME<<<THREADS>>>" of each launch, in order: how many blocks there are a host says in its own
-// words. Of device code they are lines of comments, of a host's code calls.
+// "NAME<<<THREADS>>>" of each launch, in order, without blocks: hosts compute them in various ways.
+// In device code launches are comment lines, in host code calls.
 std::string launches_of(const std::string& code) {
   std::string text;
   for (const auto& line : launch_texts(code)) text += line + "\n";

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whether an answer is a copy of what we showed. Only comments, spaces and docstrings are looked
-// through: who renames a variable has at least read the code.
+// Whether an answer is a copy of what we showed. The comparison ignores comments, spaces and
+// docstrings alone: a renamed variable makes another answer.
 
 #include <set>
 #include <string>

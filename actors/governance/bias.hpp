@@ -1,8 +1,8 @@
 #pragma once
 
-// Do turns that the infrastructure lost go with something that the policy does? A turn that is lost
-// has no reward and is left out, which is harmless only while losses fall on all turns alike. Where
-// long answers are lost more often than short ones, a trainer sees fewer of them.
+// Are losses to the infrastructure correlated with what the policy does? A lost turn has no reward
+// and is left out, which is harmless only while losses fall on all turns alike. Where long answers
+// are lost more often than short ones, a trainer sees fewer of them.
 
 #include <array>
 #include <cstdint>

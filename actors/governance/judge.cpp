@@ -76,7 +76,7 @@ judged_fault fault_or(wire::Fault::Reader x, FaultClass cls, const char* categor
   return result;
 }
 
-// The user's fault stops the run and ours is retried; neither says anything about the candidate.
+// A fault of the user stops the run, and one of ours is retried. Neither concerns the candidate.
 bool is_ours(wire::Fault::Reader x) {
   return x.getClass() == FaultClass::INFRASTRUCTURE || x.getClass() == FaultClass::CONFIGURATION;
 }
@@ -115,7 +115,7 @@ public:
   }
 
 private:
-  // The profile is no part of the verdict, so that its fault is none of the turn's.
+  // The profile is no part of the verdict, so its fault is no fault of the turn.
   std::optional<judged_fault> our_fault() const {
     for (auto x : {facts_.getFault(), build_.getFault(), evaluation_.getFault()})
       if (is_ours(x)) return fault_of(x);
@@ -161,7 +161,7 @@ private:
            passed(integrity) && !(failed(memory_safety) && config_.reward.memory_safety_rejects);
   }
 
-  // A copy is known to be none of its maker's work, however fast it is.
+  // A copy is no work of the policy, however fast it is.
   std::string category_of_accepted() const {
     if (failed(originality)) return "unchanged";
     if (evaluation_.getTiming().getNotTimed() != wire::NotTimed::NO) return not_timed;
@@ -255,7 +255,7 @@ private:
     pass(integrity);
   }
 
-  // Of code that is right all the same: what is wrong has a fault that says more.
+  // Only of code with right results: a wrong result has a fault that says more.
   void judge_memory_safety() {
     if (!accepted()) return block(memory_safety);
     auto memory = evaluation_.getMemory();
@@ -268,7 +268,7 @@ private:
       return;
     }
     auto problems = memory.getProblems();
-    // Of checks that are complete: what the backend cannot check.
+    // Of complete checks: the backend cannot check the rest.
     if (memory.getComplete())
       result_.gates[memory_safety] = {GateStatus::PASS,
                                       problems.size() > 0 ? text_of(problems[0]) : std::string{}};
@@ -298,7 +298,7 @@ private:
       gate = {GateStatus::PASS, fmt::format("at least {:.3g}x", low)};
   }
 
-  // Who hands back what the prompt showed has made nothing; that is no cheat either.
+  // A copy of the prompt's code earns no speed, but it is no cheat.
   void judge_originality() {
     if (!accepted()) return block(originality);
     auto& gate = result_.gates[originality];
@@ -322,7 +322,7 @@ private:
     if (evaluation_.getCorrect())
       x.share = 1;
     else if (auto all = std::max<unsigned>(cases.size(), evaluation_.getCaseCount()); all > 0)
-      x.share = static_cast<double>(right) / all; // who ends the judgement passes none of the rest
+      x.share = static_cast<double>(right) / all; // an early end fails the cases left
     x.unchanged = failed(originality);
     auto timing = evaluation_.getTiming();
     if (timing.getMeasured()) x.speedup_low = timing.getSpeedup().getLow();
@@ -376,7 +376,7 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
     write(out.initFault(), x.fault);
     set_findings(out, facts);
     out.setUnpaid(x.unpaid);
-    // A reader who overlooks these two must not find a reward of 0.
+    // A reader that overlooks these two fields must not find a reward of 0.
     out.setReward(std::numeric_limits<double>::quiet_NaN());
     if (x.outcome == wire::Outcome::INFRASTRUCTURE || x.unpaid) return;
     out.setReward(x.reward.total);

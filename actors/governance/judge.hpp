@@ -24,11 +24,10 @@ struct reward_config {
   double partial = 0;
   double correct = 0.3;
   double speed = 1.0;
-  double speed_cap = 10; ///< of the speed term before its weight
-  double unchanged_speed =
-      0; ///< the same of a copy of what was shown; 0: a copy is paid as correct alone
-  double diagnosis = 0;              ///< for `diagnose` tasks: the right label
-  double integrity_penalty = 0;      ///< subtracted (as a positive number) for a critical finding
+  double speed_cap = 10;        ///< of the speed term before its weight
+  double unchanged_speed = 0;   ///< the same of a copy of what was shown; 0: a copy earns no speed
+  double diagnosis = 0;         ///< for `diagnose` tasks: the right label
+  double integrity_penalty = 0; ///< subtracted (as a positive number) for a critical finding
   bool memory_safety_rejects = true; ///< whether the gate of that name rejects, or only tells
 };
 
@@ -52,8 +51,9 @@ expected<void> validate(const governance_config& config);
 /// build, correctness, determinism and integrity pass, and memory_safety does not fail where it
 /// rejects; a copy of what was shown is accepted, too,
 /// as `unchanged`, and earns no speed. What was to be timed and was not is accepted as `not_timed`:
-/// it is unpaid where the machine could not time it, else paid as correct alone. The verdict's
-/// fault is the first failing stage's, or the critical finding's where there is one.
+/// it has no reward where the machine could not time it, else that of a correct kernel without
+/// a speed. The verdict's fault is the first failing stage's, or the critical finding's where there
+/// is one.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
 
 /// What readiness needs to know of a turn: 12 bytes, so that 100,000 live episodes can keep it of

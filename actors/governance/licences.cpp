@@ -113,12 +113,12 @@ expected<void> check_words(const licence& x, const std::string& file) {
   return {};
 }
 
-// Least first.
+// The strictest first.
 bool says_less(const licence* a, const licence* b, purpose wanted) {
   return a->of(wanted) < b->of(wanted);
 }
 
-/// Whether `x` is `other` with the date on which somebody read the licence.
+/// Whether `x` is `other` with the date on which a user read the licence.
 bool confirms(const licence& x, licence other) {
   if (x.confirmed.empty() || !other.confirmed.empty()) return false;
   other.confirmed = x.confirmed;
@@ -206,7 +206,7 @@ expected<licence> parse_licence(const std::string& text, const std::string& file
   return result;
 }
 
-expected<licence_book> licence_book::of(std::vector<licence> all) {
+expected<licence_table> licence_table::of(std::vector<licence> all) {
   std::sort(all.begin(), all.end(),
             [](const licence& a, const licence& b) { return a.source < b.source; });
   for (size_t i = 1; i < all.size();)
@@ -222,18 +222,18 @@ expected<licence_book> licence_book::of(std::vector<licence> all) {
           "failed to read the licences: two files describe the source \"" + all[i].source + "\"",
           "give yours another \"source\"; what ships with Kernelmill cannot be replaced, and a "
           "file that confirms it differs in nothing but \"confirmed\"");
-  licence_book result;
+  licence_table result;
   result.all_ = std::move(all);
   return result;
 }
 
-const licence* licence_book::find(const std::string& source) const {
+const licence* licence_table::find(const std::string& source) const {
   auto i =
       std::find_if(all_.begin(), all_.end(), [&](const licence& x) { return x.source == source; });
   return i == all_.end() ? nullptr : &*i;
 }
 
-std::vector<const licence*> licence_book::of_task(const origin_facts& x) const {
+std::vector<const licence*> licence_table::of_task(const origin_facts& x) const {
   std::vector<const licence*> result;
   for (const auto& one : all_) {
     bool by_id = std::any_of(one.match.begin(), one.match.end(),
@@ -245,7 +245,7 @@ std::vector<const licence*> licence_book::of_task(const origin_facts& x) const {
   return result;
 }
 
-expected<void> licence_book::check_terms(const std::set<std::string>& accepted) const {
+expected<void> licence_table::check_terms(const std::set<std::string>& accepted) const {
   std::set<std::string> known;
   for (const auto& x : all_)
     if (!x.terms.empty()) known.insert(x.terms);
@@ -257,8 +257,8 @@ expected<void> licence_book::check_terms(const std::set<std::string>& accepted) 
   return {};
 }
 
-std::vector<const licence*> licence_book::of_answers(const std::string& model,
-                                                     const std::string& named) const {
+std::vector<const licence*> licence_table::of_answers(const std::string& model,
+                                                      const std::string& named) const {
   std::vector<const licence*> result;
   for (const auto& one : all_)
     if (one.source == named ||
@@ -286,7 +286,7 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
   if (allows == allowance::on_terms) result.terms = least.terms;
   result.allowed =
       allows == allowance::yes || (allows == allowance::on_terms && accepted.contains(least.terms));
-  // Of two that ask for terms both must be accepted.
+  // The terms of all licences must be accepted.
   for (const auto* x : found)
     if (result.allowed && x->of(wanted) == allowance::on_terms && !accepted.contains(x->terms)) {
       result.allowed = false;
@@ -294,9 +294,8 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
     }
   if (result.allowed) return result;
   if (!result.confirmed && wanted != purpose::evaluate) {
-    result.reason =
-        fmt::format("{} is of {}, whose licence ({}) nobody has confirmed: it must not {}", what,
-                    least.title, least.name, verb_of(wanted));
+    result.reason = fmt::format("{} is of {}, whose licence ({}) is unconfirmed: it must not {}",
+                                what, least.title, least.name, verb_of(wanted));
     result.hint = fmt::format(
         "read {}; then copy its file {}.json to ~/.local/share/kernelmill/licences and add "
         "\"confirmed\" with the date",
@@ -317,19 +316,19 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
 
 } // namespace
 
-licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
+licence_decision decide(const licence_table& table, const origin_facts& what, purpose wanted,
                         const std::set<std::string>& accepted) {
-  auto found = book.of_task(what);
-  // A source that nobody describes is not made good by an id that fits.
-  if (found.empty() || (!what.source.empty() && book.find(what.source) == nullptr))
+  auto found = table.of_task(what);
+  // An id that fits does not replace a description of the source.
+  if (found.empty() || (!what.source.empty() && table.find(what.source) == nullptr))
     if (found.empty() || wanted != purpose::evaluate) return undecided(what, wanted);
   return decide_among(found, what.id, wanted, accepted);
 }
 
-std::optional<licence_decision> decide_answers(const licence_book& book, const std::string& model,
+std::optional<licence_decision> decide_answers(const licence_table& table, const std::string& model,
                                                const std::string& named, purpose wanted,
                                                const std::set<std::string>& accepted) {
-  auto found = book.of_answers(model, named);
+  auto found = table.of_answers(model, named);
   if (found.empty()) return std::nullopt;
   return decide_among(found, "an answer by " + (model.empty() ? "this model" : model), wanted,
                       accepted);

@@ -1,10 +1,9 @@
 #pragma once
 
 // What may be done with a task or a model's answer: plain functions on plain values. A file of
-// configs/licences says of one source what its licence allows; a decision is made of a task's id,
-// digest and source, of what it is wanted for, and of the terms that somebody has accepted.
-// Whatever says least counts: neither another id nor a source that is named beside lifts what a
-// licence forbids.
+// configs/licences says what the licence of one source allows. A decision depends on a task's id,
+// digest and source, on the purpose, and on the terms that the user has accepted. The strictest
+// licence counts: neither another id nor a source that is named besides lifts what it forbids.
 
 #include <array>
 #include <optional>
@@ -37,7 +36,7 @@ struct licence {
   std::string since;     ///< a date; empty: from the first
   std::string terms;     ///< the id of what is to be accepted; empty: nothing can be
   std::string note;      ///< one sentence: where the limits come from
-  std::string confirmed; ///< a date: when somebody read the licence at `url`; empty: nobody did
+  std::string confirmed; ///< the date on which a user read the licence at `url`; empty: unread
   std::array<allowance, 3> allows{};
 
   /// Hearsay allows to evaluate, and nothing else.
@@ -67,14 +66,14 @@ struct licence_decision {
   std::string terms;     ///< that this use needs, accepted or not
   std::string reason;    ///< why not
   std::string hint;      ///< what can be done about it
-  bool confirmed = true; ///< somebody has read the licence
+  bool confirmed = true; ///< a user has read the licence
 };
 
-class licence_book {
+class licence_table {
 public:
-  /// A file that repeats another and says besides when somebody read the licence takes its place.
+  /// A file that repeats another and adds the date on which a user read the licence replaces it.
   /// Errors: "bad_licence" (two files describe one source).
-  static expected<licence_book> of(std::vector<licence> all);
+  static expected<licence_table> of(std::vector<licence> all);
 
   const std::vector<licence>& all() const { return all_; }
   const licence* find(const std::string& source) const;
@@ -94,12 +93,12 @@ private:
 };
 
 /// A task of which nothing is known may be measured, and nothing else.
-licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
+licence_decision decide(const licence_table& table, const origin_facts& what, purpose wanted,
                         const std::set<std::string>& accepted);
 
 /// Of a model's answers, by its name and by the source that `policy.licence` may name. Nothing: no
-/// file speaks of it, and its answers are whose model it is.
-std::optional<licence_decision> decide_answers(const licence_book& book, const std::string& model,
+/// file speaks of it, and the answers belong to the owner of the model.
+std::optional<licence_decision> decide_answers(const licence_table& table, const std::string& model,
                                                const std::string& named, purpose wanted,
                                                const std::set<std::string>& accepted);
 

@@ -60,7 +60,7 @@ std::string why_it_failed(const evidence& x) {
   return {};
 }
 
-// Names what is missing to retrace how the last turn came about; empty when nothing is.
+// Names what is missing to reproduce the last turn; empty when nothing is.
 std::vector<std::string> missing_provenance(std::span<const evidence> turns) {
   std::vector<std::string> missing;
   auto need = [&](bool there, const evidence& x, const char* what) {

@@ -14,8 +14,8 @@ struct named_preset {
 };
 
 // kevin: what Kevin-32B was trained with, 0.3 for a correct kernel plus its speedup; the speedup
-//   is the interval's lower bound, so that noise is not paid. It knew no sanitizer.
-// staged: pays each step on the way, for a policy that seldom gets a kernel right; the speed
+//   is the interval's lower bound, so that noise is not rewarded. It knew no sanitizer.
+// staged: rewards each step on the way, for a policy that seldom gets a kernel right; the speed
 //   term is capped at 3 so that its sum with the steps stays near 1.
 // correctness: only right results count, and a share of the cases is worth something.
 // sparse: all or nothing.
@@ -119,7 +119,7 @@ expected<void> validate(const governance_config& config) {
   if (std::all_of(std::begin(weights), std::end(weights), [](double x) { return x == 0; }))
     return configuration_error("invalid_value",
                                "failed to use the reward: every weight below reward is 0, so that "
-                               "no turn would be paid",
+                               "no turn would be rewarded",
                                "name a reward.preset or set reward.correct");
   return {};
 }

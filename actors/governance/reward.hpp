@@ -1,7 +1,7 @@
 #pragma once
 
-// What a turn is paid. Everything that may enter a reward is a member of reward_facts; what
-// governance thinks of the data's usefulness is not, and so cannot.
+// The reward of a turn. Everything that may enter a reward is a member of reward_facts. The labels
+// that governance gives the data are no members, so they cannot.
 
 #include <array>
 #include <cstddef>

@@ -10,7 +10,8 @@
 
 namespace kernelmill {
 
-/// Ends an evaluation that nobody waits for any more. The worker holds it while it has the job.
+/// Ends an evaluation that its caller no longer waits for. The worker holds it while it has the
+/// job.
 using evaluation_stop = std::shared_ptr<std::stop_source>;
 
 } // namespace kernelmill

@@ -23,8 +23,8 @@ std::string group_name(const std::string& order, uint32_t group) {
   return order + "/g" + std::to_string(group);
 }
 
-expected<book> read_book(const handoff_ledger& from) {
-  book result;
+expected<lease_table> read_lease_table(const handoff_ledger& from) {
+  lease_table result;
   KM_TRY(from.scan(1, [&](uint64_t, wire::HandoffEvent::Reader x) { return result.apply(x); }));
   return result;
 }
@@ -36,14 +36,14 @@ handoff_state::handoff_state(handoff_actor::pointer self) : self_(self) {
 void handoff_state::take(handoff_settings settings) {
   settings_ = std::move(settings);
   if (!settings_.now) settings_.now = system_ms;
-  book_ = std::move(settings_.known);
-  opener_ = spawn_hand(self_, settings_.own_threads);
-  reader_ = spawn_hand(self_, settings_.own_threads);
-  loader_ = spawn_hand(self_, settings_.own_threads);
+  table_ = std::move(settings_.known);
+  opener_ = spawn_worker_thread(self_, settings_.own_threads);
+  reader_ = spawn_worker_thread(self_, settings_.own_threads);
+  loader_ = spawn_worker_thread(self_, settings_.own_threads);
 }
 
 void handoff_state::start() {
-  for (const auto& [id, of] : book_.orders())
+  for (const auto& [id, of] : table_.orders())
     if (of.count(group_state::open) > 0) take_stock(id);
   changed_ = true;
   serve();
@@ -53,15 +53,15 @@ void handoff_state::tell(log_level level, const std::string& what, const std::st
   settings_.log.write(level, {"handoff", run, {}, {}}, what);
 }
 
-// -- the log and the book -----------------------------------------------------------------------
+// -- the log and the table ----------------------------------------------------------------------
 
-// First to disk, then into the book: what is answered is durable.
+// Writes events to disk first, then applies them: every answer is durable.
 expected<void> handoff_state::keep(const expected<events>& caused) {
   KM_TRY(caused);
   if (caused->empty()) return {};
   KM_TRY(settings_.ledger->append(*caused));
   for (const auto& x : *caused)
-    if (auto ok = book_.apply(*x.open()); !ok) {
+    if (auto ok = table_.apply(*x.open()); !ok) {
       tell(log_level::error, render(ok.error()), {});
       self_->quit(to_caf(ok.error())); // the log says what is so: the next start reads it
       return ok;
@@ -70,18 +70,18 @@ expected<void> handoff_state::keep(const expected<events>& caused) {
   return {};
 }
 
-// Whoever waits is looked at when the book has changed; giving something changes it again.
+// Serves the trainers that wait, each time the table has changed. Serving one changes it again.
 void handoff_state::serve() {
   auto time = now();
   bool late = std::any_of(waiting_.begin(), waiting_.end(),
                           [&](const auto& x) { return x.until_ms <= time; });
   while (std::exchange(changed_, false) || std::exchange(late, false)) {
-    for (const auto& [id, of] : book_.orders()) look_at_fill(id, of);
+    for (const auto& [id, of] : table_.orders()) look_at_fill(id, of);
     auto waiting = std::move(waiting_);
     waiting_.clear();
     for (auto& x : waiting) {
       if (try_batch(x.what, x.who)) continue;
-      auto of = book_.find(x.what.what.order);
+      auto of = table_.find(x.what.what.order);
       if (!of || of->over() || x.until_ms <= time)
         answer_empty(x.what, x.who);
       else
@@ -91,14 +91,14 @@ void handoff_state::serve() {
   arm();
 }
 
-// One message when the next thing is due; one too many does no harm.
+// Sends a tick for the next due time. A tick too many does no harm.
 void handoff_state::arm() {
-  int64_t next = book_.next_expiry();
+  int64_t next = table_.next_expiry();
   auto earlier = [&](int64_t at) {
     if (at > 0 && (next == 0 || at < next)) next = at;
   };
   for (const auto& x : waiting_) earlier(x.until_ms);
-  for (const auto& [id, of] : book_.orders())
+  for (const auto& [id, of] : table_.orders())
     if (of.count(group_state::open) > 0) earlier(of.what.deadline_ms);
   for (const auto& [id, x] : courses_) earlier(x.again_at);
   auto time = now();
@@ -110,7 +110,7 @@ void handoff_state::arm() {
 void handoff_state::tick() {
   armed_ms_ = 0;
   auto time = now();
-  if (auto ok = keep(book_.expire(time)); !ok) tell(log_level::error, render(ok.error()), {});
+  if (auto ok = keep(table_.expire(time)); !ok) tell(log_level::error, render(ok.error()), {});
   look_at_deadlines();
   std::vector<std::string> due;
   for (auto& [id, x] : courses_)
@@ -129,11 +129,11 @@ void handoff_state::leave(uint64_t waiter) {
 
 Message<wire::Snapshot> handoff_state::snapshot() const {
   std::array<uint64_t, group_states> counts{};
-  for (const auto& [id, of] : book_.orders())
+  for (const auto& [id, of] : table_.orders())
     for (size_t i = 0; i < group_states; ++i) counts[i] += of.counts[i];
   auto count = [&](group_state x) { return counts[static_cast<size_t>(x)]; };
   return snapshot_of("handoff", {}, "serving", {},
-                     {{"orders", book_.orders().size()},
+                     {{"orders", table_.orders().size()},
                       {"open", count(group_state::open)},
                       {"ready", count(group_state::ready)},
                       {"leased", count(group_state::leased)},
@@ -144,7 +144,7 @@ Message<wire::Snapshot> handoff_state::snapshot() const {
 }
 
 void handoff_state::obey(const request_ptr& x) {
-  if (auto ok = keep(book_.expire(now())); !ok) return x->answer(tl::unexpected(ok.error()));
+  if (auto ok = keep(table_.expire(now())); !ok) return x->answer(tl::unexpected(ok.error()));
   if (!may_see(owner_of(*x), x->client))
     return x->answer(configuration_error("not_found", "there is no such order or lease of yours"));
   std::visit([&](const auto& what) { do_it(what, x); }, x->what);
@@ -153,7 +153,7 @@ void handoff_state::obey(const request_ptr& x) {
 
 std::string handoff_state::owner_of(const request& x) const {
   struct {
-    const book& known;
+    const lease_table& known;
     std::string of(const std::string& order) const {
       auto entry = known.find(order);
       return entry ? entry->what.client : std::string{};
@@ -165,12 +165,12 @@ std::string handoff_state::owner_of(const request& x) const {
       auto lease = known.find_lease(what.lease);
       return lease ? of(lease->order) : std::string{};
     }
-    // An order's name may be taken: the book says so. Consumers bear their client's name.
+    // The table checks the names of orders. Names of consumers begin with their client's name.
     std::string operator()(const order_request&) const { return {}; }
     std::string operator()(const commit_command&) const { return {}; }
     std::string operator()(const rollback_command&) const { return {}; }
     std::string operator()(const weights_request&) const { return {}; }
-  } owner{book_};
+  } owner{table_};
   return std::visit(owner, x.what);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// The HANDOFF: it owns the book of who has which group, and makes every change of it durable before
-// anybody hears of it. It begins the runs of orders, holds them back while nobody takes their
-// groups, and gives groups to trainers as they ask. Its writes block, so it has a thread of its
-// own. What it is sent never leaves the process.
+// The HANDOFF: it owns the table of leases, and makes every change of it durable before it answers.
+// It begins the runs of orders, holds them back while no trainer takes their groups, and gives
+// groups to trainers as they ask. Its writes block, so it has a thread of its own. Its messages
+// never leave the process.
 
 #include <chrono>
 #include <functional>
@@ -13,7 +13,7 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 
-#include "actors/handoff/handoff_book.hpp"
+#include "actors/handoff/lease_table.hpp"
 #include "actors/handoff/rollout_host.hpp"
 #include "messages/actors.hpp"
 #include "messages/log/logger.hpp"
@@ -44,7 +44,7 @@ struct batch_request {
 
 struct weights_request {
   std::string version;
-  weights_wish wish = {}; ///< without a path nobody is asked to load anything
+  weights_wish wish = {}; ///< without a path no server is asked to load weights
 };
 
 /// Groups of a lease by name, "RUN/g3".
@@ -58,8 +58,8 @@ struct request {
   std::variant<order_request, look_request, cancel_request, batch_request, ack_request,
                commit_command, rollback_command, weights_request>
       what;
-  std::string client;  ///< who asks: each finds its own orders alone; empty: all
-  uint64_t waiter = 0; ///< of a batch: who may leave
+  std::string client;                                ///< sees its own orders alone; empty: sees all
+  uint64_t waiter = 0;                               ///< of a batch: the number that may leave
   std::function<void(expected<std::string>)> answer; ///< called once, with JSON; from any thread
 };
 using request_ptr = std::shared_ptr<request>;
@@ -88,14 +88,14 @@ using handoff_actor = status_actor::extend<
 struct handoff_settings {
   std::shared_ptr<rollout_host> host;
   std::shared_ptr<handoff_ledger> ledger;
-  book known;                   ///< what the ledger's events add up to
+  lease_table known;            ///< what the ledger's events add up to
   std::function<int64_t()> now; ///< milliseconds since 1970; empty: the system's clock
   logger log;
   bool own_threads = true; ///< false only under the deterministic scheduler
 };
 
-/// The book that the ledger's events add up to. Errors: "store_damaged".
-expected<book> read_book(const handoff_ledger& from);
+/// The table that the ledger's events add up to. Errors: "store_damaged".
+expected<lease_table> read_lease_table(const handoff_ledger& from);
 
 handoff_actor spawn_handoff(caf::actor_system& system, handoff_settings settings);
 

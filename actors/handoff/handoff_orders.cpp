@@ -1,4 +1,5 @@
-// Orders: their runs are begun, held back, looked at and, where a machine failed them, begun again.
+// Orders: begins their runs, holds them back, reads their groups, and begins them again after a
+// fault of the machine.
 
 #include <algorithm>
 
@@ -28,12 +29,12 @@ bool is_lost(const error& x) {
 
 void handoff_state::do_it(const order_request& x, const request_ptr& who) {
   const auto& id = x.what.id;
-  if (book_.find(id)) { // before the plan: its tasks may have changed since
-    if (auto same = book_.check(x.what, now()); !same)
+  if (table_.find(id)) { // before the plan: its tasks may have changed since
+    if (auto same = table_.check(x.what, now()); !same)
       return who->answer(tl::unexpected(same.error()));
     return who->answer(document_of(id).dump());
   }
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, opening_deadline,
       [host = settings_.host, id, config = x.config] { return host->plan(id, config); },
       [this, x, who](expected<rollout_plan> plan) {
@@ -43,7 +44,7 @@ void handoff_state::do_it(const order_request& x, const request_ptr& who) {
         order.groups = plan->groups;
         order.group_size = plan->group_size;
         if (x.seconds > 0) order.deadline_ms = now() + 1000 * x.seconds;
-        if (auto ok = keep(book_.check(order, now())); !ok)
+        if (auto ok = keep(table_.check(order, now())); !ok)
           return who->answer(tl::unexpected(ok.error()));
         begin(order.id, who);
         serve();
@@ -51,14 +52,14 @@ void handoff_state::do_it(const order_request& x, const request_ptr& who) {
 }
 
 void handoff_state::begin(const std::string& run, const request_ptr& who) {
-  auto of = book_.find(run);
+  auto of = table_.find(run);
   auto& x = courses_[run];
   if (!of || x.begun || x.busy) {
     if (who) who->answer(document_of(run).dump());
     return;
   }
   x.busy = true;
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, opening_deadline,
       [host = settings_.host, run, config = of->what.config] { return host->submit(run, config); },
       [this, run, who](expected<void> ok) {
@@ -76,21 +77,21 @@ void handoff_state::on_begun(const std::string& run, const expected<void>& ok,
     x.rested = false;
     if (!x.away) x.trouble.clear();
     x.held = false;
-    changed_ = true; // whether it is to be held is looked at again
+    changed_ = true; // serve() decides again whether to hold the run
     if (std::exchange(x.again, false)) take_stock(run);
     if (who) who->answer(document_of(run).dump());
     return;
   }
   tell(log_level::warn, "failed to begin the run of an order: " + render(ok.error()), run);
   if (ok.error().cls == fault_class::configuration) {
-    // Nothing of it has happened: another order may take its name.
-    auto undone = keep(book_.withdraw(run, now()));
-    if (undone && !book_.find(run)) {
+    // The order never began, so another order may take its name.
+    auto undone = keep(table_.withdraw(run, now()));
+    if (undone && !table_.find(run)) {
       courses_.erase(run);
       if (who) who->answer(tl::unexpected(ok.error()));
       return;
     }
-    auto closed = keep(book_.check(close_command{run, incomplete}, now()));
+    auto closed = keep(table_.check(close_command{run, incomplete}, now()));
     x.trouble = render(closed ? ok.error() : closed.error());
   } else if (x.tries >= most_tries && is_lost(ok.error())) {
     close(run, unreadable);
@@ -103,7 +104,7 @@ void handoff_state::on_begun(const std::string& run, const expected<void>& ok,
 
 // No more groups will come of it.
 void handoff_state::close(const std::string& run, const char* reason) {
-  if (auto ok = keep(book_.check(close_command{run, reason}, now())); !ok)
+  if (auto ok = keep(table_.check(close_command{run, reason}, now())); !ok)
     try_later(run, render(ok.error()));
 }
 
@@ -129,9 +130,9 @@ expected<settle_command> settled(rollout_host& host, const std::string& run, uin
 } // namespace
 
 void handoff_state::on_group(const std::string& run, uint32_t group) {
-  auto of = book_.find(run);
+  auto of = table_.find(run);
   if (!of || group >= of->groups.size() || of->groups[group].state != group_state::open) return;
-  lend_hand(
+  run_on_worker_thread(
       self_, reader_, reading_deadline,
       [host = settings_.host, run, group, form = of->what.form] {
         return settled(*host, run, group, form);
@@ -148,7 +149,7 @@ void handoff_state::on_group(const std::string& run, uint32_t group) {
 }
 
 void handoff_state::settle(const settle_command& x) {
-  if (auto ok = keep(book_.check(x, now())); !ok) {
+  if (auto ok = keep(table_.check(x, now())); !ok) {
     tell(log_level::warn, render(ok.error()), x.order);
     return try_later(x.order, render(ok.error()));
   }
@@ -158,14 +159,14 @@ void handoff_state::settle(const settle_command& x) {
 }
 
 void handoff_state::on_end(const std::string& run) {
-  if (!book_.find(run)) return;
+  if (!table_.find(run)) return;
   courses_[run].begun = false;
   take_stock(run);
 }
 
-// Holds what is stored against the book: after a start, after the end of a run, after a failure.
+// Compares the store with the table: after a start, after the end of a run, after a failure.
 void handoff_state::take_stock(const std::string& run) {
-  auto of = book_.find(run);
+  auto of = table_.find(run);
   if (!of) return;
   auto& x = courses_[run];
   if (x.busy) {
@@ -176,7 +177,7 @@ void handoff_state::take_stock(const std::string& run) {
   std::vector<uint32_t> open;
   for (uint32_t i = 0; i < of->groups.size(); ++i)
     if (of->groups[i].state == group_state::open) open.push_back(i);
-  lend_hand(
+  run_on_worker_thread(
       self_, reader_, reading_deadline,
       [host = settings_.host, run, open, form = of->what.form,
        last = x.tries >= most_tries]() -> expected<stock> {
@@ -212,7 +213,7 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
     return close(run, unreadable);
   }
   for (const auto& one : found->settled) settle(one);
-  auto of = book_.find(run);
+  auto of = table_.find(run);
   if (!of) return;
   if (found->unread) {
     tell(log_level::warn, "failed to read a group: " + render(*found->unread), run);
@@ -230,7 +231,7 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
   if (!standing.there || standing.ended.empty()) return begin(run, nullptr);
   if (standing.ended == "cancelled") return close(run, cancelled);
   if (standing.ended == "finished" || !standing.may_go_on) return close(run, incomplete);
-  // A server that is started late costs time, and no order.
+  // An order survives an outage of the policy server.
   x.away = standing.server_away;
   if (x.tries >= most_tries && !x.away) {
     tell(log_level::warn, "the run of an order is given up: " + x.trouble, run);
@@ -244,15 +245,15 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
 
 void handoff_state::look_at_deadlines() {
   std::vector<std::string> over;
-  for (const auto& [id, of] : book_.orders())
+  for (const auto& [id, of] : table_.orders())
     if (of.what.deadline_ms > 0 && of.what.deadline_ms <= now() && of.count(group_state::open) > 0)
       over.push_back(id);
   for (const auto& id : over) {
-    if (auto ok = keep(book_.check(close_command{id, deadline_passed}, now())); !ok) {
+    if (auto ok = keep(table_.check(close_command{id, deadline_passed}, now())); !ok) {
       tell(log_level::error, render(ok.error()), id);
       continue;
     }
-    lend_hand(
+    run_on_worker_thread(
         self_, opener_, opening_deadline, [host = settings_.host, id] { return host->cancel(id); },
         [this, id](expected<void> ok) {
           if (!ok) tell(log_level::warn, render(ok.error()), id);
@@ -260,7 +261,8 @@ void handoff_state::look_at_deadlines() {
   }
 }
 
-// Held at max_ready, let go below half of it: nobody waits for the run when trainers come again.
+// Holds a run at max_ready groups and lets it go on below half of them, so trainers find groups
+// when they come again.
 void handoff_state::look_at_fill(const std::string& run, const order_entry& of) {
   auto most = of.what.max_ready;
   auto i = courses_.find(run);

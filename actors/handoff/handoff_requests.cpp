@@ -75,7 +75,7 @@ expected<std::string> batch_text(rollout_host& host, json head, const std::strin
 // -- orders -------------------------------------------------------------------------------------
 
 json handoff_state::document_of(const std::string& order) const {
-  auto of = book_.find(order);
+  auto of = table_.find(order);
   if (!of) return {{"schema_version", answer_version}, {"id", order}, {"state", "withdrawn"}};
   auto i = courses_.find(order);
   bool held = i != courses_.end() && i->second.held;
@@ -110,21 +110,21 @@ json handoff_state::document_of(const std::string& order) const {
 void handoff_state::do_it(const look_request& x, const request_ptr& who) {
   if (x.order.empty()) {
     json all = json::array();
-    for (const auto& [id, of] : book_.orders())
+    for (const auto& [id, of] : table_.orders())
       if (may_see(of.what.client, who->client)) all.push_back(document_of(id));
     return who->answer(json{{"schema_version", answer_version}, {"rollouts", all}}.dump());
   }
-  if (!book_.find(x.order)) {
-    auto none = book_.cancel(x.order, now());
+  if (!table_.find(x.order)) {
+    auto none = table_.cancel(x.order, now());
     return who->answer(tl::unexpected(none.error()));
   }
   who->answer(document_of(x.order).dump());
 }
 
 void handoff_state::do_it(const cancel_request& x, const request_ptr& who) {
-  if (auto ok = keep(book_.cancel(x.order, now())); !ok)
+  if (auto ok = keep(table_.cancel(x.order, now())); !ok)
     return who->answer(tl::unexpected(ok.error()));
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, cancel_deadline,
       [host = settings_.host, id = x.order] { return host->cancel(id); },
       [this, id = x.order](expected<void> ok) {
@@ -137,32 +137,32 @@ void handoff_state::do_it(const cancel_request& x, const request_ptr& who) {
 
 void handoff_state::do_it(const batch_request& x, const request_ptr& who) {
   if (try_batch(x, who)) return;
-  if (x.wait.count() == 0 || book_.find(x.what.order)->over()) return answer_empty(x, who);
+  if (x.wait.count() == 0 || table_.find(x.what.order)->over()) return answer_empty(x, who);
   waiting_.push_back({x, who, now() + x.wait.count()});
 }
 
-// True: it has its answer, or will have it as soon as its groups are read.
+// True: the request has its answer, or gets it as soon as its groups are read.
 bool handoff_state::try_batch(const batch_request& x, const request_ptr& who) {
-  auto before = book_.latest_lease();
-  if (auto ok = keep(book_.check(x.what, now())); !ok) {
+  auto before = table_.latest_lease();
+  if (auto ok = keep(table_.check(x.what, now())); !ok) {
     who->answer(tl::unexpected(ok.error()));
     return true;
   }
-  auto lease = book_.latest_lease() > before ? book_.latest_lease()
-                                             : book_.open_lease(x.what.consumer, x.what.request);
+  auto lease = table_.latest_lease() > before ? table_.latest_lease()
+                                              : table_.open_lease(x.what.consumer, x.what.request);
   if (lease == 0) return false;
   deliver(lease, who);
   return true;
 }
 
 void handoff_state::deliver(uint64_t number, const request_ptr& who) {
-  const auto& lease = *book_.find_lease(number);
-  const auto& of = *book_.find(lease.order);
+  const auto& lease = *table_.find_lease(number);
+  const auto& of = *table_.find(lease.order);
   std::vector<leased_group> groups;
   for (auto group : lease.groups) {
     const auto& entry = of.groups[group];
     if (entry.state != group_state::leased || entry.lease != number) continue;
-    auto [oldest, newest] = book_.span(entry);
+    auto [oldest, newest] = table_.span(entry);
     groups.push_back({group, oldest, newest});
   }
   json head{{"schema_version", answer_version},
@@ -173,7 +173,7 @@ void handoff_state::deliver(uint64_t number, const request_ptr& who) {
             {"until_s", static_cast<double>(lease.until_ms) / 1000},
             {"over", false}};
   auto reading = std::make_shared<uint32_t>(0);
-  lend_hand(
+  run_on_worker_thread(
       self_, reader_, batch_deadline,
       [host = settings_.host, head, order = lease.order, form = of.what.form,
        size = of.what.group_size, groups,
@@ -185,17 +185,18 @@ void handoff_state::deliver(uint64_t number, const request_ptr& who) {
       });
 }
 
-// It was there when it was settled, and is lost since. Whoever asks again gets other groups.
+// The group was there when it was settled, and is lost since. The trainer that asks again gets
+// other groups.
 void handoff_state::give_up(uint64_t lease, const std::string& order, uint32_t group, error& why) {
   tell(log_level::warn, group_name(order, group) + " is dropped: " + render(why), order);
-  if (auto ok = keep(book_.give_up(lease, group, now())); !ok)
+  if (auto ok = keep(table_.give_up(lease, group, now())); !ok)
     tell(log_level::error, render(ok.error()), order);
   why.cls = fault_class::infrastructure;
   why.hint = "ask again: the group is dropped, and others are given";
 }
 
 void handoff_state::answer_empty(const batch_request& x, const request_ptr& who) {
-  auto of = book_.find(x.what.order);
+  auto of = table_.find(x.what.order);
   who->answer(json{{"schema_version", answer_version},
                    {"order", x.what.order},
                    {"lease", nullptr},
@@ -209,19 +210,19 @@ void handoff_state::answer_empty(const batch_request& x, const request_ptr& who)
 
 void handoff_state::do_it(const ack_request& x, const request_ptr& who) {
   ack_command command{x.lease, {}, x.step};
-  auto lease = book_.find_lease(x.lease);
+  auto lease = table_.find_lease(x.lease);
   for (const auto& name : x.groups) {
     if (!lease) break; // check() says what became of it
     auto number = number_of(name, lease->order);
     if (!number) return who->answer(tl::unexpected(number.error()));
     command.groups.push_back(*number);
   }
-  if (auto ok = keep(book_.check(command, now())); !ok)
+  if (auto ok = keep(table_.check(command, now())); !ok)
     return who->answer(tl::unexpected(ok.error()));
   who->answer(json{{"schema_version", answer_version},
                    {"lease", x.lease},
                    {"optimizer_step", x.step},
-                   {"left", book_.find_lease(x.lease) ? book_.find_lease(x.lease)->held : 0}}
+                   {"left", table_.find_lease(x.lease) ? table_.find_lease(x.lease)->held : 0}}
                   .dump());
 }
 
@@ -241,27 +242,27 @@ std::string consumer_text(const std::string& name, const consumer_entry& x) {
 } // namespace
 
 void handoff_state::do_it(const commit_command& x, const request_ptr& who) {
-  if (auto ok = keep(book_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
-  who->answer(consumer_text(x.consumer, book_.consumer(x.consumer)));
+  if (auto ok = keep(table_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
+  who->answer(consumer_text(x.consumer, table_.consumer(x.consumer)));
 }
 
 void handoff_state::do_it(const rollback_command& x, const request_ptr& who) {
-  if (auto ok = keep(book_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
-  std::erase_if(waiting_, [&](const auto& w) { // of a trainer that is fenced now
+  if (auto ok = keep(table_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
+  std::erase_if(waiting_, [&](const auto& w) { // of a trainer that is rejected now
     if (w.what.what.consumer != x.consumer) return false;
-    auto fenced = book_.check(w.what.what, now());
+    auto fenced = table_.check(w.what.what, now());
     if (!fenced) w.who->answer(tl::unexpected(fenced.error()));
     return !fenced;
   });
-  who->answer(consumer_text(x.consumer, book_.consumer(x.consumer)));
+  who->answer(consumer_text(x.consumer, table_.consumer(x.consumer)));
 }
 
 void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
-  if (auto ok = keep(book_.declare(x.version, now())); !ok)
+  if (auto ok = keep(table_.declare(x.version, now())); !ok)
     return who->answer(tl::unexpected(ok.error()));
   json answer{{"schema_version", answer_version},
               {"version", x.version},
-              {"ordinal", book_.latest_ordinal()},
+              {"ordinal", table_.latest_ordinal()},
               {"servers", json::array()}};
   if (x.wish.path.empty()) return who->answer(answer.dump());
   auto wish = x.wish;
@@ -271,7 +272,7 @@ void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
     return who->answer(configuration_error("weights_refused",
                                            "no order under way has a server that can load weights",
                                            "name the `servers`"));
-  lend_hand(
+  run_on_worker_thread(
       self_, loader_, weights_deadline,
       [host = settings_.host, wish] { return host->load_weights(wish); },
       [who, answer](expected<std::vector<loaded_server>> all) mutable {
@@ -287,7 +288,7 @@ void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
 // The policy servers of a client's runs that are still to make groups, each once.
 std::vector<std::string> handoff_state::servers_under_way(const std::string& client) const {
   std::map<std::string, std::string> result;
-  for (const auto& [id, of] : book_.orders()) {
+  for (const auto& [id, of] : table_.orders()) {
     if (of.count(group_state::open) == 0 || !may_see(of.what.client, client)) continue;
     auto config = json::parse(of.what.config, nullptr, false);
     if (!config.is_object() || !config.contains("policy")) continue;

@@ -10,13 +10,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "actors/hand.hpp"
 #include "actors/handoff/handoff.hpp"
+#include "actors/worker_thread.hpp"
 
 namespace kernelmill::handoff {
 
-/// Whether what says this will say so for ever: a record that is damaged or gone, not a machine
-/// that is busy.
+/// Whether an error is permanent: a record is damaged or gone, as opposed to a busy machine.
 bool is_lost(const error& x);
 
 class handoff_state {
@@ -36,14 +35,14 @@ private:
   /// How the run of an order goes.
   struct course {
     bool begun = false;
-    bool busy = false;  ///< a hand begins it, or looks at it
+    bool busy = false;  ///< a worker thread begins it, or looks at it
     bool again = false; ///< to be looked at once more when that is done
     bool held = false;
     std::string trouble;  ///< why it does not go on
-    int64_t again_at = 0; ///< when it is looked at next; 0: nobody has to
+    int64_t again_at = 0; ///< when it is looked at next; 0: never
     uint32_t tries = 0;   ///< since a group of it was settled
     bool rested = false;  ///< since its run ended
-    bool away = false;    ///< its policy server, since a group of it was settled
+    bool away = false;    ///< its policy server was, since a group of it was settled
   };
 
   struct waiting_batch {
@@ -52,7 +51,7 @@ private:
     int64_t until_ms = 0;
   };
 
-  /// What a hand found out about a run.
+  /// What a worker thread found out about a run.
   struct stock {
     run_standing standing;
     std::vector<settle_command> settled;
@@ -79,7 +78,8 @@ private:
   nlohmann::ordered_json document_of(const std::string& order) const;
 
   // -- what else clients ask for
-  /// Whose order a request is about; empty: anybody's, or it is about none.
+  /// The client that owns the order of a request; empty: the order has no owner, or the request has
+  /// no order.
   std::string owner_of(const request& x) const;
   static bool may_see(const std::string& owner, const std::string& client) {
     return owner.empty() || client.empty() || owner == client;
@@ -99,13 +99,13 @@ private:
 
   handoff_actor::pointer self_;
   handoff_settings settings_;
-  book book_;
-  hand_actor opener_; ///< begins runs, which may take minutes
-  hand_actor reader_; ///< reads groups
-  hand_actor loader_; ///< has policy servers load weights
+  lease_table table_;
+  worker_thread_actor opener_; ///< begins runs, which may take minutes
+  worker_thread_actor reader_; ///< reads groups
+  worker_thread_actor loader_; ///< has policy servers load weights
   std::map<std::string, course> courses_;
   std::vector<waiting_batch> waiting_;
-  bool changed_ = false; ///< the book, since serve()
+  bool changed_ = false; ///< the table, since serve()
   int64_t armed_ms_ = 0; ///< when a tick is due; 0: none
 };
 

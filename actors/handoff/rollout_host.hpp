@@ -1,7 +1,7 @@
 #pragma once
 
-// What the HANDOFF needs of those who know configurations, runs and stores. All of it blocks, so
-// the HANDOFF calls it on threads of its hands; hold() alone does not.
+// What the HANDOFF needs of configurations, runs and stores. All of it blocks except hold(), so the
+// HANDOFF calls it on worker threads.
 
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ struct rollout_plan {
 /// Where a run stands.
 struct run_standing {
   bool there = false;           ///< it has a folder
-  bool live = false;            ///< somebody works on it, or will again
+  bool live = false;            ///< a process works on it, or will again
   std::string ended;            ///< how its latest opening ended: "finished", ...; "": it did not
   bool may_go_on = false;       ///< a machine's or a server's fault kept it from finishing
   std::vector<uint32_t> groups; ///< of those asked about: whose record is committed
@@ -32,7 +32,7 @@ struct run_standing {
 struct group_rows {
   uint32_t delivered = 0;            ///< members with rows
   std::vector<std::string> versions; ///< of the weights that its tokens came from
-  std::string flaw;                  ///< why nobody can learn from it; "": one can
+  std::string flaw;                  ///< why it cannot be trained on; "": it can
   std::string rows;                  ///< a JSON array
 };
 

@@ -37,9 +37,9 @@ head_state::~head_state() {
 
 void head_state::take(head_settings settings) {
   settings_ = std::move(settings);
-  opener_ = spawn_hand(self_, settings_.own_threads);
-  clerk_ = spawn_hand(self_, settings_.own_threads);
-  looker_ = spawn_hand(self_, settings_.own_threads);
+  opener_ = spawn_worker_thread(self_, settings_.own_threads);
+  clerk_ = spawn_worker_thread(self_, settings_.own_threads);
+  looker_ = spawn_worker_thread(self_, settings_.own_threads);
 }
 
 void head_state::tell(log_level level, const std::string& what, const std::string& run) const {
@@ -48,7 +48,7 @@ void head_state::tell(log_level level, const std::string& what, const std::strin
 
 void head_state::recover(std::function<void()> done) {
   recover_servers([this, done = std::move(done)] { // servers before the runs that ask them
-    lend_hand(
+    run_on_worker_thread(
         self_, opener_, 10min,
         [runs = settings_.runs]() -> expected<std::vector<std::string>> {
           return runs->left_over();
@@ -72,8 +72,7 @@ void head_state::on_down(const caf::down_msg& down) {
                                            "please report this as a defect"}});
 }
 
-// -- commands
-// ---------------------------------------------------------------------------------------
+// -- commands -----------------------------------------------------------------------------------
 
 void head_state::obey(const Message<wire::ControlRequest>& request, const answer& to) {
   if (closing_) return to(infrastructure_error("head_unreachable", "the head is ending", ""));
@@ -110,7 +109,7 @@ void head_state::dispatch(const Message<wire::ControlRequest>& request, const an
   to(json{{"node", subject}});
 }
 
-// Queues and runs say themselves how far they are; one that is silent has no numbers, or its last.
+// Queues and runs report their progress. A silent one has no numbers, or its last ones.
 void head_state::status(const answer& to) {
   std::vector<cluster_actor> lanes;
   for (auto& [lane, who] : settings_.lanes) lanes.push_back(who);
@@ -148,29 +147,29 @@ void head_state::status(const answer& to) {
       });
 }
 
-// What each node's monitor says, and the workers that stand for nodes in the queues, whose "actor"
-// is what a lease names.
+// Asks each node's monitor, and the workers that stand for nodes in the queues. A lease names a
+// worker by its "actor".
 void head_state::ask_nodes(std::function<void(Message<wire::Snapshot>)> done) {
   auto names = std::make_shared<std::vector<std::string>>();
-  std::vector<status_actor> whom;
+  std::vector<status_actor> actors;
   for (auto& [name, x] : nodes_) {
-    whom.emplace_back(x.gate);
+    actors.emplace_back(x.gate);
     names->push_back(name);
     for (auto& worker : x.workers) {
-      whom.push_back(caf::actor_cast<status_actor>(worker));
+      actors.push_back(caf::actor_cast<status_actor>(worker));
       names->push_back(name);
     }
   }
-  auto answers = std::make_shared<std::vector<Message<wire::Snapshot>>>(whom.size());
+  auto answers = std::make_shared<std::vector<Message<wire::Snapshot>>>(actors.size());
   ask_each(
-      self_, whom, atom::status_v, nodes_deadline,
+      self_, actors, atom::status_v, nodes_deadline,
       [names, answers](size_t i, auto says) {
         (*answers)[i] = says ? *says : snapshot_of("node", (*names)[i], "stuck", {}, {});
       },
       [answers, done] { done(with_children(snapshot_of("head", {}, {}, {}, {}), *answers)); });
 }
 
-// What users see of the runs below the root. Reading stores blocks, so a hand does it.
+// What users see of the runs below the root. Reading stores blocks, so a worker thread does it.
 void head_state::look(const std::string& view, const std::string& query, const answer& to) {
   if (!settings_.look)
     return to(configuration_error("usage", "failed to show '" + view + "': this head has no views",
@@ -179,7 +178,7 @@ void head_state::look(const std::string& view, const std::string& query, const a
     if (!says) return to(std::move(says));
     auto document = std::make_shared<const json>(std::move(*says));
     ask_nodes(guarded(to, [this, view, query, to, document](Message<wire::Snapshot> nodes) {
-      lend_hand(
+      run_on_worker_thread(
           self_, looker_, looking_deadline,
           [look = settings_.look, view, query, document, nodes] {
             return look(view, query, *document, nodes);
@@ -215,8 +214,7 @@ Message<wire::Snapshot> head_state::snapshot() const {
                        children);
 }
 
-// -- behavior
-// ---------------------------------------------------------------------------------------
+// -- behavior -----------------------------------------------------------------------------------
 
 namespace {
 

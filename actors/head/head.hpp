@@ -4,7 +4,7 @@
 // commands change of them. For each node it keeps three workers that stand for it in the work
 // queues of its lane; when the node is gone, so are they, and their jobs are leased again.
 //
-// Nothing blocks it: configurations, stores, files and probes of servers are the work of two hands.
+// Nothing blocks it: worker threads read configurations, stores and files, and probe servers.
 // It ends, on exit_reason::user_shutdown, once its runs have ended resumably.
 
 #include <cstdint>

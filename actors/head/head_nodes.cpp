@@ -39,8 +39,8 @@ void head_state::add_workers(node& x, const member_facts& facts) {
   offer(spawn_remote_profiler(system, remote), slots);
 }
 
-// Two machines may have one name; a node that came back has another epoch than its old self, whose
-// end is noticed in a moment.
+// Two machines may have one name. A node that came back has another epoch than before, and the end
+// of the earlier process is noticed in a moment.
 std::string head_state::free_name(const std::string& wanted, uint64_t epoch) const {
   auto result = wanted;
   for (int n = 2;; ++n) {

@@ -17,11 +17,10 @@ constexpr auto no_deadline = std::chrono::minutes{60 * 24 * 365};
 
 } // namespace
 
-// -- taking in
-// --------------------------------------------------------------------------------------
+// -- taking in ----------------------------------------------------------------------------------
 
 void head_state::submit(const std::string& document, const answer& to) {
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, opening_deadline,
       [runs = settings_.runs, document] { return runs->read(document); },
       guarded(to, [this, to](expected<head_run_ptr> run) {
@@ -40,7 +39,7 @@ void head_state::resume(const std::string& name, const answer& to) {
 }
 
 void head_state::take_up(const std::string& name, const answer& to) {
-  lend_hand(
+  run_on_worker_thread(
       self_, opener_, opening_deadline, [runs = settings_.runs, name] { return runs->find(name); },
       guarded(to, [this, to](expected<head_run_ptr> run) {
         if (!run) return to(tl::unexpected<error>{run.error()});
@@ -48,7 +47,7 @@ void head_state::take_up(const std::string& name, const answer& to) {
       }));
 }
 
-// Gives it a lane and has it opened. Its name is taken from here on: others ask meanwhile.
+// Chooses a lane and opens the run on a worker thread. Its name is taken from here on.
 void head_state::take_on(const head_run_ptr& run, const answer& to) {
   const auto& facts = run->facts();
   if (live_run(facts.name) || opening_.contains(facts.name))
@@ -65,15 +64,15 @@ void head_state::take_on(const head_run_ptr& run, const answer& to) {
     KM_TRY(run->open(where));
     return run->start(*system, here, pool, head);
   };
-  lend_hand(self_, opener_, opening_deadline, std::move(work),
-            guarded(to, [this, run, lane = *lane, to](expected<run_actor> actor) {
-              const auto& name = run->facts().name;
-              opening_.erase(name);
-              if (actor) launch(run, lane, *actor);
-              quit_if_over();
-              if (!actor) return to(tl::unexpected<error>{actor.error()});
-              to(json{{"run", name}});
-            }));
+  run_on_worker_thread(self_, opener_, opening_deadline, std::move(work),
+                       guarded(to, [this, run, lane = *lane, to](expected<run_actor> actor) {
+                         const auto& name = run->facts().name;
+                         opening_.erase(name);
+                         if (actor) launch(run, lane, *actor);
+                         quit_if_over();
+                         if (!actor) return to(tl::unexpected<error>{actor.error()});
+                         to(json{{"run", name}});
+                       }));
 }
 
 void head_state::launch(const head_run_ptr& run, const std::string& lane, const run_actor& actor) {
@@ -99,11 +98,11 @@ void head_state::launch(const head_run_ptr& run, const std::string& lane, const 
   for (const auto& [name, layers] : roster_.unfit_nodes(lane, x->facts.required_layers))
     tell_unfit(*x, name, layers);
   if (!closing_) return;
-  x->state = "stopping"; // the head was told to end while a hand opened it
+  x->state = "stopping"; // the head was told to end while a worker thread opened it
   self_->send(actor, atom::cancel_v);
 }
 
-// Its jobs go past a node where a layer is missing that the run requires.
+// Nodes without a layer that the run requires get none of its jobs.
 void head_state::tell_unfit(const run_entry& run, const std::string& name,
                             const std::vector<std::string>& layers) const {
   tell(log_level::warn,
@@ -112,10 +111,9 @@ void head_state::tell_unfit(const run_entry& run, const std::string& name,
        run.facts.name);
 }
 
-// -- ending
-// ---------------------------------------------------------------------------------------
+// -- ending -------------------------------------------------------------------------------------
 
-// Others see how it ended when its files are free again.
+// The run has ended for other callers once its files are free again.
 void head_state::end(const run_entry_ptr& x, expected<Message<wire::RunSummary>> summary) {
   if (x->ending) return;
   x->seconds = seconds_of(*x); // before it is `ending`: then they stand still
@@ -131,7 +129,7 @@ void head_state::end(const run_entry_ptr& x, expected<Message<wire::RunSummary>>
   }
   bool left = state == "cancelled" && !x->cancelled; // the head ends: the next one goes on
   if (left) state = "left";
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, closing_deadline,
       [hold = x->hold, left]() -> expected<void> {
         hold->close(!left);
@@ -156,7 +154,7 @@ double head_state::seconds_of(const run_entry& x) const {
   return std::chrono::duration<double>(self_->clock().now() - x.started).count();
 }
 
-// Jobs of a run that ends are waited for; the other runs end meanwhile.
+// Waits for the jobs of runs that end. The other runs end meanwhile.
 void head_state::close(const caf::error& why) {
   if (closing_) return;
   closing_ = true;
@@ -173,8 +171,7 @@ void head_state::quit_if_over() {
   self_->quit(why_closed_);
 }
 
-// -- control
-// ----------------------------------------------------------------------------------------
+// -- control ------------------------------------------------------------------------------------
 
 expected<head_state::run_entry_ptr> head_state::live_run(const std::string& name) const {
   auto i = runs_.find(name);

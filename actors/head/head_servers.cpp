@@ -87,7 +87,7 @@ void head_state::save(outcome done) {
   auto list = json::array();
   for (const auto& [name, facts] : servers_)
     if (!facts.contains("draining")) list.push_back(facts);
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, file_deadline,
       [file = settings_.servers_file, kept = json{{"weights", weights_}, {"servers", list}}] {
         return write_servers(file, kept);
@@ -107,14 +107,13 @@ void head_state::give(const json& facts, outcome done) {
       atom::attach_v, server_message(facts));
 }
 
-// -- verbs
-// ------------------------------------------------------------------------------------------
+// -- verbs --------------------------------------------------------------------------------------
 
 void head_state::attach(const std::string& document, const answer& to) {
   auto facts = read_document(document);
   if (!facts || is_complete(*facts))
     return facts ? attach_complete(std::move(*facts), to) : to(std::move(facts));
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, file_deadline, [facts = *facts] { return complete(facts); },
       guarded(to, [this, to](expected<json> found) {
         if (!found) return to(std::move(found));
@@ -131,7 +130,7 @@ void head_state::attach_complete(json facts, const answer& to) {
          if (!ok) return to(tl::unexpected<error>{ok.error()});
          save(guarded(to, [this, facts, to](expected<void> kept) {
            if (kept) return to(facts);
-           give_back(text_in(facts, "name")); // who hears that it failed finds nothing attached
+           give_back(text_in(facts, "name")); // after the error no server is attached
            to(tl::unexpected<error>{kept.error()});
          }));
        }));
@@ -216,14 +215,13 @@ json head_state::list_document(wire::Snapshot::Reader pool) const {
   return result;
 }
 
-// -- what an earlier head had
-// ------------------------------------------------------------------------
+// -- what an earlier head had -------------------------------------------------------------------
 
 void head_state::recover_servers(std::function<void()> done) {
   auto warn = [this](const error& why) {
     tell(log_level::warn, "failed to attach again: " + settings_.servers_file + ": " + render(why));
   };
-  lend_hand(
+  run_on_worker_thread(
       self_, clerk_, file_deadline, [file = settings_.servers_file] { return read_servers(file); },
       [this, warn, done](expected<json> kept) {
         if (!kept) {

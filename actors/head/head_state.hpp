@@ -1,7 +1,7 @@
 #pragma once
 
-// What the HEAD owns, and what it does with it. Everything here happens on the HEAD's thread; what
-// blocks is lent to its hands, and goes on from where their answer comes in.
+// What the HEAD owns, and what it does with it. Everything here happens on the HEAD's thread. What
+// blocks runs on its worker threads, and goes on here when their answer comes in.
 
 #include <chrono>
 #include <functional>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "actors/hand.hpp"
 #include "actors/head/head.hpp"
 #include "actors/head/head_documents.hpp"
+#include "actors/worker_thread.hpp"
 
 namespace kernelmill {
 
@@ -118,16 +118,16 @@ private:
 
   head_actor::pointer self_;
   head_settings settings_;
-  hand_actor opener_; ///< reads and opens runs, which may take minutes
-  hand_actor looker_; ///< reads stores and asks runs' monitors for those who look
-  hand_actor clerk_;  ///< files, probes of servers, closing of runs
+  worker_thread_actor opener_; ///< reads and opens runs, which may take minutes
+  worker_thread_actor looker_; ///< reads stores and asks runs' monitors for views
+  worker_thread_actor clerk_;  ///< files, probes of servers, closing of runs
   std::string address_;
 
   roster roster_;
   std::map<std::string, node> nodes_;
 
   std::map<std::string, run_entry_ptr> runs_; ///< the latest of each name
-  std::set<std::string> opening_;             ///< names of those that a hand opens
+  std::set<std::string> opening_;             ///< names of those that a worker thread opens
   bool closing_ = false;
   caf::error why_closed_;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The nodes of a cluster as plain values: what each offers, which lane a run goes to, and who was
-// lost.
+// The nodes of a cluster as plain values: what each offers, which lane a run goes to, and which
+// nodes were lost.
 
 #include <cstdint>
 #include <map>
@@ -40,7 +40,7 @@ struct lane_facts {
   bool sandbox_complete = true;   ///< no layer is missing, on any node of it
 };
 
-/// Who is in the cluster, and who was. A value; the HEAD owns it.
+/// The nodes that are in the cluster, and those that were. A value; the HEAD owns it.
 class roster {
 public:
   void put(const member_facts& x);

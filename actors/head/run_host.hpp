@@ -1,7 +1,7 @@
 #pragma once
 
-// What a head needs of those who know configurations, tasks and stores: runs that it can open,
-// start and close. Reading and opening block, so the HEAD calls them on a thread of its hands.
+// What a head needs of configurations, tasks and stores: runs that it can open, start and close.
+// Reading and opening block, so the HEAD calls them on a worker thread.
 
 #include <cstdint>
 #include <memory>

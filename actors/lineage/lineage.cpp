@@ -5,8 +5,8 @@
 #include <caf/all.hpp>
 
 #include "actors/caf_error.hpp"
-#include "actors/hand.hpp"
 #include "actors/snapshots.hpp"
+#include "actors/worker_thread.hpp"
 
 namespace kernelmill {
 
@@ -56,7 +56,7 @@ struct group_commit_lineage_state {
   lineage_config config;
   std::shared_ptr<record_sink> sink;
   committer_actor writer;
-  hand_actor reader; // a history is decompressed on its thread
+  worker_thread_actor reader; // a history is decompressed on its thread
   std::deque<waiting> queue;
   bool committing = false;
   uint64_t committed = 0, duplicates = 0, transactions = 0, failures = 0;
@@ -127,7 +127,7 @@ group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state>
   state.writer = config.own_thread
                      ? self->spawn<caf::detached + caf::linked>(committer, std::move(sink))
                      : self->spawn<caf::linked>(committer, std::move(sink));
-  state.reader = spawn_hand(self, config.own_thread);
+  state.reader = spawn_worker_thread(self, config.own_thread);
   return {
       [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::commit, const envelope&, const Message<wire::Record>& record,
@@ -144,7 +144,7 @@ group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state>
         auto view = query.open();
         episode_id what{view->getRun().cStr(), {}, view->getGroup(), view->getMember()};
         auto& s = self->state;
-        lend_hand(
+        run_on_worker_thread(
             self, s.reader, s.config.sink_deadline,
             [sink = s.sink, what] { return sink->read(what); },
             [answer](expected<Message<wire::EpisodeHistory>> history) mutable {

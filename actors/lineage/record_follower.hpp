@@ -1,7 +1,7 @@
 #pragma once
 
-// Tells somebody of committed records on a thread of its own: who waits for a commit does not wait
-// for the lines of a journal, nor for what it reads to write them.
+// Passes committed records to a listener on a thread of its own: an episode that waits for a commit
+// does not wait for the lines of a journal, nor for what the listener reads to write them.
 
 #include <condition_variable>
 #include <deque>
@@ -30,8 +30,8 @@ public:
   record_follower(const record_follower&) = delete;
   record_follower& operator=(const record_follower&) = delete;
 
-  /// Waits while `most_waiting` records are not told yet, so that a slow listener slows commits
-  /// down before it fills the memory.
+  /// Waits while `most_waiting` records are pending, so that a slow listener slows commits down
+  /// before it fills the memory.
   void push(Message<wire::Record> record);
 
   /// Returns when all that was pushed before is told.

@@ -6,7 +6,7 @@ namespace kernelmill {
 
 namespace {
 
-// Replaces an artifact by its text: who asks for a history wants to go on with the conversation.
+// Replaces an artifact by its text: an episode asks for a history to go on with the conversation.
 expected<void> fill_in(wire::Content::Builder content, const text_lookup& look_up) {
   if (content.isInline()) return {};
   auto text = look_up(content.asReader());

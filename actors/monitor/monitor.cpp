@@ -16,8 +16,8 @@ using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What a round costs is at most a fiftieth of the time for which it is shown: watching ten thousand
-// episodes takes two per cent of a core, however many look.
+// A round takes at most a fiftieth of the time for which it is shown: watching ten thousand
+// episodes takes 2 % of a core, for any number of viewers.
 constexpr int rounds_rarity = 50;
 constexpr milliseconds shortest_keeping{100};
 constexpr milliseconds longest_keeping{1000};
@@ -28,7 +28,7 @@ constexpr milliseconds sampling_interval{1000};
 // A round waits for those that gather themselves, which take two seconds at most.
 constexpr milliseconds round_patience{2500};
 
-// Sampling an actor with many children costs what looking does.
+// Sampling an actor with many children costs as much as a round.
 constexpr unsigned most_children_sampled = 64;
 
 constexpr size_t most_gone = 100;
@@ -37,7 +37,7 @@ bool is_own_number(std::string_view name) {
   return name == "mailbox" || name == "actor" || name == "oldest_seconds";
 }
 
-// Whether two snapshots' numbers differ is whether the actor got on.
+// An actor got on when its numbers changed between two snapshots.
 uint64_t mark_of(wire::Snapshot::Reader x) {
   uint64_t result = std::hash<std::string_view>{}({x.getState().begin(), x.getState().size()});
   for (auto number : x.getNumbers())
@@ -86,8 +86,8 @@ caf::result<Message<wire::Snapshot>> gathering_monitor_state::look() {
   ++rounds;
   open = 1;
   for (auto& [key, x] : observed) {
-    // One that is stuck already is shown so; nobody waits for it again, and its mailbox does not
-    // fill with our questions.
+    // An actor that is stuck already is shown so. This round does not ask it again, so its mailbox
+    // does not fill with our questions.
     bool stuck = x.asked && now() - x.asked_at >= answer_patience_of_monitors;
     if (stuck) continue;
     ++open;
@@ -167,14 +167,14 @@ Message<wire::Snapshot> gathering_monitor_state::own() const {
 void gathering_monitor_state::tick_later() {
   if (ticking) return;
   ticking = true;
-  // No part of the interface: nobody else may send it.
+  // No part of the interface: no other actor may send it.
   caf::delayed_anon_send(caf::actor_cast<caf::actor>(self), sampling_interval, atom::tick_v);
 }
 
 void gathering_monitor_state::tick() {
   ticking = false;
   if (rounding && now() - round_began >= round_patience) {
-    open = 1; // who has not answered is stuck
+    open = 1; // an actor that has not answered is stuck
     ++rounds; // an answer that comes now belongs to no round
     close_one();
   }

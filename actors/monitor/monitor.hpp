@@ -1,8 +1,9 @@
 #pragma once
 
-// Asks every observed actor for its snapshot when somebody looks, and keeps what it heard: viewers
-// that come together share one round. Between looks it does nothing; for a minute after the last
-// one it samples the actors' numbers once a second, so that it can say when each last got on.
+// Asks every observed actor for its snapshot when a viewer asks, and keeps the answers: viewers
+// that come together share one round. For a minute after the last view it samples the actors'
+// numbers once a second, so that it can say when each last got on. After that it does nothing until
+// the next view.
 
 #include <chrono>
 #include <deque>
@@ -49,7 +50,7 @@ struct gathering_monitor_state {
   std::map<uint64_t, watched> observed; ///< in the order in which they came
   uint64_t next_key = 0;
   std::deque<Message<wire::Snapshot>> gone; ///< workers that have ended, the latest last
-  std::vector<promise> viewers;             ///< who wait for this round
+  std::vector<promise> viewers;             ///< they wait for this round
   bool rounding = false;
   size_t open = 0; ///< answers that this round waits for
   clock::time_point round_began;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A completion that somebody has asked for, and who that is: what the client of one server and the
-// pool of many keep of it alike.
+// A request for a completion and its asker. The client of one server and the pool of many servers
+// both keep it.
 
 #include <chrono>
 #include <cstdint>
@@ -50,7 +50,7 @@ struct admitted_job {
   }
 };
 
-/// Who waits for answers: an actor hears of the end of each of them, once.
+/// The actors that wait for answers. The owner monitors each of them once.
 class asker_list {
 public:
   template <class Self>

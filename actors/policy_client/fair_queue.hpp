@@ -1,14 +1,14 @@
 #pragma once
 
-// Requests that wait for a place in the window. Runs take turns as run_turns.hpp says; within a run
-// the oldest request goes first, also when it comes back for another attempt.
+// Requests that wait for a place in the window. Runs take turns as in a round_robin_queue. Within a
+// run the oldest request goes first, also when it comes back for another attempt.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
 
-#include "actors/run_turns.hpp"
+#include "actors/round_robin_queue.hpp"
 
 namespace kernelmill {
 
@@ -40,7 +40,7 @@ public:
   bool empty() const noexcept { return size_ == 0; }
 
 private:
-  run_turns<std::set<uint64_t>> turns_;
+  round_robin_queue<std::set<uint64_t>> turns_;
   size_t size_ = 0;
 };
 

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// How long everybody gets a configuration's fault before the server is asked once more.
+// How long all requests get a configuration's fault before the server is asked once more.
 constexpr milliseconds hold_time{10000};
 
 // The transport's own limit is a net below the actor's deadline.
@@ -241,11 +241,11 @@ void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& 
   x.at_due = timers_.emplace(now() + *wait, x.id).first;
 }
 
-// A server that was never there is a wrong address or was never started: nobody should wait for
-// the deadline of an episode to hear that. Ends all jobs, the one at hand too.
+// A server that was never there is a wrong address or was never started: the user should not wait
+// for an episode's deadline to hear that. Ends all jobs, the current one too.
 bool http_policy_client_state::first_contact_failed(bool at_deadline) {
   if (reached_ || config_.first_contact_ms == 0 || !first_attempt_) return false;
-  // One that has taken a request and thinks about it is there, however long it takes.
+  // A server that works on a request is there, however long it takes.
   if (!at_deadline && last_error_.category != "policy_unreachable") return false;
   auto away = now() - *first_attempt_;
   if (!at_deadline && away < milliseconds{config_.first_contact_ms}) return false;
@@ -268,7 +268,7 @@ void http_policy_client_state::hold(const error& why) {
   }
   held_ = last_error_ = why;
   held_until_ = now() + hold_time;
-  // What waits would get the same answer; what is in flight may still be lucky.
+  // Waiting requests would get the same answer. Requests in flight may still succeed.
   std::vector<uint64_t> idle;
   for (const auto& [id, x] : jobs_)
     if (x.transfer == 0) idle.push_back(id);
@@ -321,7 +321,7 @@ http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_stat
         {fault_class::infrastructure, "cancelled", "the policy client has ended", {}});
     self->quit(x.reason);
   });
-  // The interface says what others may send; what the actor tells itself comes in beside it.
+  // The interface lists what other actors may send. The actor's own events come in beside it.
   self->set_default_handler(
       [self](caf::scheduled_actor* ptr, caf::message_view& x) -> caf::result<caf::message> {
         if (!x.content().match_elements<policy_event>()) return caf::print_and_drop(ptr, x);

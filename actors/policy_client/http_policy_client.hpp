@@ -6,8 +6,9 @@
 // All time is the actor system's clock, so the same code runs on virtual time with a scripted
 // transport.
 //
-// A request whose asker ends is given up, and its connection closed: the server stops generating
-// for nobody. When the actor itself ends, every asker gets a result with category "cancelled".
+// When the asker of a request ends, the request is given up and its connection closed: the server
+// stops generating. When the actor itself ends, every asker gets a result with category
+// "cancelled".
 
 #include <deque>
 #include <map>
@@ -94,7 +95,8 @@ public:
   explicit http_policy_client_state(policy_client_actor::pointer self);
   ~http_policy_client_state();
 
-  /// Takes the configuration, the key and the transport; what fails here is answered to everyone.
+  /// Takes the configuration, the key and the transport; what fails here is answered to all
+  /// requests.
   void start(policy_config config);
 
   promise accept(const envelope& env, const Message<wire::CompletionRequest>& request);
@@ -177,7 +179,7 @@ private:
   uint32_t in_flight_ = 0;
   uint32_t waiting_ = 0;
 
-  // Admission: while held, everybody gets the fault that concerns everybody.
+  // Admission: while held, all requests get the fault that concerns all of them.
   error held_;
   time_point held_until_{};
   uint64_t ended_by_hold_ = 0; ///< requests that the log was not told of yet

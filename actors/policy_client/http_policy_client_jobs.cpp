@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Where no time passes without work, the timer must not keep the actor alive for long.
+// On virtual time, which passes with work alone, the timer must not keep the actor alive for long.
 constexpr milliseconds longest_timer{250};
 
 } // namespace
@@ -60,7 +60,7 @@ void http_policy_client_state::finish(job& x, result_message result) {
   jobs_.erase(x.id);
 }
 
-// Together, when all that was at hand is looked at: askers that share a worker wake once.
+// All answers together, after all events were handled: askers that share a worker wake once.
 void http_policy_client_state::deliver() {
   if (!told_held_) tell_held();
   for (auto& [to, result] : std::exchange(answers_, {})) to.deliver(std::move(result));
@@ -114,7 +114,7 @@ void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
   schedule();
 }
 
-// One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
+// One timer, for what is due first. An earlier one replaces it, and the late one finds nothing.
 void http_policy_client_state::schedule() {
   if (jobs_.empty()) return;
   auto t = now();

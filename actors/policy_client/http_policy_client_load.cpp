@@ -1,4 +1,4 @@
-// What the policy client asks a server about itself, and what it makes of the server's load.
+// The policy client's questions to a server about itself, and its reaction to the server's load.
 
 #include <utility>
 
@@ -58,8 +58,8 @@ void http_policy_client_state::get(const std::string& url) {
   });
 }
 
-// Asks once what the server serves. It says nothing that a completion depends on: a server
-// without this endpoint is as good as any.
+// Asks once what the server serves. No completion depends on the answer: a server without this
+// endpoint is as good as any.
 void http_policy_client_state::probe() {
   if (probed_) return;
   probed_ = true;

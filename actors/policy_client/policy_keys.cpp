@@ -27,7 +27,7 @@ constexpr auto operators_step = "the operator lists keys in the file of `kernelm
                                 "--policy-keys FILE`: name, base_url, and api_key_env or "
                                 "api_key_file";
 
-/// What decides to whom a request goes, as the transport reads it.
+/// What decides which server gets a request, as the transport reads it.
 struct plain_address {
   std::string scheme, host, port, path;
 };
@@ -169,7 +169,7 @@ expected<named_server> read_named_server(const key_json& x, const policy_keys& k
     source = *entry;
     result.config.base_url = entry->base_url;
   }
-  result.config.model = "any"; // who asks it may name one
+  result.config.model = "any"; // the caller may name one
   if (auto ok = validate(result.config); !ok)
     return configuration_error("bad_request", "the field \"base_url\": " + ok.error().message,
                                ok.error().hint);

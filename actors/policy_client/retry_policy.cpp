@@ -100,7 +100,7 @@ attempt_decision of_missing(const attempt_signal& x, const attempt_history& hist
 }
 
 attempt_decision of_limit(const attempt_signal& x) {
-  // OpenAI's way to say that the account is out of money; no back-off helps.
+  // OpenAI's code for an account without money: no back-off helps.
   if (x.server.code == "insufficient_quota" || x.server.type == "insufficient_quota")
     return stop(fault_class::configuration, "policy_billing", said(x),
                 "check the plan and the balance of the account");

@@ -1,7 +1,7 @@
 #pragma once
 
-// What an attempt's end means: an answer, another attempt, or the end of the matter, and whose
-// fault it is. Pure: no clock, no randomness of its own, no I/O. The budget is the deadline of the
+// What an attempt's end means: an answer, another attempt, or a failed request, and the class of
+// its fault. Pure: no clock, no randomness of its own, no I/O. The budget is the deadline of the
 // request, never a number of attempts: a policy server that restarts takes minutes, and a request
 // that still has minutes should live through it.
 
@@ -53,8 +53,8 @@ struct attempt_decision {
 attempt_decision classify(const attempt_signal& x, const attempt_history& history,
                           int64_t unix_now);
 
-/// What an answer means of a server that lacks what token ids need: a run that counts on them would
-/// else pay for completions that it cannot use.
+/// The decision for a server that cannot give token ids: a run that requires them would else pay
+/// for completions that it cannot use.
 attempt_decision without_token_ids(const std::string& base_url, const std::string& lacks);
 
 /// Reads seconds or an HTTP date; nothing when the text is neither. Never negative, at most a day.

@@ -2,8 +2,8 @@
 
 // One completion in token ids, over several requests: the conversation is rendered by the server's
 // own tokenizer and template, the prompt is made to go on from the ids that were kept, and the
-// completion comes back as it was sampled. The order of requests, without the requests: whoever
-// owns an exchange sends what it wants and shows it what came.
+// completion comes back as it was sampled. An exchange holds the order of requests and sends none:
+// its owner sends what it wants and shows it what came.
 //
 // A server that does not tokenize messages is asked for one token by chat, which may tell the ids
 // of the prompt; whether it completes ids at all is looked at before, since that token costs. A

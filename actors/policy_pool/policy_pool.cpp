@@ -117,7 +117,7 @@ policy_pool_state::server_ptr policy_pool_state::choose(const job& x, bool healt
 // REQUIRES: it is at no server.
 void policy_pool_state::place(job& x) {
   auto to = choose(x);
-  // It has been everywhere and has to leave where it was: what had failed may be well again.
+  // The job has tried every server and must leave the last one: an earlier one may be well again.
   if (!to && any_serving(x)) {
     x.tried.clear();
     to = choose(x);
@@ -228,8 +228,8 @@ void policy_pool_state::on_answer(job& x, const result_message& result) {
   finish(x, result_message{*builder});
 }
 
-// A fault of the configuration is this server's too: its key, its model. Who asks hears of it when
-// every server has said so.
+// A fault of the configuration is this server's too: its key, its model. The asker hears of it
+// when every server has said so.
 void policy_pool_state::on_fault(job& x, const error& why, const result_message& result) {
   auto at = x.at;
   at->last_error = why.message;
@@ -237,10 +237,10 @@ void policy_pool_state::on_fault(job& x, const error& why, const result_message&
   at->health.fail(now(), x.trial, mix(x.session, x.attempt));
   x.tried.insert(at->number);
   auto has_left = x.deadline > now();
-  // Of the last attempt, cut short by the deadline, nothing can be learnt.
+  // The deadline cut the last attempt short, so its error says nothing.
   if (why.category != "policy_timeout" || x.last.message.empty()) x.last = why;
   if (has_left && (choose(x) || at->state != server_state::serving)) return move(x);
-  // Of one class alone: what a configuration is to blame for ends a run.
+  // Only causes of the same class: a fault of the configuration ends a run.
   if (x.last.cls == why.cls && x.last.category != why.category) return fail(x, all_failed(x));
   ++failed_;
   finish(x, result);
@@ -331,7 +331,7 @@ void policy_pool_state::look() {
   look_later();
 }
 
-// Where there is nothing to do no time passes.
+// Ticks only while there is work: virtual time stands still otherwise.
 void policy_pool_state::look_later() {
   if (looking_ || jobs_.empty()) return;
   looking_ = true;

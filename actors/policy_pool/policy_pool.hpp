@@ -40,8 +40,8 @@ struct declared_versions {
 };
 
 /// Returns the one span of a completion of so many tokens that declarations allow; nothing when
-/// there were none. Where the version changed in flight nobody knows at which token: the span's
-/// version is then "BEFORE..AFTER", which equals neither.
+/// there were none. Where the version changed in flight the token is unknown: the span's version is
+/// then "BEFORE..AFTER", which equals neither.
 std::optional<weight_span> span_of(const declared_versions& x, uint32_t tokens);
 
 class policy_pool_state {
@@ -65,7 +65,7 @@ public:
   void on_down(const caf::actor_addr& who);
   Message<wire::Snapshot> snapshot() const;
 
-  /// Answers everybody with `why` and ends the clients.
+  /// Answers all requests with `why` and ends the clients.
   void abort(const error& why);
 
 private:

@@ -19,7 +19,7 @@ namespace kernelmill {
 
 namespace {
 
-// A policy server that answers nobody is not worth asking a thousand times.
+// A policy server that answers no request is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
 // Turns after which a share of lost ones says something.
@@ -77,8 +77,7 @@ void batch_run_state::watch() {
   self->delayed_send(self, watch_interval(*settings), atom::tick_v);
 }
 
-// -- what the log says
-// ------------------------------------------------------------------------------
+// -- what the log says --------------------------------------------------------------------------
 
 void batch_run_state::tell(log_level level, const std::string& what) const {
   services->log.write(level, {"run", plan.name, {}, {}}, what);
@@ -87,7 +86,7 @@ void batch_run_state::tell(log_level level, const std::string& what) const {
 void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   auto why = fault_of(outcome.getFault());
   bool left = !outcome.getClosed() && why.cls != fault_class::none;
-  // What has ended the run is told of one episode, and again at the end.
+  // Logs the fault that ended the run for one episode, and again at the end.
   bool known = stopped && fault && fault->category == why.category;
   auto level = left && !known ? log_level::warn : log_level::info;
   if (!services->log.takes(level)) return;
@@ -112,8 +111,7 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
   tell(state == "failed" ? log_level::error : log_level::info, text);
 }
 
-// -- endings
-// ----------------------------------------------------------------------------------------
+// -- endings ------------------------------------------------------------------------------------
 
 void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh) {
   auto known = ordinals.find(who);
@@ -216,14 +214,13 @@ bool batch_run_state::has_quorum(uint32_t group) const {
   return plan.quorum > 0 && groups[group].usable >= plan.quorum;
 }
 
-// Each closes with a record of its own, so a resumed run does not take it up again.
+// Each episode closes with a record of its own, so a resumed run does not take it up again.
 void batch_run_state::drop_rest(uint32_t group) {
   for (auto& [ordinal, episode] : live)
     if (episode.where.group == group) self->send(episode.handle, atom::drop_v);
 }
 
-// -- records
-// ----------------------------------------------------------------------------------------
+// -- records ------------------------------------------------------------------------------------
 
 void batch_run_state::commit_group(uint32_t index) {
   commit(group_record(plan, index, groups[index].returns));
@@ -331,8 +328,7 @@ Message<wire::Snapshot> batch_run_state::head() const {
                       {"infrastructure", counters.infrastructure}});
 }
 
-// -- behavior
-// ---------------------------------------------------------------------------------------
+// -- behavior -----------------------------------------------------------------------------------
 
 run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self, run_plan plan,
                                    std::shared_ptr<const episode_settings> settings,

@@ -111,7 +111,7 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.profiler = cluster;
   services.governance = keep(system->spawn(rule_governance, governance));
   services.lineage = keep(spawn_group_commit_lineage(*system, make_sink(), lineage_config{}));
-  services.prompts = std::make_shared<prompt_book>();
+  services.prompts = std::make_shared<prompt_cache>();
   services.log = log;
 }
 

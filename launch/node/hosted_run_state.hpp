@@ -59,7 +59,7 @@ struct hosted_run::state {
   run_plan plan;
   std::shared_ptr<const episode_settings> settings;
   governance_config governance;
-  licence_book licences;
+  licence_table licences;
   run_rights rights;
   policy_config policy;
   node_retrieval retrieval;

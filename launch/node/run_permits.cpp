@@ -18,26 +18,26 @@ using exports::permits;
 
 class permit_maker {
 public:
-  permit_maker(const licence_book& book, purpose wanted, const std::set<std::string>& accepted)
-      : book_(book), wanted_(wanted), accepted_(accepted) {}
+  permit_maker(const licence_table& licences, purpose wanted, const std::set<std::string>& accepted)
+      : licences_(licences), wanted_(wanted), accepted_(accepted) {}
 
   permit of(const origin_facts& what) const {
-    auto result = of(decide(book_, what, wanted_, accepted_),
-                     decide(book_, what, purpose::share, accepted_).allowed);
+    auto result = of(decide(licences_, what, wanted_, accepted_),
+                     decide(licences_, what, purpose::share, accepted_).allowed);
     result.digest = what.digest;
     return result;
   }
 
   permit of_answers(const std::string& model, const std::string& named) const {
-    return of(*decide_answers(book_, model, named, wanted_, accepted_),
-              decide_answers(book_, model, named, purpose::share, accepted_)->allowed);
+    return of(*decide_answers(licences_, model, named, wanted_, accepted_),
+              decide_answers(licences_, model, named, purpose::share, accepted_)->allowed);
   }
 
   /// Of answers of any of them: the strictest. Nothing: no source speaks of them.
   std::optional<permit> of_policies(const std::vector<asked_policy>& all) const {
     std::optional<permit> result;
     for (const auto& x : all)
-      if (decide_answers(book_, x.model, x.licence, wanted_, accepted_))
+      if (decide_answers(licences_, x.model, x.licence, wanted_, accepted_))
         if (!result || result->allowed) result = of_answers(x.model, x.licence);
     return result;
   }
@@ -51,7 +51,7 @@ public:
   }
 
   void add_models(permits& to) const {
-    for (const auto& source : book_.all())
+    for (const auto& source : licences_.all())
       for (const auto& glob : source.models)
         to.models.emplace_back(glob, of_answers(glob, source.source));
   }
@@ -71,7 +71,7 @@ private:
     return result;
   }
 
-  const licence_book& book_;
+  const licence_table& licences_;
   purpose wanted_;
   const std::set<std::string>& accepted_;
 };
@@ -153,13 +153,13 @@ void add_answers(permits& to, const permit_maker& make, const permit_json& manif
 
 } // namespace
 
-expected<permits> permits_of(const run_directory& run, const licence_book& book, purpose wanted,
-                             const std::set<std::string>& accepted) {
+expected<permits> permits_of(const run_directory& run, const licence_table& licences,
+                             purpose wanted, const std::set<std::string>& accepted) {
   auto manifest = read_json(run.manifest_file());
   KM_TRY(manifest);
   auto config = read_json(run.config_file());
   KM_TRY(config);
-  permit_maker make{book, wanted, accepted};
+  permit_maker make{licences, wanted, accepted};
   permits result;
   const auto tasks = origins_of(*manifest);
   for (const auto& what : tasks) result.tasks[what.id] = make.of(what);

@@ -15,7 +15,7 @@ namespace kernelmill {
 
 /// By the run's manifest, whatever became of its tasks' files; of an older run without sources by
 /// the ids of its tasks. Errors: those of reading the run's folder.
-expected<exports::permits> permits_of(const run_directory& run, const licence_book& book,
+expected<exports::permits> permits_of(const run_directory& run, const licence_table& licences,
                                       purpose wanted, const std::set<std::string>& accepted);
 
 /// Whether the manifest, which says whose the tasks are, is of the run that the store holds.

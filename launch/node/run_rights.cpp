@@ -44,7 +44,7 @@ std::string source_of_cards(const loaded_index& index) {
 
 } // namespace
 
-expected<licence_book> installed_licences() {
+expected<licence_table> installed_licences() {
   std::vector<licence> all;
   for (const auto& folder : licence_folders()) {
     std::error_code code;
@@ -60,7 +60,7 @@ expected<licence_book> installed_licences() {
       all.push_back(std::move(*one));
     }
   }
-  return licence_book::of(std::move(all));
+  return licence_table::of(std::move(all));
 }
 
 const task_rights* run_rights::find(const std::string& task) const {
@@ -69,22 +69,22 @@ const task_rights* run_rights::find(const std::string& task) const {
   return i == tasks.end() ? nullptr : &*i;
 }
 
-run_rights rights_of(const licence_book& book, const std::vector<origin_facts>& tasks,
+run_rights rights_of(const licence_table& licences, const std::vector<origin_facts>& tasks,
                      std::set<std::string> accepted) {
   run_rights result;
   for (const auto& x : tasks)
-    result.tasks.push_back({x, decide(book, x, purpose::evaluate, accepted),
-                            decide(book, x, purpose::train, accepted),
-                            decide(book, x, purpose::share, accepted)});
+    result.tasks.push_back({x, decide(licences, x, purpose::evaluate, accepted),
+                            decide(licences, x, purpose::train, accepted),
+                            decide(licences, x, purpose::share, accepted)});
   result.accepted = std::move(accepted);
   return result;
 }
 
-std::optional<answer_rights> rights_of_answers(const licence_book& book, const std::string& model,
-                                               const std::string& named,
+std::optional<answer_rights> rights_of_answers(const licence_table& licences,
+                                               const std::string& model, const std::string& named,
                                                const std::set<std::string>& accepted) {
-  auto train = decide_answers(book, model, named, purpose::train, accepted);
-  auto share = decide_answers(book, model, named, purpose::share, accepted);
+  auto train = decide_answers(licences, model, named, purpose::train, accepted);
+  auto share = decide_answers(licences, model, named, purpose::share, accepted);
   if (!train || !share) return std::nullopt;
   return answer_rights{model, std::move(*train), std::move(*share)};
 }
@@ -109,7 +109,7 @@ expected<void> may_run(const run_rights& x) {
   return {};
 }
 
-rights_json retrieval_json(const licence_book& book, const loaded_index* index, bool live) {
+rights_json retrieval_json(const licence_table& licences, const loaded_index* index, bool live) {
   rights_json result = {{"live", live}, {"cards", nullptr}, {"examples", rights_json::array()}};
   if (!index) return result;
   result["cards"] = source_of_cards(*index);
@@ -117,8 +117,8 @@ rights_json retrieval_json(const licence_book& book, const loaded_index* index, 
     const auto& x = index->entry(i);
     if (x.kind != "kernel") continue;
     origin_facts what{x.task, {}, x.rights_source};
-    auto train = decide(book, what, purpose::train, {});
-    auto share = decide(book, what, purpose::share, {});
+    auto train = decide(licences, what, purpose::train, {});
+    auto share = decide(licences, what, purpose::share, {});
     if (train.allowed && share.allowed) continue;
     result["examples"].push_back({{"id", x.id}, {"task", x.task}, {"source", x.rights_source}});
   }

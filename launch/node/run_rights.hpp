@@ -19,7 +19,7 @@ namespace kernelmill {
 
 /// Those of the installation, then those in $XDG_DATA_HOME/kernelmill/licences. Errors:
 /// "bad_licence".
-expected<licence_book> installed_licences();
+expected<licence_table> installed_licences();
 
 /// A task with what may be done with it.
 struct task_rights {
@@ -41,12 +41,12 @@ struct run_rights {
   const task_rights* find(const std::string& task) const;
 };
 
-run_rights rights_of(const licence_book& book, const std::vector<origin_facts>& tasks,
+run_rights rights_of(const licence_table& licences, const std::vector<origin_facts>& tasks,
                      std::set<std::string> accepted);
 
 /// `named`: a source that `policy.licence` may name.
-std::optional<answer_rights> rights_of_answers(const licence_book& book, const std::string& model,
-                                               const std::string& named,
+std::optional<answer_rights> rights_of_answers(const licence_table& licences,
+                                               const std::string& model, const std::string& named,
                                                const std::set<std::string>& accepted);
 
 origin_facts origin_of(const task& x);
@@ -60,7 +60,7 @@ expected<void> may_run(const run_rights& x);
 
 /// What stands under "retrieval" in a manifest: where its cards are from, and those kernels of the
 /// index that not everybody may train on.
-nlohmann::ordered_json retrieval_json(const licence_book& book, const loaded_index* index,
+nlohmann::ordered_json retrieval_json(const licence_table& licences, const loaded_index* index,
                                       bool live);
 
 /// One entry a source: {"source", "licence", "tasks", "evaluate", "train", "share", "reason"}; of a

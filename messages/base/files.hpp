@@ -12,7 +12,7 @@ namespace kernelmill {
 std::optional<std::string> read_whole(const std::string& path);
 
 /// The same of an open file, from its beginning, wherever it stands. Reads as many bytes as the
-/// file has now: whoever still writes cannot make it longer.
+/// file has now: a process that still writes cannot make it longer.
 std::optional<std::string> read_whole(int fd);
 
 /// The first bytes of an open file, `most` or fewer, wherever it stands. Empty where it cannot be

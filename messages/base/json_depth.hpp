@@ -2,7 +2,7 @@
 
 // How deep a JSON text nests. The library that reads JSON takes any depth, and copies, compares and
 // prints what it has read by recursion: a megabyte of `[` from a stranger ends the process there.
-// So whoever reads foreign JSON asks this first.
+// So code that reads foreign JSON asks this first.
 
 #include <cstddef>
 #include <string_view>

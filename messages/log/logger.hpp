@@ -4,8 +4,8 @@
 // and terminal, so no actor waits for a disk: when the queue is full its oldest line is lost, and
 // the log's last line says how many were.
 //
-// A logger is a handle that is passed down, and a default one is silent: whoever has none to pass
-// needs no other code.
+// A logger is a handle that is passed down. A default one is silent, so callers without a log need
+// no other code.
 
 #include <functional>
 #include <memory>
@@ -30,7 +30,7 @@ public:
   /// Errors: "io_error" and others of a file that cannot be opened.
   static expected<logger> open(log_options options);
 
-  /// Whether a line of this level goes anywhere: spares making a text that nobody reads.
+  /// Whether a line of this level goes anywhere: spares making a text that is not written.
   bool takes(log_level level) const noexcept;
   void write(log_level level, const log_place& place, std::string_view message) const;
 

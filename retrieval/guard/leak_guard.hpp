@@ -1,8 +1,8 @@
 #pragma once
 
-// The leak guard decides whether showing a text in the prompt of a task would hand the task's own
-// solution over. A task's id alone is not enough: the same kernel may have been verified under
-// another task, be written on a card, or come back with other names and another layout.
+// The leak guard decides whether a text in the prompt of a task would reveal the task's own
+// solution. A task's id alone is not enough: the same kernel may have been verified under another
+// task, be written on a knowledge card, or come back with other names and another layout.
 //
 // Code is compared as sets of hashed 5-grams of tokens. Comments, layout and preprocessor lines
 // do not count; names that are not called and number suffixes are folded, so that renaming hides

@@ -35,7 +35,7 @@ struct verified_kernel {
   double speedup = 0;           ///< lower bound; 0 when it was not timed
   std::string language = "cpp"; ///< of `source`, as a fence names it
   std::string split;            ///< of its task: "dev" is held out, and never an example
-  std::string rights_source;    ///< whose licence counts; empty: by the task's id
+  std::string rights_source;    ///< its licence counts; empty: by the task's id
   bool hidden = false;          ///< known to the leak guard alone: its licence forbids to show it
 
   bool is_shown() const { return !hidden && split != "dev"; }
@@ -71,7 +71,7 @@ struct index_entry {
   double speedup = 0;
   std::string language;      ///< of a kernel's text, as a fence names it
   std::string split;         ///< of a kernel's task; empty: an older index does not say
-  std::string rights_source; ///< whose licence counts; empty: by the task's id
+  std::string rights_source; ///< its licence counts; empty: by the task's id
 };
 
 struct retrieved {

@@ -2,7 +2,7 @@
 
 // A bundle is one file, F.tar.zst, that says of itself what is in it:
 //   hashes.json      what it is of, and path, size and SHA-256 of every file, in their order
-//   signature.json   Ed25519 over the SHA-256 of hashes.json; only where somebody signed
+//   signature.json   Ed25519 over the SHA-256 of hashes.json; only in a signed bundle
 //   ...              the files
 // The list comes first, so a reader knows what to expect before it takes anything. The same files
 // give the same bytes. docs/reference/bundles.md describes both documents.
@@ -67,7 +67,7 @@ using file_taker = std::function<expected<void>(const listed_file& file, std::st
 struct read_bundle {
   nlohmann::ordered_json list; ///< hashes.json without "files"
   std::string list_sha256;
-  std::string public_key; ///< hex; empty: nobody signed
+  std::string public_key; ///< hex; empty: unsigned
   std::vector<listed_file> files;
   uint64_t bytes = 0;
   std::vector<std::string> damaged; ///< what is wrong with which file; empty: all is as listed

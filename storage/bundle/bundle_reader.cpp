@@ -157,7 +157,7 @@ expected<read_bundle> read(const std::string& path, const limits& most, evp_pkey
   read_bundle result;
   result.list_sha256 = sha256_hex(*list);
   auto parsed = parse_list(*list, most);
-  // Whoever changed a signed list is told so, not what the change broke.
+  // A signed list that was changed is reported as such, before what the change broke.
   bool has_signature = !parsed || parsed->facts.value("signed", nlohmann::ordered_json{}) == true;
   if (has_signature) {
     auto text = read_named(from, signature_path, signature_bytes_most);
@@ -170,7 +170,7 @@ expected<read_bundle> read(const std::string& path, const limits& most, evp_pkey
   KM_TRY(parsed);
   if (trusted && !has_signature)
     return configuration_error("bad_signature",
-                               "failed to verify the bundle: nobody signed it, and you named a key",
+                               "failed to verify the bundle: it is unsigned, and you named a key",
                                "ask for a signed bundle, or leave --public-key out");
   result.list = std::move(parsed->facts);
   result.files = std::move(parsed->files);

@@ -51,7 +51,7 @@ std::optional<std::string> from_hex(std::string_view text) {
   return result;
 }
 
-// A prompt for a password would wait for ever where nobody sits.
+// A prompt for a password would wait for ever in a process without a terminal.
 int no_password(char*, int, int, void*) {
   return -1;
 }

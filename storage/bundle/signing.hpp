@@ -1,8 +1,8 @@
 #pragma once
 
 // Ed25519 by OpenSSL: keys as PEM files, signatures of a list of hashes. A public key that came
-// with what it signs shows that nothing was changed since; whose key it is only the verifier can
-// know.
+// with what it signs shows that nothing was changed since. Only the verifier can know the owner of
+// the key.
 
 #include <memory>
 #include <string>

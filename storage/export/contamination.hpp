@@ -44,7 +44,7 @@ struct contamination_report {
   uint64_t held_out = 0;       ///< codes of dev that train was compared with
   uint64_t not_compared = 0;   ///< codes of dev that did not fit
   uint64_t compared = 0;       ///< codes of train
-  uint64_t train_like_dev = 0; ///< codes of train that nearly repeat one of dev
+  uint64_t train_like_dev = 0; ///< train kernels that near-duplicate a dev kernel
   uint64_t answers_like_example = 0;
   struct pair {
     std::string what, like;

@@ -115,7 +115,7 @@ std::string contamination_part(const request& what, const report& done) {
   return result;
 }
 
-/// Of runs whose rewards nobody measured here, or whose rows nobody signed.
+/// Of runs whose rewards were not measured here, or whose rows are unsigned.
 std::string origins_part(const std::vector<source>& from) {
   std::string result;
   for (const auto& x : from) {

@@ -226,7 +226,7 @@ private:
     return {};
   }
 
-  // Held-out code is compared with and leaves nowhere, so that no licence is asked.
+  // Held-out code is compared and not exported, so its licence does not matter.
   expected<void> remember(const source& from, const stored_group& stored) {
     for (const auto& e : stored.episodes)
       for (const auto& record : e.turns) {

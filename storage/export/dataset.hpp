@@ -78,8 +78,8 @@ struct report {
 /// exported so, "contaminated" when it was to be refused and is found. Neither leaves a folder.
 expected<report> write_dataset(const std::vector<source>& from, const request& what);
 
-/// Writes the rows of one group to what.stream, and adds to `done` what it counted: for who follows
-/// a run. REQUIRES: what.directory is empty
+/// Writes the rows of one group to what.stream, and adds to `done` what it counted: for an export
+/// that follows a run. REQUIRES: what.directory is empty
 expected<void> write_group(const source& from, uint32_t group, const request& what, report& done);
 
 // -- parts --------------------------------------------------------------------------------------

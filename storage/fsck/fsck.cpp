@@ -93,7 +93,7 @@ private:
         x.state = finding_state::repaired;
   }
 
-  // A run that was killed in its first moments has none; whoever has journals had one.
+  // A run that was killed in its first moments has no store. A run with journals had one.
   void tell_of_no_store() {
     for (const auto& path : {run_.traces_file(), run_.metrics_file()}) {
       std::error_code status;
@@ -262,7 +262,8 @@ private:
     strange_ = true;
   }
 
-  // Lines that only lack some keep their places, so whoever reads on misses nothing.
+  // Where lines are only missing, the others keep their places: a reader that goes on from an
+  // offset misses nothing.
   expected<void> repair_journals() {
     if (!behind_ && !strange_) return {};
     if (!whole_) {

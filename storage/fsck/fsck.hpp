@@ -12,7 +12,7 @@
 namespace kernelmill {
 
 enum class finding_state : unsigned char {
-  note,     ///< nothing is wrong: files that nobody needs
+  note,     ///< nothing is wrong: files that are not needed
   damage,   ///< can be repaired
   repaired, ///< was damage
   lost,     ///< cannot be brought back from what is here

@@ -30,7 +30,7 @@ private:
 /// Makes data.mdb anew from whole records. The old one is put aside.
 expected<void> rebuild_store(const run_directory& run, const contents& in, quarantine& aside);
 
-/// Which artifacts records name, and for whom: by hash.
+/// The artifacts that records name: by hash, the record that names it.
 std::map<std::string, std::string> named_artifacts(const contents& in);
 
 /// Looks for texts of these hashes in the run's traces, and stores those that it finds.

@@ -151,7 +151,7 @@ struct series {
 
 struct tally {
   series reward, format, compile, correct, cheat, speedup, eval_seconds;
-  std::map<std::string, series> parts; // of rewards that are paid
+  std::map<std::string, series> parts; // of turns with a reward
   uint64_t infrastructure = 0, not_timed = 0;
 
   void add(wire::TurnRecord::Reader turn) {

@@ -3,7 +3,7 @@
 // Follows a run's lineage: traces.jsonl and metrics.jsonl grow by a line for each turn, episode and
 // group as it is committed. What a journal missed, because its process was killed between a commit
 // and the line, or the disk was full, catch_up() adds: every committed record has its line once.
-// Lines that are there stay where they are, so that whoever reads on from an offset misses nothing.
+// Lines that are there stay where they are, so a reader that goes on from an offset misses nothing.
 // TensorBoard's event file has a record for each group that ends, by the same rules.
 
 #include <string>
@@ -18,7 +18,7 @@ namespace kernelmill {
 
 struct journal_options {
   bool events = false; ///< TensorBoard's file too
-  size_t groups = 0;   ///< in all; 0: nobody knows
+  size_t groups = 0;   ///< in all; 0: unknown
 };
 
 /// Thread safety: none; the thread that is told of commits owns it.
@@ -35,7 +35,7 @@ public:
   expected<void> follow(const store& from, const artifact_store& artifacts,
                         wire::Record::Reader committed);
 
-  /// The same for who is told of many records: the lines stay in memory, up to `most_pending`
+  /// The same for a caller with many records: the lines stay in memory, up to `most_pending`
   /// bytes of each file, until flush().
   expected<void> collect(const store& from, const artifact_store& artifacts,
                          wire::Record::Reader committed);

@@ -222,7 +222,7 @@ expected<fork_origin> fork_from(const run_directory& from, uint32_t group, uint3
         "fork_origin_gone",
         "failed to fork " + name +
             ": its run is a fork itself, of a run that is gone, and nothing "
-            "says whose answers its first turns are",
+            "says which model answered in its first turns",
         "put " + manifest->value(json::json_pointer{"/fork/directory"}, std::string{"it"}) +
             " back");
   x.policies = std::move(*policies);

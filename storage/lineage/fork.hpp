@@ -18,7 +18,7 @@
 
 namespace kernelmill {
 
-/// Whose answers turns are: what a run's manifest says of its policy.
+/// The model that answered in turns: what a run's manifest says of its policy.
 struct asked_policy {
   std::string model, licence;
 };

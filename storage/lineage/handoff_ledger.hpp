@@ -2,7 +2,7 @@
 
 // The log of the hand-off of groups to trainers: an LMDB environment of its own, whose records are
 // events in the order in which they happened. Nothing in it is ever changed or removed, so that it
-// proves what was handed to whom.
+// proves which trainer got which group.
 //
 //   key:   sequence number, from 1      8 bytes, big-endian
 //   value: as in the lineage store (storage/lineage/keys.hpp), then the words of the

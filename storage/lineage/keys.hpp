@@ -10,7 +10,7 @@
 //
 // The checksum is XXH3-64 of the words, seeded with the hash of key and header, so that a right
 // value under a wrong key is damage too. XXH3 runs at memory speed; SHA-256 would halve the rate
-// of commits and guards against nobody who can write the file.
+// of commits and still could not stop a process that can write the file.
 
 #include <array>
 #include <cstdint>
@@ -58,7 +58,7 @@ struct record_address {
 /// Errors: "invalid_record" names the field that is missing or out of range.
 expected<record_address> address_of(wire::Record::Reader record);
 
-/// What of a record readers take for granted, a checksum does not say, and is not so; else empty.
+/// Names what readers assume of a record, its checksum does not prove, and is false; else empty.
 std::string flaw_of(wire::Record::Reader record);
 
 /// The turn index holds the first 16 of the 32 bytes: half the size, and 2^-64 for a collision

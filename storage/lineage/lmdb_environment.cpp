@@ -70,7 +70,7 @@ void extend_data_file(MDB_env* env) {
     auto status = ::ftruncate(fd, wanted);
 }
 
-// LMDB keeps a second descriptor for synchronous writes and tells nobody; /proc does.
+// LMDB keeps a second descriptor for synchronous writes and has no call for it; /proc lists it.
 void close_on_exec(const std::string& directory) {
   auto real =
       std::unique_ptr<char, void (*)(void*)>{::realpath(directory.c_str(), nullptr), std::free};
@@ -196,7 +196,7 @@ expected<void> lmdb_environment::check_schema(MDB_txn* txn, bool may_create) {
 
 namespace {
 
-// Callbacks may throw (bad_alloc); the gate and LMDB's reader seat are given back all the same.
+// Callbacks may throw (bad_alloc). The gate and LMDB's reader slot are given back all the same.
 struct seat {
   explicit seat(read_gate& x) : gate(x) { gate.enter(); }
   ~seat() {
@@ -296,7 +296,7 @@ void lmdb_environment::reopen() {
   });
 }
 
-// A reader that was killed keeps its seat, and with it every page freed since.
+// A killed reader keeps its reader slot, and with it every page freed since.
 void lmdb_environment::tend_readers() {
   constexpr int64_t interval = 60;
   auto now = steady_seconds();

@@ -1,7 +1,7 @@
 #pragma once
 
 // The one place that knows LMDB's rules: one environment a folder and a process, a writer's lock
-// (both store_claim's), reads beside a writer, a map that grows only while nobody reads, and what
+// (both store_claim's), reads beside a writer, a map that grows only without readers, and what
 // each code means (store_failure). Private to storage/.
 
 #include <functional>

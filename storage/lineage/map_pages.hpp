@@ -1,8 +1,8 @@
 #pragma once
 
 // Pages of a store's map that were read are given back now and then: a process that scans a store
-// of 10 GB once would have 10 GB resident otherwise. They stay in the kernel's cache, so whoever
-// needs one again has it by a minor fault. The map only reads a file: nothing is lost.
+// of 10 GB once would have 10 GB resident otherwise. They stay in the kernel's cache, so a
+// reader gets one back by a minor fault. The map only reads a file: nothing is lost.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ public:
   /// REQUIRES: the map cannot move meanwhile: a read transaction is open.
   void note(const map_range& where, size_t bytes);
 
-  /// The map has moved, or goes. REQUIRES: nobody reads.
+  /// The map has moved, or goes. REQUIRES: there is no reader.
   void forget();
 
 private:

@@ -17,7 +17,7 @@ namespace kernelmill {
 std::optional<std::string> missing_pages(const std::string& data_file);
 
 /// Whether the power went while data.mdb was made: it holds nothing but zeros and first pages of
-/// LMDB's that name no tree, so no transaction of anybody's was ever in it. LMDB refuses such a
+/// LMDB's that name no tree, so no transaction was ever in it. LMDB refuses such a
 /// file.
 bool is_unborn(const std::string& data_file);
 

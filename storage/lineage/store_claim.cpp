@@ -78,8 +78,8 @@ expected<void> store_claim::claim(const store_options& options) {
   return {};
 }
 
-// flock() goes with the process, also on kill -9. A reader who may not write the folder has no
-// seat in LMDB's reader table, so it keeps writers out instead.
+// flock() goes with the process, also on kill -9. A reader that may not write the folder has no
+// entry in LMDB's reader table, so it keeps writers out instead.
 expected<void> store_claim::lock(const store_options& options) {
   auto path = options.directory + "/writer.lock";
   bool seated = ::access(options.directory.c_str(), W_OK) == 0;

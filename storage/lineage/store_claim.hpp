@@ -1,6 +1,6 @@
 #pragma once
 
-// Whose a store's folder is: of one environment a process, and of one process that writes. Private
+// The owner of a store's folder: one environment in a process, and one process that writes. Private
 // to storage/.
 
 #include <cstdint>

@@ -65,8 +65,8 @@ expected<std::string> keep_copy(const std::string& path) {
   return copy;
 }
 
-// Restored turns have a finding more than their rows: who opens the run writes these anew. The rows
-// go last: as long as they are there, has_old_rows() tells whoever comes next.
+// Restored turns have one finding more than their rows, so the process that opens the run writes
+// the rows anew. The old rows go last: as long as they are there, has_old_rows() reports them.
 expected<void> begin_journals(const run_directory& run) {
   for (const auto& path : {run.metrics_file(), run.traces_file()})
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
@@ -97,7 +97,7 @@ struct open_episode {
     return turns.size() == count && (count == 0 || turns.rbegin()->first == count - 1);
   }
 
-  // Where one row alone was edited nobody knows which is right.
+  // Where one of the two rows was edited it is unknown which is right.
   void check_rewards() const {
     auto view = end->open();
     auto rewards = view->getEpisode().getRewards();
@@ -170,7 +170,7 @@ private:
     return line;
   }
 
-  // A row that stands twice counts once.
+  // A repeated row counts once.
   void take(const json& line) {
     auto name = line.at("episode").get<std::string>();
     if (restored_.contains(name)) return;

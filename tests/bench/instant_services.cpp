@@ -135,7 +135,7 @@ std::shared_ptr<episode_services> instant_services(caf::actor_system& system,
   services->runner = cluster;
   services->profiler = cluster;
   services->governance = system.spawn(rule_governance, governance_config{});
-  services->prompts = std::make_shared<prompt_book>();
+  services->prompts = std::make_shared<prompt_cache>();
   return services;
 }
 

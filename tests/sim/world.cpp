@@ -356,7 +356,7 @@ private:
     lineage_config lineage;
     lineage.own_thread = false;
     services->lineage = keep(spawn_group_commit_lineage(system_, std::move(sink), lineage));
-    services->prompts = std::make_shared<prompt_book>();
+    services->prompts = std::make_shared<prompt_cache>();
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = what.max_turns;
     settings->resume = resume;

@@ -134,7 +134,7 @@ void http_transfer::forget_headers() {
 }
 
 bool http_transfer::add_header(const std::string& line) {
-  // A line break would smuggle in a header of somebody else's choice.
+  // A line break would smuggle in another header.
   if (line.find_first_of("\r\n") != std::string::npos) return true;
   auto* longer = curl_slist_append(headers_, line.c_str());
   if (longer == nullptr) return false;

@@ -18,7 +18,7 @@ namespace kernelmill {
 enum class transport_fault : unsigned char {
   none,
   unresolved, ///< the host has no address
-  refused,    ///< nobody listens, or no route
+  refused,    ///< no process listens, or no route
   connect_timeout,
   tls,               ///< the handshake broke
   untrusted,         ///< the certificate is not to be trusted

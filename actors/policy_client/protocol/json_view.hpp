@@ -1,7 +1,7 @@
 #pragma once
 
 // What servers say, as simdjson reads it: no tree is made of thousands of tokens. Private to the
-// files that read JSON; everybody else sees what they make of it.
+// files that read JSON.
 
 #include <cstdint>
 #include <limits>

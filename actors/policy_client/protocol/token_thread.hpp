@@ -30,8 +30,8 @@ struct token_audit {
   uint32_t kept = 0;
 };
 
-/// Says whether `prompt` goes on from what was kept. A first turn has nothing to go on from; a
-/// later one of which nothing was kept is a branch at 0, because nobody can tell.
+/// Says whether `prompt` goes on from what was kept. A first turn has nothing to go on from. A
+/// later turn of which nothing was kept is a branch at 0, because the difference is unknown.
 token_audit audit_tokens(bool first_turn, token_span kept, token_span prompt,
                          token_span completion);
 

@@ -42,10 +42,10 @@ expected<int> rollouts_log(const invocation& in) {
   auto ledger =
       handoff_ledger::open({.directory = in.value("--runs") + "/handoff", .read_only = true});
   KM_TRY(ledger);
-  handoff::book book;
+  handoff::lease_table table;
   json events = json::array();
   auto take = [&](uint64_t number, wire::HandoffEvent::Reader x) -> expected<void> {
-    KM_TRY(book.apply(x));
+    KM_TRY(table.apply(x));
     auto event = event_json(number, x);
     if (in.json)
       events.push_back(std::move(event));
@@ -55,7 +55,7 @@ expected<int> rollouts_log(const invocation& in) {
   };
   KM_TRY(ledger->scan(1, take));
   json orders = json::object();
-  for (const auto& [id, x] : book.orders()) orders[id] = counts_of(x);
+  for (const auto& [id, x] : table.orders()) orders[id] = counts_of(x);
   if (in.json) {
     cli::print_json({{"orders", orders}, {"events", events}});
     return 0;

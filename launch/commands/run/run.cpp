@@ -130,12 +130,12 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
 /// As the run's manifest has them, with the terms that are accepted now.
 run_rights stored_rights(const run_options& options) {
   const auto& terms = options.config.run.accepted_terms;
-  auto book = installed_licences(); // read before, when the run was planned
+  auto licences = installed_licences(); // read before, when the run was planned
   auto manifest = read_json(options.directory + "/manifest.json");
-  if (!book || !manifest) return {};
-  auto result = rights_of(*book, origins_of(*manifest), {terms.begin(), terms.end()});
+  if (!licences || !manifest) return {};
+  auto result = rights_of(*licences, origins_of(*manifest), {terms.begin(), terms.end()});
   auto add = [&](const std::string& model, const std::string& licence) {
-    if (auto x = rights_of_answers(*book, model, licence, result.accepted))
+    if (auto x = rights_of_answers(*licences, model, licence, result.accepted))
       result.answers.push_back(std::move(*x));
   };
   // The first turns of a fork are answers of its origin's model.
@@ -148,9 +148,9 @@ run_rights stored_rights(const run_options& options) {
 
 /// --accept-terms is a short name for run.accepted_terms.
 expected<void> accept_terms(const invocation& in, run_config& config) {
-  auto book = installed_licences();
-  KM_TRY(book);
-  auto accepted = accepted_terms(in, *book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
+  auto accepted = accepted_terms(in, *licences);
   KM_TRY(accepted);
   for (const auto& x : *accepted)
     if (std::find(config.run.accepted_terms.begin(), config.run.accepted_terms.end(), x) ==

@@ -84,11 +84,11 @@ expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_
 
 /// Rewards are what trainers ask a server for, so it says of which tasks they must not be used.
 expected<void> say_rights(const services::task_shelf& tasks) {
-  auto book = installed_licences();
-  KM_TRY(book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
   std::vector<origin_facts> origins;
   for (const auto& one : tasks.all()) origins.push_back(origin_of(*one));
-  for (const auto& one : rights_of(*book, origins, {}).tasks)
+  for (const auto& one : rights_of(*licences, origins, {}).tasks)
     if (!one.train.allowed)
       cli::talk("warning: rewards of " + one.what.id +
                 " are not for training: " + one.train.reason);

@@ -34,11 +34,11 @@ expected<bundles::key_ptr> signing_key(const invocation& in) {
 
 /// A bundle holds prompts and answers, and is made to be passed on.
 expected<exports::permits> passing_on(const invocation& in, const run_directory& run) {
-  auto book = installed_licences();
-  KM_TRY(book);
-  auto accepted = accepted_terms(in, *book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
+  auto accepted = accepted_terms(in, *licences);
   KM_TRY(accepted);
-  return permits_of(run, *book, purpose::share, *accepted);
+  return permits_of(run, *licences, purpose::share, *accepted);
 }
 
 expected<int> bundle_make(const invocation& in) {

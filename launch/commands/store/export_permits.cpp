@@ -20,7 +20,7 @@ cli::option_spec accept_terms_option() {
 }
 
 expected<std::set<std::string>> accepted_terms(const cli::invocation& in,
-                                               const licence_book& book) {
+                                               const licence_table& licences) {
   std::set<std::string> result;
   if (in.has("--accept-terms")) {
     const auto& text = in.value("--accept-terms");
@@ -30,7 +30,7 @@ expected<std::set<std::string>> accepted_terms(const cli::invocation& in,
       at = comma + 1;
     }
   }
-  KM_TRY(book.check_terms(result));
+  KM_TRY(licences.check_terms(result));
   return result;
 }
 

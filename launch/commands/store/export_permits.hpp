@@ -14,7 +14,8 @@
 namespace kernelmill::commands {
 
 /// The ids that --accept-terms names. Errors: "unknown_terms".
-expected<std::set<std::string>> accepted_terms(const cli::invocation& in, const licence_book& book);
+expected<std::set<std::string>> accepted_terms(const cli::invocation& in,
+                                               const licence_table& licences);
 
 /// The option itself.
 cli::option_spec accept_terms_option();

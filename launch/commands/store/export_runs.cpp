@@ -92,9 +92,9 @@ expected<void> choose_verdicts(const cli::invocation& in, exported_run& run,
 
 expected<exported_runs> open_runs(const cli::invocation& in, purpose wanted) {
   exported_runs result;
-  auto book = installed_licences();
-  KM_TRY(book);
-  auto accepted = accepted_terms(in, *book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
+  auto accepted = accepted_terms(in, *licences);
   KM_TRY(accepted);
   result.accepted_terms = std::move(*accepted);
   for (const auto& name : in.list("RUN")) {
@@ -114,7 +114,7 @@ expected<exported_runs> open_runs(const cli::invocation& in, purpose wanted) {
     result.opened.push_back({std::move(*where), std::move(*lineage), std::move(artifacts)});
     auto source = source_of(result.opened.back());
     KM_TRY(source);
-    auto may = permits_of(result.opened.back().where, *book, wanted, result.accepted_terms);
+    auto may = permits_of(result.opened.back().where, *licences, wanted, result.accepted_terms);
     KM_TRY(may);
     source->may = std::move(*may);
     KM_TRY(choose_verdicts(in, result.opened.back(), *source));

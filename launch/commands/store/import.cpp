@@ -25,12 +25,12 @@ std::string name_of_source(const std::string& path) {
 /// What a file says of its licence nobody can believe: whoever imports it says whose it is.
 expected<std::string> named_source(const invocation& in) {
   if (!in.has("--source")) return std::string{};
-  auto book = installed_licences();
-  KM_TRY(book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
   const auto& name = in.value("--source");
-  if (book->find(name)) return name;
+  if (licences->find(name)) return name;
   std::vector<std::string> known;
-  for (const auto& x : book->all()) known.push_back(x.source);
+  for (const auto& x : licences->all()) known.push_back(x.source);
   return configuration_error("usage",
                              "failed to run 'import': no file of licences describes the source '" +
                                  cli::clean(name) + "'",

@@ -76,11 +76,11 @@ expected<found_kernels> kernels_of(const invocation& in) {
   auto from = open_for_reading(*run);
   KM_TRY(from);
   KM_TRY(check_store_of(*run, *from));
-  auto book = installed_licences();
-  KM_TRY(book);
-  auto accepted = accepted_terms(in, *book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
+  auto accepted = accepted_terms(in, *licences);
   KM_TRY(accepted);
-  auto may = permits_of(*run, *book, purpose::train, *accepted);
+  auto may = permits_of(*run, *licences, purpose::train, *accepted);
   KM_TRY(may);
   auto manifest = read_json(run->manifest_file());
   KM_TRY(manifest);

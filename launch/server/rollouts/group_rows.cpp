@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/handoff/handoff_book.hpp"
+#include "actors/handoff/lease_table.hpp"
 #include "storage/export/rows/rows.hpp"
 #include "storage/export/split.hpp"
 

@@ -26,7 +26,7 @@ expected<handoff::handoff_actor> start_handoff(caf::actor_system& system, local_
   KM_TRY(opened);
   handoff::handoff_settings settings;
   settings.ledger = std::make_shared<handoff_ledger>(std::move(*opened));
-  auto known = handoff::read_book(*settings.ledger);
+  auto known = handoff::read_lease_table(*settings.ledger);
   KM_TRY(known);
   settings.known = std::move(*known);
   settings.log = options.log;

@@ -93,17 +93,17 @@ bool is_unborn_store(const std::string& directory) {
 /// Whoever takes batches trains on them. Errors: "licence_forbids", "unknown_terms".
 expected<void> may_train(const std::vector<std::shared_ptr<const task>>& tasks,
                          const policy_section& policy, const std::vector<std::string>& terms) {
-  auto book = installed_licences();
-  KM_TRY(book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
   std::set<std::string> accepted{terms.begin(), terms.end()};
-  KM_TRY(book->check_terms(accepted));
+  KM_TRY(licences->check_terms(accepted));
   std::vector<origin_facts> origins;
   for (const auto& x : tasks) origins.push_back(origin_of(*x));
-  if (auto x = rights_of_answers(*book, policy.model, policy.licence, accepted);
+  if (auto x = rights_of_answers(*licences, policy.model, policy.licence, accepted);
       x && !x->train.allowed)
     return configuration_error("licence_forbids", "failed to plan the rollouts: " + x->train.reason,
                                x->train.hint);
-  for (const auto& x : rights_of(*book, origins, std::move(accepted)).tasks)
+  for (const auto& x : rights_of(*licences, origins, std::move(accepted)).tasks)
     if (!x.train.allowed)
       return configuration_error("licence_forbids",
                                  "failed to plan the rollouts: " + x.train.reason, x.train.hint);
@@ -112,10 +112,10 @@ expected<void> may_train(const std::vector<std::shared_ptr<const task>>& tasks,
 
 /// Of a run's turns, with the terms that its order accepted.
 expected<exports::permits> may_be_trained_on(const run_directory& run, const json& config) {
-  auto book = installed_licences();
-  KM_TRY(book);
+  auto licences = installed_licences();
+  KM_TRY(licences);
   auto terms = config.value(json::json_pointer{"/run/accepted_terms"}, std::vector<std::string>{});
-  return permits_of(run, *book, purpose::train, {terms.begin(), terms.end()});
+  return permits_of(run, *licences, purpose::train, {terms.begin(), terms.end()});
 }
 
 class local_host final : public local_rollouts, public std::enable_shared_from_this<local_host> {

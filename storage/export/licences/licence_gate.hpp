@@ -3,7 +3,7 @@
 // The one way out of a store. A licence speaks of a turn's task, of the examples that its prompt
 // showed and of the model that answered; a gate asks all three of every turn of a group. What makes
 // rows, files or bundles of stored turns takes an admitted_group, and only a gate makes one: a new
-// way out cannot forget it. tests/unit/folders/exits_test.py holds who else reads groups.
+// way out cannot forget it. tests/unit/folders/exits_test.py lists the other readers of groups.
 
 #include <map>
 #include <optional>

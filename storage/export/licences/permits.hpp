@@ -1,7 +1,7 @@
 #pragma once
 
-// What the licences of a run's sources say of an export. Whoever exports decides and hands the
-// answers in; what is not among them is refused.
+// What the licences of a run's sources say of an export. The caller decides and passes the answers
+// in. What is not among them is refused.
 
 #include <map>
 #include <optional>
@@ -23,7 +23,7 @@ struct permit {
   std::string hint;      ///< what can be done about it
   std::string digest;    ///< of the task, for tasks of one content and two names
   bool shared = true;    ///< may be passed on, too
-  bool confirmed = true; ///< somebody has read the licence; else it is known by hearsay
+  bool confirmed = true; ///< a user has read the licence; else it is known by hearsay
 };
 
 struct permits {
@@ -41,7 +41,7 @@ struct permits {
   const permit& of_example(const std::string& id) const;
 
   /// Of a model's answers: the first that is refused, else one that fits. Null: no source speaks of
-  /// it, and answers are whose model it is.
+  /// it, and the answers belong to the owner of the model.
   /// `shared`: in a turn that a fork has from its origin.
   const permit* of_model(const std::string& name, bool shared) const;
 };
@@ -49,7 +49,7 @@ struct permits {
 /// Errors: "licence_forbids", where one of the tasks may not be used so: for what cannot be parted.
 expected<void> check_all(const permits& x, const std::string& failed);
 
-/// Of a task by its id; one that nobody has decided about is refused.
+/// Of a task by its id; one without a decision is refused.
 permit permit_of(const permits& x, const std::string& task);
 
 } // namespace kernelmill::exports

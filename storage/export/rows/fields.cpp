@@ -13,7 +13,7 @@ using namespace field_words;
 
 type speedup_type() {
   return record({n("estimate", real, "over the task's baseline"),
-                 n("low", real, "lower end of the 95 % interval; rewards are paid by it"),
+                 n("low", real, "lower end of the 95 % interval; rewards use this end"),
                  n("high", real, "upper end")});
 }
 
@@ -219,8 +219,8 @@ fields kernel_rl() {
       record({part("format", "weighted, as all parts; null where the run's reward has no such"),
               part("compile", "`build` of the run"), part("correctness", "`correct` of the run"),
               part("speed", "by the lower bound of the interval"),
-              part("length", "null: no reward here pays it"),
-              part("thinking", "null: no reward here pays it"), part("partial", "share of cases"),
+              part("length", "null: no reward here uses it"),
+              part("thinking", "null: no reward here uses it"), part("partial", "share of cases"),
               part("diagnosis", "of tasks that ask for one"), part("integrity", "a penalty")});
   auto metrics = record({n("time/retrieve", real, "seconds"), n("time/policy", real, "seconds"),
                          n("time/build", real, "seconds"), n("time/eval", real, "seconds"),

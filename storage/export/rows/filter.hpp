@@ -38,7 +38,7 @@ bool takes_episode(const filter& f, const episode& x);
 /// Positions of the turns of an episode that are taken, in order.
 std::vector<size_t> turns_taken(const filter& f, const episode& x);
 
-/// What `sft` takes when nobody names a governance: accepted answers of episodes that are
+/// What `sft` takes when no governance is named: accepted answers of episodes that are
 /// usable_positive_sft.
 filter with_defaults_of_sft(filter f);
 

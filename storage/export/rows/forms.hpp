@@ -35,7 +35,7 @@ inline constexpr std::array all_forms = {
 std::string_view to_string(form x) noexcept;
 std::optional<form> form_of(std::string_view name) noexcept;
 
-/// One sentence: what a row is, and who reads it.
+/// One sentence: what a row is, and which tools read it.
 std::string_view summary_of(form x) noexcept;
 
 /// Whether rows are made of token ids, which not every policy server tells.

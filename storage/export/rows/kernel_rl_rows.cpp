@@ -83,7 +83,7 @@ row metrics_json(const stage_seconds& x) {
           {"time/profile", number(x.profile)},   {"time/judge", number(x.judge)}};
 }
 
-// As it was before this turn was paid, with what this turn made of it.
+// The state before this turn's reward, with what this turn made of it.
 row state_json(const episode& e, size_t at) {
   auto scores = row::array();
   bool success = false;

@@ -283,7 +283,7 @@ TEST(licence_command, a_source_that_nobody_has_confirmed_is_for_evaluation_alone
   auto run = run_over("hearsay", add_task("mine/hearsay", "own"),
                       {"tasks.group_size=1", "policy.licence=openai-answers"});
   expect_no_export(run, {"sft", "rl"}, {"--accept-terms", "openai-answers"});
-  expect_refused({"export", run, "--form", "sft", "--out", "never"}, "nobody has confirmed");
+  expect_refused({"export", run, "--form", "sft", "--out", "never"}, "is unconfirmed");
   std::ifstream in{source_file("configs/licences/openai-answers.json")};
   auto file = json::parse(in);
   file["confirmed"] = "2026-12-01"; // by whoever has read it

@@ -87,11 +87,11 @@ const std::string& machine::other_session(const std::string& mine) {
   return session_before_;
 }
 
-hand_actor machine::spawn_porter() {
-  return keep(system_.spawn(blocking_hand));
+worker_thread_actor machine::spawn_porter() {
+  return keep(system_.spawn(blocking_worker));
 }
 
-void machine::lend(const hand_actor& to, std::function<void()> f) {
+void machine::lend(const worker_thread_actor& to, std::function<void()> f) {
   caf::anon_send(to, atom::proceed_v, work_of(std::move(f)));
 }
 

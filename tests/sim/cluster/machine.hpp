@@ -15,7 +15,7 @@
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
-#include "actors/hand.hpp"
+#include "actors/worker_thread.hpp"
 #include "messages/actors.hpp"
 #include "tests/sim/cluster/disk.hpp"
 #include "tests/sim/cluster/faults.hpp"
@@ -71,8 +71,8 @@ public:
   }
 
   /// An actor that does what it is given: others' requests are asked for by one of these.
-  hand_actor spawn_porter();
-  static void lend(const hand_actor& to, std::function<void()> f);
+  worker_thread_actor spawn_porter();
+  static void lend(const worker_thread_actor& to, std::function<void()> f);
 
 private:
   std::mt19937_64 random_;
@@ -81,7 +81,7 @@ private:
   caf::actor_system system_;
   caf::scheduler::test_coordinator& scheduler_;
   caf::actor_clock::time_point epoch_;
-  hand_actor timer_;
+  worker_thread_actor timer_;
   std::vector<caf::actor_addr> all_;
   std::map<std::pair<fault_kind, uint32_t>, std::vector<uint32_t>> on_;
   std::map<std::string, uint64_t> marks_;

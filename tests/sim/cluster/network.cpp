@@ -16,13 +16,13 @@ connection::connection(machine& on, uint32_t node, node_gate_actor gate, std::fu
   proxy_ = on_.keep(node_gate_actor{
       on_.system().spawn([this](node_gate_actor::pointer self) { return gate_proxy(self); })});
   // The gate's end is the end of its connections.
-  far_ = on_.keep(hand_actor{on_.system().spawn([this](hand_actor::pointer self) {
+  far_ = on_.keep(worker_thread_actor{on_.system().spawn([this](worker_thread_actor::pointer self) {
     far_self_ = self;
     self->set_down_handler([this](caf::down_msg&) {
       if (!on_.on(fault_kind::node_power_off, node_)) break_both();
     });
     self->monitor(gate_);
-    return blocking_hand(self);
+    return blocking_worker(self);
   })});
 }
 

@@ -35,7 +35,7 @@ public:
   void heal();
 
   bool is_open() const { return head_has_it_ || node_has_it_; }
-  const hand_actor& far() const { return far_; }
+  const worker_thread_actor& far() const { return far_; }
 
   /// For fairness: a job of this envelope was given out.
   std::function<void(const envelope&, char kind)> on_job;
@@ -54,8 +54,8 @@ private:
   machine& on_;
   uint32_t node_;
   node_gate_actor gate_, proxy_;
-  hand_actor far_; ///< on the node, where the head's requests come out
-  hand_actor::pointer far_self_ = nullptr;
+  worker_thread_actor far_; ///< on the node, where the head's requests come out
+  worker_thread_actor::pointer far_self_ = nullptr;
   std::function<void()> lost_;
   bool head_has_it_ = true, node_has_it_ = true;
   double last_[2] = {0, 0}; ///< seconds, when the latest message arrives

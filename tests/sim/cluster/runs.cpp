@@ -196,7 +196,7 @@ public:
       services->governance = own(system.spawn(paying_governance, services->governance));
     services->lineage = own(
         system.spawn(noting_lineage, writer, &on, runs_->disk_, runs_->alive, &runs_->committing_));
-    services->prompts = std::make_shared<prompt_book>();
+    services->prompts = std::make_shared<prompt_cache>();
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = max_turns;
     settings->resume = resume_;

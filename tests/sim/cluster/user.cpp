@@ -16,10 +16,11 @@ std::string server_name(uint32_t i) {
 void sim_user::meet(head_actor head, std::shared_ptr<bool> alive) {
   head_ = std::move(head);
   alive_ = std::move(alive);
-  actor_ = on_.keep(hand_actor{on_.system().spawn([this](hand_actor::pointer self) {
-    self_ = self;
-    return blocking_hand(self);
-  })});
+  actor_ =
+      on_.keep(worker_thread_actor{on_.system().spawn([this](worker_thread_actor::pointer self) {
+        self_ = self;
+        return blocking_worker(self);
+      })});
 }
 
 void sim_user::kill() {

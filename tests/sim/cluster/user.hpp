@@ -56,8 +56,8 @@ private:
   std::shared_ptr<sim_runs> runs_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(false);
   head_actor head_;
-  hand_actor actor_;
-  hand_actor::pointer self_ = nullptr;
+  worker_thread_actor actor_;
+  worker_thread_actor::pointer self_ = nullptr;
   std::map<std::string, uint64_t> finished_;
 };
 

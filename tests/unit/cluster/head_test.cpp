@@ -1,4 +1,5 @@
-// The HEAD with runs that are not real: what it answers while a hand is at work, and how it ends.
+// The HEAD with runs that are not real: what it answers while a worker thread is busy, and how it
+// ends.
 
 #include "actors/head/head.hpp"
 
@@ -331,7 +332,7 @@ TEST_F(head, answers_others_while_a_run_is_being_opened) {
   start();
   join();
   self_->send(head_, atom::control_v, command("submit", "", "slow"));
-  EXPECT_EQ((*ask("status"))["runs"].size(), 0u) << "the hand waits at the door";
+  EXPECT_EQ((*ask("status"))["runs"].size(), 0u) << "the worker thread waits at the door";
   self_->send(head_, atom::control_v, command("submit", "", "slow"));
   host_->door->open();
   std::vector<std::string> answers;

@@ -163,7 +163,7 @@ TEST(feedback, says_whether_a_kernel_that_was_not_timed_can_do_something_about_i
                     HasSubstr("Next: The kernel is right; how fast it is was not measured.")));
   EXPECT_THAT(told_of(wire::NotTimed::CANDIDATE),
               AllOf(StartsWith("Turn 1 of 4: accepted (not_timed)\n"),
-                    HasSubstr("so no speed is paid"), HasSubstr("take the same time")));
+                    HasSubstr("so no speed is rewarded"), HasSubstr("take the same time")));
 }
 
 TEST(feedback, a_hack_is_told_with_its_evidence) {

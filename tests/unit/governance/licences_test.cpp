@@ -31,20 +31,21 @@ std::string document(const std::string& source, const std::string& train,
          more + R"("allows": {"evaluate": true, "train": )" + train + R"(, "share": true}})";
 }
 
-licence_book book(const std::vector<std::string>& documents) {
+licence_table table_of(const std::vector<std::string>& documents) {
   std::vector<licence> all;
   for (const auto& x : documents) all.push_back(read(x));
-  auto result = licence_book::of(std::move(all));
+  auto result = licence_table::of(std::move(all));
   if (!result) throw std::runtime_error(render(result.error()));
   return *result;
 }
 
 const std::string digest(64, 'a');
 
-licence_book three() {
-  return book({document("free", "true"),
-               document("bound", "false", R"("digests": [")" + digest + R"("], )"),
-               document("asks", R"("terms")", R"("terms": "asks-1.0", "since": "2026-06-09", )")});
+licence_table three() {
+  return table_of(
+      {document("free", "true"),
+       document("bound", "false", R"("digests": [")" + digest + R"("], )"),
+       document("asks", R"("terms")", R"("terms": "asks-1.0", "since": "2026-06-09", )")});
 }
 
 TEST(licences, are_read_from_json_with_comments) {
@@ -79,7 +80,7 @@ TEST(licences, name_file_and_key_of_what_is_wrong) {
 }
 
 TEST(licences, of_one_source_are_one_file) {
-  auto x = licence_book::of({read(document("x", "false")), read(document("x", "true"))});
+  auto x = licence_table::of({read(document("x", "false")), read(document("x", "true"))});
   ASSERT_FALSE(x);
   EXPECT_EQ(x.error().category, "bad_licence");
 }
@@ -89,15 +90,15 @@ TEST(licences, that_a_file_of_the_user_confirms_are_confirmed) {
   auto confirmed = shipped;
   shipped.confirmed.clear();
   for (auto both : {std::vector{shipped, confirmed}, {confirmed, shipped}}) {
-    auto x = licence_book::of(both);
+    auto x = licence_table::of(both);
     ASSERT_TRUE(x);
     ASSERT_EQ(x->all().size(), 1u);
     EXPECT_TRUE(decide(*x, {"asks/a", {}, {}}, purpose::train, {"t"}).allowed);
   }
   auto looser = confirmed;
   looser.allows[static_cast<size_t>(purpose::train)] = allowance::yes;
-  EXPECT_FALSE(licence_book::of({shipped, looser})) << "it says more than what ships";
-  EXPECT_FALSE(licence_book::of({confirmed, confirmed}));
+  EXPECT_FALSE(licence_table::of({shipped, looser})) << "it says more than what ships";
+  EXPECT_FALSE(licence_table::of({confirmed, confirmed}));
 }
 
 TEST(licences, of_tasks_and_models_are_found_whatever_their_letters_are) {
@@ -176,19 +177,19 @@ protected:
       EXPECT_EQ(one->source + ".json", x.path().filename().string());
       all.push_back(std::move(*one));
     }
-    book_ = *licence_book::of(std::move(all));
+    table_ = *licence_table::of(std::move(all));
   }
 
   bool may(const std::string& task, purpose wanted, std::set<std::string> accepted = {}) {
-    return decide(book_, {task, {}, {}}, wanted, accepted).allowed;
+    return decide(table_, {task, {}, {}}, wanted, accepted).allowed;
   }
 
-  licence_book book_;
+  licence_table table_;
 };
 
 TEST_F(shipped_licences, keep_evaluation_sets_out_of_training_whatever_is_accepted) {
   std::set<std::string> everything;
-  for (const auto& x : book_.all())
+  for (const auto& x : table_.all())
     if (!x.terms.empty()) everything.insert(x.terms);
   EXPECT_FALSE(everything.empty());
   for (const auto* task : {"compute-eval/CUDA/16", "sol-execbench/L1/1"}) {
@@ -209,7 +210,7 @@ TEST_F(shipped_licences, allow_what_is_free_and_ask_where_terms_are_to_be_read) 
 TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
   auto may_train = [&](const std::string& model, const std::string& named = {},
                        std::set<std::string> accepted = {}) {
-    auto said = decide_answers(book_, model, named, purpose::train, accepted);
+    auto said = decide_answers(table_, model, named, purpose::train, accepted);
     return !said || said->allowed;
   };
   for (const auto* model :
@@ -223,27 +224,27 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
     EXPECT_FALSE(may_train(model)) << "behind a gateway: " << model;
   EXPECT_FALSE(may_train("behind-a-proxy", "openai-answers")) << "policy.licence names the source";
   EXPECT_TRUE(may_train("m", "Apache-2.0")) << "no source: a licence for the data card";
-  auto said = decide_answers(book_, "gpt-5.5", {}, purpose::train, {});
+  auto said = decide_answers(table_, "gpt-5.5", {}, purpose::train, {});
   EXPECT_THAT(said->reason, HasSubstr("an answer by gpt-5.5 is of OpenAI's models, whose licence "
-                                      "(LicenseRef-OpenAI-terms) nobody has confirmed"));
+                                      "(LicenseRef-OpenAI-terms) is unconfirmed"));
 }
 
 TEST_F(shipped_licences, that_nobody_has_confirmed_allow_to_evaluate_alone) {
   std::set<std::string> everything;
-  for (const auto& x : book_.all())
+  for (const auto& x : table_.all())
     if (!x.terms.empty()) everything.insert(x.terms);
   size_t seen = 0;
-  for (const auto& x : book_.all()) {
+  for (const auto& x : table_.all()) {
     if (!x.confirmed.empty()) continue;
     ++seen;
     origin_facts task{"mine/a", {}, x.source};
-    EXPECT_TRUE(decide(book_, task, purpose::evaluate, {}).allowed) << x.source;
+    EXPECT_TRUE(decide(table_, task, purpose::evaluate, {}).allowed) << x.source;
     for (auto wanted : {purpose::train, purpose::share}) {
-      auto said = decide(book_, task, wanted, everything);
+      auto said = decide(table_, task, wanted, everything);
       EXPECT_FALSE(said.allowed) << x.source;
-      EXPECT_THAT(said.reason, AllOf(HasSubstr("nobody has confirmed"), HasSubstr("must not be")));
+      EXPECT_THAT(said.reason, AllOf(HasSubstr("is unconfirmed"), HasSubstr("must not be")));
       EXPECT_THAT(said.hint, AllOf(HasSubstr(x.url), HasSubstr(x.source + ".json")));
-      EXPECT_FALSE(decide_answers(book_, "m", x.source, wanted, everything)->allowed) << x.source;
+      EXPECT_FALSE(decide_answers(table_, "m", x.source, wanted, everything)->allowed) << x.source;
       for (const auto& glob : x.match)
         EXPECT_FALSE(may(glob.substr(0, glob.find('*')) + "a", wanted, everything)) << glob;
     }
@@ -263,10 +264,10 @@ const char* word_of(allowance x) {
   return x == allowance::yes ? "yes" : x == allowance::no ? "no" : "with terms";
 }
 
-std::string page_of(const licence_book& book) {
+std::string page_of(const licence_table& table) {
   std::string result = "| source | of | licence | train | share | terms | read on |\n"
                        "|---|---|---|---|---|---|---|\n";
-  for (const auto& x : book.all()) {
+  for (const auto& x : table.all()) {
     EXPECT_EQ(x.of(purpose::evaluate), allowance::yes) << x.source << ": the page says all may be";
     auto tasks = quoted_list(x.match), models = quoted_list(x.models);
     auto of = tasks + (models.empty() ? "" : (tasks.empty() ? "models " : "; models ") + models);
@@ -292,14 +293,14 @@ TEST_F(shipped_licences, are_those_of_the_reference_page) {
   ASSERT_NE(end, std::string::npos);
   auto table = page.substr(begin, end + 1 - begin);
   if (std::getenv("KERNELMILL_WRITE_GOLDEN"))
-    std::ofstream{path} << page.substr(0, begin) + page_of(book_) + page.substr(end + 1);
+    std::ofstream{path} << page.substr(0, begin) + page_of(table_) + page.substr(end + 1);
   else
-    EXPECT_EQ(table, page_of(book_))
+    EXPECT_EQ(table, page_of(table_))
         << "KERNELMILL_WRITE_GOLDEN=1 build/tests/actor_tests writes it anew";
 }
 
 TEST_F(shipped_licences, name_where_they_can_be_read) {
-  for (const auto& x : book_.all())
+  for (const auto& x : table_.all())
     EXPECT_TRUE(x.source.starts_with("own") || x.url.starts_with("https://")) << x.source;
 }
 

@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/handoff/handoff_book.hpp"
-#include "desk.hpp"
+#include "actors/handoff/lease_table.hpp"
 #include "folder.hpp"
+#include "logged_table.hpp"
 #include "storage/lineage/handoff_ledger.hpp"
 
 namespace kernelmill::handoff {
@@ -29,7 +29,7 @@ uint64_t number_from(const char* name, uint64_t otherwise) {
   return value ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
-/// A server that may be killed before or after each transaction: its log stays, its book is made
+/// A server that may be killed before or after each transaction: its log stays, its table is made
 /// from it again.
 class server {
 public:
@@ -60,10 +60,11 @@ public:
 
   void pass(int64_t ms) {
     clock_ += ms;
-    EXPECT_TRUE(ask([](const book& x, int64_t now) -> expected<events> { return x.expire(now); }));
+    EXPECT_TRUE(
+        ask([](const lease_table& x, int64_t now) -> expected<events> { return x.expire(now); }));
   }
 
-  const book& state() const { return state_; }
+  const lease_table& state() const { return state_; }
   const events& log() const { return log_; }
 
   /// Killed and started: all is as before.
@@ -93,7 +94,7 @@ private:
   }
 
   std::mt19937_64& random_;
-  book state_;
+  lease_table state_;
   events log_;
   int64_t clock_ = 1;
 };
@@ -106,7 +107,7 @@ std::string through_a_ledger(const events& log) {
     EXPECT_TRUE(ledger && ledger->append(log));
   }
   auto ledger = handoff_ledger::open({.directory = where.path, .durable = false});
-  book read;
+  lease_table read;
   auto ok =
       ledger
           ? ledger->scan(1, [&](uint64_t, wire::HandoffEvent::Reader x) { return read.apply(x); })
@@ -129,7 +130,7 @@ public:
     auto request = "r" + std::to_string(requests_++);
     lease_command wish{order, name_, request, generation_, static_cast<uint32_t>(1 + random_() % 3),
                        100};
-    auto ok = from_.ask([&](const book& x, int64_t now) { return x.check(wish, now); });
+    auto ok = from_.ask([&](const lease_table& x, int64_t now) { return x.check(wish, now); });
     ASSERT_TRUE(ok) << render(ok.error());
     auto number = from_.state().open_lease(name_, request);
     if (number == 0) return;
@@ -137,7 +138,7 @@ public:
     if (random_() % 6 == 0) from_.pass(static_cast<int64_t>(random_() % 150)); // it is slow
     if (crashes()) return start();
     ack_command ack{number, {}, step_ + 1};
-    auto taken = from_.ask([&](const book& x, int64_t now) { return x.check(ack, now); });
+    auto taken = from_.ask([&](const lease_table& x, int64_t now) { return x.check(ack, now); });
     if (!taken) {
       EXPECT_EQ(taken.error().category, "lease_lost");
       return;
@@ -155,7 +156,7 @@ public:
     checkpoints_[step_] = learned_;
     if (crashes()) return start();
     commit_command x{name_, generation_, step_};
-    auto ok = from_.ask([&](const book& b, int64_t now) { return b.check(x, now); });
+    auto ok = from_.ask([&](const lease_table& b, int64_t now) { return b.check(x, now); });
     EXPECT_TRUE(ok) << render(ok.error());
   }
 
@@ -173,7 +174,7 @@ private:
     step_ = checkpoints_.empty() ? -1 : checkpoints_.rbegin()->first;
     learned_ = checkpoints_.empty() ? std::map<place, int64_t>{} : checkpoints_.rbegin()->second;
     rollback_command x{name_, step_};
-    auto ok = from_.ask([&](const book& b, int64_t now) { return b.check(x, now); });
+    auto ok = from_.ask([&](const lease_table& b, int64_t now) { return b.check(x, now); });
     EXPECT_TRUE(ok) << render(ok.error());
     generation_ = from_.state().consumer(name_).generation;
   }
@@ -200,7 +201,7 @@ void draw(uint64_t seed) {
     x.groups = static_cast<uint32_t>(1 + random() % 12);
     x.max_off_policy = random() % 2 == 0 ? 2 : -1;
     orders[id] = x.groups;
-    ASSERT_TRUE(s.ask([&](const book& b, int64_t now) { return b.check(x, now); }));
+    ASSERT_TRUE(s.ask([&](const lease_table& b, int64_t now) { return b.check(x, now); }));
   }
   std::vector<trainer> trainers;
   trainers.reserve(2);
@@ -208,7 +209,7 @@ void draw(uint64_t seed) {
   uint64_t versions = 0;
   auto declare = [&] {
     ++versions;
-    ASSERT_TRUE(s.ask([&](const book& b, int64_t now) -> expected<events> {
+    ASSERT_TRUE(s.ask([&](const lease_table& b, int64_t now) -> expected<events> {
       return b.declare("v" + std::to_string(versions), now);
     }));
   };
@@ -216,7 +217,7 @@ void draw(uint64_t seed) {
   auto settle = [&](const std::string& id, uint32_t group) {
     settle_command x{id, group, 4, {"v" + std::to_string(versions)}, {}};
     if (random() % 10 == 0) x.flaw = not_compared;
-    ASSERT_TRUE(s.ask([&](const book& b, int64_t now) { return b.check(x, now); }));
+    ASSERT_TRUE(s.ask([&](const lease_table& b, int64_t now) { return b.check(x, now); }));
   };
   for (int i = 0; i < 60; ++i) {
     auto id = random() % 2 == 0 ? "one" : "two";
@@ -226,7 +227,7 @@ void draw(uint64_t seed) {
     trainers[random() % 2].act(id);
     if (random() % 8 == 0) s.check_replay();
     if (random() % 60 == 0) {
-      ASSERT_TRUE(s.ask([&](const book& b, int64_t now) { return b.cancel("two", now); }));
+      ASSERT_TRUE(s.ask([&](const lease_table& b, int64_t now) { return b.cancel("two", now); }));
     }
   }
   // The rest in peace: all is settled, learned and saved.

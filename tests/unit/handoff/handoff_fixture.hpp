@@ -103,7 +103,7 @@ protected:
     handoff_settings settings;
     settings.host = host_;
     settings.ledger = std::make_shared<handoff_ledger>(std::move(*ledger));
-    auto known = read_book(*settings.ledger);
+    auto known = read_lease_table(*settings.ledger);
     ASSERT_TRUE(known) << render(known.error());
     settings.known = std::move(*known);
     settings.now = [this] { return clock_.load(); };
@@ -157,7 +157,7 @@ protected:
     caf::anon_send(who_, atom::finished_v, id, group);
   }
 
-  /// Asks again until a count is as expected: groups are read by a hand.
+  /// Asks again until a count is as expected: a worker thread reads groups.
   json until(const std::string& id, const char* state, uint32_t count) {
     for (;;) {
       auto x = ask(look_request{id});

@@ -49,7 +49,7 @@ protected:
     settings->timing = timing_policy({}, "call");
     state_.settings = settings;
     state_.where = {std::make_shared<const std::string>("first"), what, 0, 0, 0};
-    prompts_ = std::make_shared<prompt_book>();
+    prompts_ = std::make_shared<prompt_cache>();
     state_.first_prompt = prompts_->open(*what, {});
     state_.current = std::make_unique<refining_episode_state::turn_scratch>();
     state_.current->parsed = offered_.parsed;
@@ -77,7 +77,7 @@ protected:
 
   offered_candidate offered_;
   refining_episode_state state_{nullptr};
-  std::shared_ptr<prompt_book> prompts_;
+  std::shared_ptr<prompt_cache> prompts_;
   Message<wire::BuildResult> built_;
   Message<wire::EvaluateResult> evaluated_;
 };

@@ -1,12 +1,12 @@
-#include "actors/handoff/handoff_book.hpp"
+#include "actors/handoff/lease_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "desk.hpp"
+#include "logged_table.hpp"
 
 namespace kernelmill::handoff {
-namespace handoff_book_test {
+namespace lease_table_test {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
@@ -15,14 +15,14 @@ lease_command wish(uint32_t groups, const std::string& request = {}, uint64_t ge
   return {"run", "trainer", request, generation, groups, 1000};
 }
 
-desk with_ready(uint32_t groups, uint32_t ready) {
-  desk result;
+logged_table with_ready(uint32_t groups, uint32_t ready) {
+  logged_table result;
   result.order("run", groups);
   for (uint32_t i = 0; i < ready; ++i) result.ready("run", i);
   return result;
 }
 
-TEST(HandoffBook, AGroupGoesFromOpenToCommitted) {
+TEST(LeaseTable, AGroupGoesFromOpenToCommitted) {
   auto d = with_ready(2, 2);
   EXPECT_TRUE(d.tell(wish(2)));
   EXPECT_EQ(d.state("run", 0), group_state::leased);
@@ -33,7 +33,7 @@ TEST(HandoffBook, AGroupGoesFromOpenToCommitted) {
   EXPECT_TRUE(d.now.find("run")->over());
 }
 
-TEST(HandoffBook, AnOrderIsOneOrderHoweverOftenItComes) {
+TEST(LeaseTable, AnOrderIsOneOrderHoweverOftenItComes) {
   auto d = with_ready(2, 1);
   order_command again;
   again.id = "run";
@@ -46,7 +46,7 @@ TEST(HandoffBook, AnOrderIsOneOrderHoweverOftenItComes) {
   EXPECT_EQ(category_of(d.tell(again)), "handoff_conflict");
 }
 
-TEST(HandoffBook, GivesWholeBatchesUntilNoMoreCanCome) {
+TEST(LeaseTable, GivesWholeBatchesUntilNoMoreCanCome) {
   auto d = with_ready(3, 1);
   EXPECT_TRUE(d.tell(wish(2)));
   EXPECT_EQ(d.now.latest_lease(), 0u);
@@ -58,7 +58,7 @@ TEST(HandoffBook, GivesWholeBatchesUntilNoMoreCanCome) {
   EXPECT_THAT(d.now.find_lease(2)->groups, ElementsAre(2));
 }
 
-TEST(HandoffBook, WaitsForGroupsThatAnotherMayGiveBack) {
+TEST(LeaseTable, WaitsForGroupsThatAnotherMayGiveBack) {
   auto d = with_ready(3, 3);
   EXPECT_TRUE(d.tell(lease_command{"run", "other", "", 0, 2, 1000}));
   EXPECT_TRUE(d.tell(wish(2)));
@@ -68,7 +68,7 @@ TEST(HandoffBook, WaitsForGroupsThatAnotherMayGiveBack) {
   EXPECT_THAT(d.now.find_lease(2)->groups, ElementsAre(2));
 }
 
-TEST(HandoffBook, TheSameRequestIsTheSameLease) {
+TEST(LeaseTable, TheSameRequestIsTheSameLease) {
   auto d = with_ready(4, 4);
   EXPECT_TRUE(d.tell(wish(2, "r1")));
   EXPECT_TRUE(d.tell(wish(2, "r1")));
@@ -81,7 +81,7 @@ TEST(HandoffBook, TheSameRequestIsTheSameLease) {
   EXPECT_EQ(d.now.latest_lease(), 2u);
 }
 
-TEST(HandoffBook, ALeaseThatExpiresGivesItsGroupsToTheNext) {
+TEST(LeaseTable, ALeaseThatExpiresGivesItsGroupsToTheNext) {
   auto d = with_ready(2, 2);
   EXPECT_TRUE(d.tell(wish(2, "r1"), 0));
   EXPECT_EQ(d.now.next_expiry(), 1000);
@@ -95,7 +95,7 @@ TEST(HandoffBook, ALeaseThatExpiresGivesItsGroupsToTheNext) {
   EXPECT_EQ(category_of(d.tell(ack_command{1, {0}, 1}, 1001)), "lease_lost");
 }
 
-TEST(HandoffBook, AcknowledgesAPartAndTheRestLater) {
+TEST(LeaseTable, AcknowledgesAPartAndTheRestLater) {
   auto d = with_ready(3, 3);
   EXPECT_TRUE(d.tell(wish(3)));
   EXPECT_TRUE(d.tell(ack_command{1, {1}, 5}));
@@ -110,7 +110,7 @@ TEST(HandoffBook, AcknowledgesAPartAndTheRestLater) {
   EXPECT_EQ(category_of(d.tell(ack_command{9, {}, 5})), "not_found");
 }
 
-TEST(HandoffBook, NothingIsAcknowledgedForAStepThatIsCommitted) {
+TEST(LeaseTable, NothingIsAcknowledgedForAStepThatIsCommitted) {
   auto d = with_ready(2, 2);
   EXPECT_TRUE(d.tell(wish(1)));
   EXPECT_TRUE(d.tell(commit_command{"trainer", 0, 4}));
@@ -121,7 +121,7 @@ TEST(HandoffBook, NothingIsAcknowledgedForAStepThatIsCommitted) {
   EXPECT_EQ(d.log.size(), events);
 }
 
-TEST(HandoffBook, GoingBackGivesBackWhatCameAfterTheCheckpoint) {
+TEST(LeaseTable, GoingBackGivesBackWhatCameAfterTheCheckpoint) {
   auto d = with_ready(4, 4);
   for (int64_t step = 1; step <= 3; ++step) {
     EXPECT_TRUE(d.tell(wish(1)));
@@ -138,7 +138,7 @@ TEST(HandoffBook, GoingBackGivesBackWhatCameAfterTheCheckpoint) {
 }
 
 // It was killed between its checkpoint and the commit.
-TEST(HandoffBook, GoingBackToAStepCommitsIt) {
+TEST(LeaseTable, GoingBackToAStepCommitsIt) {
   auto d = with_ready(1, 1);
   EXPECT_TRUE(d.tell(wish(1)));
   EXPECT_TRUE(d.tell(ack_command{1, {}, 1}));
@@ -147,7 +147,7 @@ TEST(HandoffBook, GoingBackToAStepCommitsIt) {
   EXPECT_TRUE(d.now.leases().empty());
 }
 
-TEST(HandoffBook, ATrainerThatWasReplacedIsFenced) {
+TEST(LeaseTable, ATrainerThatWasReplacedIsFenced) {
   auto d = with_ready(3, 3);
   EXPECT_TRUE(d.tell(wish(1)));
   EXPECT_TRUE(d.tell(rollback_command{"trainer", -1}));
@@ -157,8 +157,8 @@ TEST(HandoffBook, ATrainerThatWasReplacedIsFenced) {
   EXPECT_TRUE(d.tell(wish(1, {}, 1)));
 }
 
-TEST(HandoffBook, GroupsOfOldWeightsAreDroppedWhenTheyAreAskedFor) {
-  desk d;
+TEST(LeaseTable, GroupsOfOldWeightsAreDroppedWhenTheyAreAskedFor) {
+  logged_table d;
   d.order("run", 4, 1);
   for (const char* version : {"a", "b", "c"}) EXPECT_TRUE(d.keep(d.now.declare(version, 0)));
   EXPECT_TRUE(d.keep(d.now.declare("c", 0))); // the same again
@@ -173,7 +173,7 @@ TEST(HandoffBook, GroupsOfOldWeightsAreDroppedWhenTheyAreAskedFor) {
               ElementsAre(Pair("stale", 1), Pair("version_unknown", 2)));
 }
 
-TEST(HandoffBook, CancellingDropsWhatNobodyHas) {
+TEST(LeaseTable, CancellingDropsWhatNobodyHas) {
   auto d = with_ready(4, 3);
   EXPECT_TRUE(d.tell(wish(2)));
   EXPECT_TRUE(d.tell(ack_command{1, {0}, 1}));
@@ -188,7 +188,7 @@ TEST(HandoffBook, CancellingDropsWhatNobodyHas) {
   EXPECT_EQ(d.log.size(), events);
 }
 
-TEST(HandoffBook, AGroupSettlesOnce) {
+TEST(LeaseTable, AGroupSettlesOnce) {
   auto d = with_ready(2, 1);
   EXPECT_TRUE(d.tell(settle_command{"run", 0, 4, {}, not_compared}));
   EXPECT_EQ(d.state("run", 0), group_state::ready);
@@ -199,8 +199,8 @@ TEST(HandoffBook, AGroupSettlesOnce) {
   EXPECT_EQ(category_of(d.tell(settle_command{"none", 0, 4, {}, {}})), "not_found");
 }
 
-TEST(HandoffBook, AnOrderWithoutARunCanBeWithdrawn) {
-  desk d;
+TEST(LeaseTable, AnOrderWithoutARunCanBeWithdrawn) {
+  logged_table d;
   d.order("run", 1);
   EXPECT_TRUE(d.keep(d.now.withdraw("run", 0)));
   EXPECT_EQ(d.now.find("run"), nullptr);
@@ -209,7 +209,7 @@ TEST(HandoffBook, AnOrderWithoutARunCanBeWithdrawn) {
   EXPECT_TRUE(d.now.withdraw("run", 0).empty());
 }
 
-TEST(HandoffBook, RefusesEventsThatItCannotHaveCaused) {
+TEST(LeaseTable, RefusesEventsThatItCannotHaveCaused) {
   auto d = with_ready(2, 2);
   EXPECT_TRUE(d.tell(wish(2)));
   auto before = text_of(d.now);
@@ -220,5 +220,5 @@ TEST(HandoffBook, RefusesEventsThatItCannotHaveCaused) {
   EXPECT_EQ(text_of(d.now), before);
 }
 
-} // namespace handoff_book_test
+} // namespace lease_table_test
 } // namespace kernelmill::handoff

@@ -1,13 +1,13 @@
 #pragma once
 
-// Who has which group. A group of an order is open until its record is committed, then ready,
-// leased to a trainer, acknowledged for a step of its optimizer, and committed when a checkpoint
-// holds that step. Whatever way a trainer goes back, each group counts in one step of what it
+// Which trainer has which group. A group of an order is open until its record is committed, then
+// ready, leased to a trainer, acknowledged for a step of its optimizer, and committed when a
+// checkpoint holds that step. However a trainer goes back, each group counts in one step of what it
 // keeps.
 //
-// The book is a plain value: a command is checked against it, which yields the events that it would
-// cause; events are applied to it, once they are durable. Applying the log from its start makes the
-// book anew, and refuses an event that the book of its time would not have caused.
+// The table is a plain value: a command is checked against it, which yields the events that it
+// would cause; events are applied to it, once they are durable. Applying the log from its start
+// makes the table anew, and refuses an event that the table of its time would not have caused.
 //
 // Invariant, of each order: groups = open + ready + leased + acked + committed + dropped.
 
@@ -33,13 +33,14 @@ const char* to_string(group_state x) noexcept;
 // Why groups are dropped.
 inline constexpr const char* stale =
     "stale"; ///< made by weights that are too old when it is asked for
-inline constexpr const char* version_unknown = "version_unknown"; ///< and nobody declared them
+inline constexpr const char* version_unknown =
+    "version_unknown"; ///< its weights were never declared
 inline constexpr const char* without_token_ids = "without_token_ids";
 inline constexpr const char* without_logprobs = "without_logprobs";
 inline constexpr const char* not_compared = "not_compared"; ///< no member has an advantage
 inline constexpr const char* incomplete = "incomplete";     ///< the run ended before the group
 inline constexpr const char* licence_forbids =
-    "licence_forbids"; ///< what it shows or who answered must not be trained on
+    "licence_forbids"; ///< its examples or its model's answers must not be trained on
 inline constexpr const char* unreadable = "unreadable"; ///< its records or artifacts are lost
 inline constexpr const char* deadline_passed = "deadline";
 inline constexpr const char* cancelled = "cancelled";
@@ -52,7 +53,7 @@ struct order_command {
   int64_t max_off_policy = -1; ///< in versions; below 0: any
   uint32_t max_ready = 0;      ///< 0: any number
   int64_t deadline_ms = 0;     ///< since 1970; 0: none
-  std::string client;          ///< whose it is; empty: anybody's
+  std::string client;          ///< that owns it; empty: it has no owner
 };
 
 /// What a committed group holds.
@@ -61,7 +62,7 @@ struct settle_command {
   uint32_t group = 0;
   uint32_t delivered = 0;
   std::vector<std::string> versions;
-  std::string flaw; ///< why nobody can learn from it; empty: one can
+  std::string flaw; ///< why it cannot be trained on; empty: it can
 };
 
 /// Its run brings no more groups.
@@ -93,14 +94,14 @@ struct rollback_command {
   int64_t step = 0;
 };
 
-// -- what the book holds ------------------------------------------------------------------------
+// -- what the table holds -----------------------------------------------------------------------
 
 struct group_entry {
   group_state state = group_state::open;
   uint64_t place = 0;   ///< among all that were ever ready: the order in which they are given
   uint64_t lease = 0;   ///< the latest
   int64_t step = 0;     ///< that it was acknowledged for
-  std::string consumer; ///< who leased it last
+  std::string consumer; ///< that leased it last
   uint32_t delivered = 0;
   std::vector<std::string> versions;
   std::string reason; ///< why it was dropped
@@ -115,7 +116,7 @@ struct order_entry {
   std::map<uint64_t, uint32_t> queue; ///< ready groups by place
 
   uint32_t count(group_state x) const { return counts[static_cast<size_t>(x)]; }
-  /// Nothing will be given any more, unless a trainer goes back.
+  /// No group is left to give, unless a trainer goes back.
   bool over() const {
     return count(group_state::open) + count(group_state::ready) + count(group_state::leased) == 0;
   }
@@ -132,7 +133,7 @@ struct lease_entry {
 };
 
 struct consumer_entry {
-  uint64_t generation = 0; ///< one more with each rollback: who has an earlier one is fenced
+  uint64_t generation = 0; ///< one more with each rollback: earlier ones are rejected
   int64_t committed = -1;  ///< the latest step
   std::map<std::string, uint64_t> requests; ///< of this generation: their latest leases
   std::map<std::pair<std::string, uint32_t>, int64_t> acked; ///< order and group: step
@@ -141,11 +142,13 @@ struct consumer_entry {
 using event = Message<wire::HandoffEvent>;
 using events = std::vector<event>;
 
-class book {
+class lease_table {
 public:
-  // -- checking: the events that a command causes at a time; none: it changes nothing
-  // -------------- Errors: "bad_request", "not_found", "handoff_conflict" (the same with other
-  // content came before), "lease_lost", "consumer_fenced".
+  // -- checking ---------------------------------------------------------------------------------
+
+  // Each check() returns the events that a command causes at a time; none: it changes nothing.
+  // Errors: "bad_request", "not_found", "handoff_conflict" (the same with other content came
+  // before), "lease_lost", "consumer_fenced".
 
   expected<events> check(const order_command& x, int64_t now) const;
   expected<events> check(const settle_command& x, int64_t now) const;
@@ -154,21 +157,20 @@ public:
   expected<events> check(const commit_command& x, int64_t now) const;
   expected<events> check(const rollback_command& x, int64_t now) const;
 
-  /// Groups that are too old are dropped on the way, also when there is no lease in the end: as
-  /// long as fewer groups are ready than are asked for and others may come.
+  /// Drops groups that are too old, also when there is no lease in the end. There is none as long
+  /// as fewer groups are ready than were asked for and more may come.
   expected<events> check(const lease_command& x, int64_t now) const;
   events withdraw(const std::string& order, int64_t now) const;
-  /// A leased group that nobody can read: the lease is released, and the group dropped.
+  /// A leased group that cannot be read: its lease is released, and it is dropped.
   events give_up(uint64_t lease, uint32_t group, int64_t now) const;
   expected<events> cancel(const std::string& order, int64_t now) const;
   events declare(const std::string& version, int64_t now) const;
   events expire(int64_t now) const; ///< leases whose time is over
 
-  /// Errors: "store_damaged", when the book cannot have caused it. Then nothing has changed.
+  /// Errors: "store_damaged", when the table cannot have caused it. Then nothing has changed.
   expected<void> apply(wire::HandoffEvent::Reader x);
 
-  // -- looking
-  // -------------------------------------------------------------------------------------
+  // -- looking ----------------------------------------------------------------------------------
 
   const std::map<std::string, order_entry>& orders() const { return orders_; }
   const order_entry* find(const std::string& order) const;

@@ -1,18 +1,18 @@
 #pragma once
 
-// A book and the log that it is made from again.
+// A table and the log that it is made from again.
 
 #include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include "actors/handoff/handoff_book.hpp"
+#include "actors/handoff/lease_table.hpp"
 
 namespace kernelmill::handoff {
 
-/// All that a book says of itself: two with the same text answer alike.
-inline std::string text_of(const book& x) {
+/// All that a table says of itself: two with the same text answer alike.
+inline std::string text_of(const lease_table& x) {
   std::string result;
   for (const auto& [id, of] : x.orders()) {
     result += id + (of.cancelled ? " cancelled" : "") + ":";
@@ -46,8 +46,8 @@ inline uint32_t sum_of(const order_entry& x) {
 }
 
 /// Checks a command, and applies what it causes.
-struct desk {
-  book now;
+struct logged_table {
+  lease_table now;
   events log;
 
   expected<void> keep(const expected<events>& caused) {

@@ -34,18 +34,18 @@ private:
 /// Gives episodes of one task one copy of their first prompt, as long as the retrieved examples
 /// stay the same: 100,000 live episodes hold a few prompts, not 100,000.
 /// Thread safety: any number of threads.
-class prompt_book {
+class prompt_cache {
 public:
   std::shared_ptr<const prompt_text> open(const task& what,
                                           const Message<wire::RetrieveResult>& examples);
 
 private:
-  struct page {
+  struct entry {
     std::string examples; // the bytes of the answer that the prompt was written with
     std::shared_ptr<const prompt_text> text;
   };
   std::mutex mutex_;
-  std::map<std::string, page, std::less<>> pages_; // by task id
+  std::map<std::string, entry, std::less<>> entries_; // by task id
 };
 
 } // namespace kernelmill

@@ -1,7 +1,7 @@
 #pragma once
 
-// A thread for work that blocks: reading a store, writing a file, asking a server. An actor that
-// has such work gives it to its hand and goes on; the result comes back as a message.
+// A worker thread does work that blocks: it reads a store, writes a file or asks a server. An actor
+// sends such work to its worker thread and goes on. The result comes back as a message.
 
 #include <chrono>
 #include <exception>
@@ -33,12 +33,12 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kernelmill::handed_work)
 
 namespace kernelmill {
 
-/// The HAND actor interface.
-using hand_actor = caf::typed_actor<
+/// The actor interface of a worker thread.
+using worker_thread_actor = caf::typed_actor<
     // Does the work, blocking; what throws is an error.
     caf::replies_to<atom::proceed, handed_work>::with<void>>;
 
-inline hand_actor::behavior_type blocking_hand(hand_actor::pointer) {
+inline worker_thread_actor::behavior_type blocking_worker(worker_thread_actor::pointer) {
   return {[](atom::proceed, const handed_work& work) -> caf::result<void> {
     try {
       (*work)();
@@ -51,25 +51,25 @@ inline hand_actor::behavior_type blocking_hand(hand_actor::pointer) {
   }};
 }
 
-/// Spawns a hand that ends with `self`. With `own_thread` false, for the deterministic scheduler
-/// alone, it blocks the others.
+/// Spawns a worker thread that ends with `self`. `own_thread` is false for the deterministic
+/// scheduler alone: its work then blocks the other actors.
 template <class Self>
-hand_actor spawn_hand(Self* self, bool own_thread) {
-  return own_thread ? self->template spawn<caf::detached + caf::linked>(blocking_hand)
-                    : self->template spawn<caf::linked>(blocking_hand);
+worker_thread_actor spawn_worker_thread(Self* self, bool own_thread) {
+  return own_thread ? self->template spawn<caf::detached + caf::linked>(blocking_worker)
+                    : self->template spawn<caf::linked>(blocking_worker);
 }
 
-/// Has `hand` call `work`, which returns an expected<T>; then calls `done` with what it returned,
-/// on the thread of `self`. After `deadline`, `done` hears an error, and `work` may still go on.
+/// Calls `work`, which returns an expected<T>, on `thread`. Then calls `done` with the result on
+/// the thread of `self`. After `deadline`, `done` gets an error, and `work` may still go on.
 template <class Self, class Work, class Done>
-void lend_hand(Self* self, const hand_actor& hand, std::chrono::milliseconds deadline, Work work,
-               Done done) {
+void run_on_worker_thread(Self* self, const worker_thread_actor& thread,
+                          std::chrono::milliseconds deadline, Work work, Done done) {
   using result = std::invoke_result_t<Work&>;
   auto place = std::make_shared<std::optional<result>>();
   auto job = std::make_shared<std::function<void()>>(
       [place, work = std::move(work)]() mutable { place->emplace(work()); });
   auto shared_done = std::make_shared<Done>(std::move(done));
-  self->request(hand, deadline, atom::proceed_v, handed_work{std::move(job)})
+  self->request(thread, deadline, atom::proceed_v, handed_work{std::move(job)})
       .then([place, shared_done] { (*shared_done)(std::move(**place)); },
             [shared_done](caf::error& why) {
               (*shared_done)(result{tl::unexpected<error>{from_caf(why)}});

@@ -1,7 +1,7 @@
-// What events do to the book. Each is held against it first: an event that it cannot have caused is
+// What events do to the table. Each is checked first: an event that the table cannot have caused is
 // damage, and changes nothing.
 
-#include "actors/handoff/handoff_book.hpp"
+#include "actors/handoff/lease_table.hpp"
 
 namespace kernelmill::handoff {
 
@@ -31,7 +31,7 @@ expected<void> in_state(const order_entry& of, capnp::List<uint32_t>::Reader gro
 
 } // namespace
 
-expected<void> book::apply(wire::HandoffEvent::Reader x) {
+expected<void> lease_table::apply(wire::HandoffEvent::Reader x) {
   switch (x.which()) {
     case wire::HandoffEvent::ORDER: return apply_order(x.getOrder());
     case wire::HandoffEvent::READY: return apply_ready(x.getReady());
@@ -66,13 +66,13 @@ expected<void> book::apply(wire::HandoffEvent::Reader x) {
   return impossible("an event is of a kind that this version does not know");
 }
 
-expected<order_entry*> book::entry_of(capnp::Text::Reader order) {
+expected<order_entry*> lease_table::entry_of(capnp::Text::Reader order) {
   auto i = orders_.find(text_of(order));
   if (i == orders_.end()) return impossible("it names an order that was never made");
   return &i->second;
 }
 
-void book::move(order_entry& in, uint32_t group, group_state to) {
+void lease_table::move(order_entry& in, uint32_t group, group_state to) {
   auto& x = in.groups[group];
   --in.counts[static_cast<size_t>(x.state)];
   ++in.counts[static_cast<size_t>(to)];
@@ -85,7 +85,7 @@ void book::move(order_entry& in, uint32_t group, group_state to) {
 }
 
 // Its groups that are not acknowledged are ready again.
-void book::let_go(uint64_t number) {
+void lease_table::let_go(uint64_t number) {
   auto& x = leases_.at(number);
   auto& of = orders_.at(x.order);
   expiries_.erase({x.until_ms, number});
@@ -102,12 +102,12 @@ void book::let_go(uint64_t number) {
 }
 
 // The name of its request stays taken.
-void book::forget_one(uint64_t number) {
+void lease_table::forget_one(uint64_t number) {
   auto i = leases_.find(number);
   if (i != leases_.end() && --i->second.live == 0) leases_.erase(i);
 }
 
-expected<void> book::apply_order(wire::HandoffOrder::Reader x) {
+expected<void> lease_table::apply_order(wire::HandoffOrder::Reader x) {
   auto id = text_of(x.getId());
   if (id.empty() || orders_.contains(id)) return impossible("the order " + id + " was made twice");
   order_entry to;
@@ -127,7 +127,7 @@ expected<void> book::apply_order(wire::HandoffOrder::Reader x) {
   return {};
 }
 
-expected<void> book::apply_ready(wire::HandoffReady::Reader x) {
+expected<void> lease_table::apply_ready(wire::HandoffReady::Reader x) {
   auto of = entry_of(x.getOrder());
   KM_TRY(of);
   auto group = x.getGroup();
@@ -141,7 +141,7 @@ expected<void> book::apply_ready(wire::HandoffReady::Reader x) {
   return {};
 }
 
-expected<void> book::apply_dropped(wire::HandoffDropped::Reader x) {
+expected<void> lease_table::apply_dropped(wire::HandoffDropped::Reader x) {
   auto of = entry_of(x.getOrder());
   KM_TRY(of);
   KM_TRY(in_state(**of, x.getGroups(), {group_state::open, group_state::ready}, "dropped"));
@@ -154,7 +154,7 @@ expected<void> book::apply_dropped(wire::HandoffDropped::Reader x) {
   return {};
 }
 
-expected<void> book::apply_leased(wire::HandoffLease::Reader x) {
+expected<void> lease_table::apply_leased(wire::HandoffLease::Reader x) {
   auto of = entry_of(x.getOrder());
   KM_TRY(of);
   KM_TRY(in_state(**of, x.getGroups(), {group_state::ready}, "leased"));
@@ -185,7 +185,7 @@ expected<void> book::apply_leased(wire::HandoffLease::Reader x) {
   return {};
 }
 
-expected<void> book::apply_released(wire::HandoffRelease::Reader x) {
+expected<void> lease_table::apply_released(wire::HandoffRelease::Reader x) {
   auto lease = find_lease(x.getLease());
   if (!lease || lease->held == 0)
     return impossible("lease " + std::to_string(x.getLease()) + " was released twice");
@@ -193,7 +193,7 @@ expected<void> book::apply_released(wire::HandoffRelease::Reader x) {
   return {};
 }
 
-expected<void> book::apply_acked(wire::HandoffAck::Reader x) {
+expected<void> lease_table::apply_acked(wire::HandoffAck::Reader x) {
   auto number = x.getLease();
   auto i = leases_.find(number);
   if (i == leases_.end() || i->second.held < x.getGroups().size())
@@ -217,7 +217,7 @@ expected<void> book::apply_acked(wire::HandoffAck::Reader x) {
   return {};
 }
 
-void book::commit_up_to(const std::string& consumer, int64_t step) {
+void lease_table::commit_up_to(const std::string& consumer, int64_t step) {
   auto& who = consumers_[consumer];
   for (auto i = who.acked.begin(); i != who.acked.end();) {
     if (i->second > step) {
@@ -232,7 +232,7 @@ void book::commit_up_to(const std::string& consumer, int64_t step) {
   who.committed = step;
 }
 
-expected<void> book::apply_committed(wire::HandoffStep::Reader x) {
+expected<void> lease_table::apply_committed(wire::HandoffStep::Reader x) {
   auto name = text_of(x.getConsumer());
   if (x.getStep() <= consumer(name).committed)
     return impossible("step " + std::to_string(x.getStep()) + " was committed twice");
@@ -240,9 +240,9 @@ expected<void> book::apply_committed(wire::HandoffStep::Reader x) {
   return {};
 }
 
-// The consumer goes on from a checkpoint of this step: what it holds is committed, whether or not
-// the consumer came to say so.
-expected<void> book::apply_rolled_back(wire::HandoffStep::Reader x) {
+// The consumer goes on from a checkpoint of this step. So all groups in it are committed, whether
+// or not the consumer reported that.
+expected<void> lease_table::apply_rolled_back(wire::HandoffStep::Reader x) {
   auto name = text_of(x.getConsumer());
   commit_up_to(name, x.getStep());
   std::vector<uint64_t> held;

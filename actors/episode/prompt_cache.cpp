@@ -1,4 +1,4 @@
-#include "actors/episode/prompt_book.hpp"
+#include "actors/episode/prompt_cache.hpp"
 
 #include "actors/episode/prompt.hpp"
 #include "messages/base/digest.hpp"
@@ -11,10 +11,10 @@ const shown_code& prompt_text::shown(const task& what) const {
 }
 
 std::shared_ptr<const prompt_text>
-prompt_book::open(const task& what, const Message<wire::RetrieveResult>& examples) {
+prompt_cache::open(const task& what, const Message<wire::RetrieveResult>& examples) {
   std::string_view bytes{examples.data(), examples.size()};
   std::lock_guard guard{mutex_};
-  auto& known = pages_[what.id];
+  auto& known = entries_[what.id];
   if (known.text && known.examples == bytes) return known.text;
   auto text = std::make_shared<prompt_text>();
   text->system = system_prompt(what);

@@ -1,6 +1,6 @@
-// What commands cause. What events do to the book: handoff_book_events.cpp.
+// What commands cause. What events do to the table: lease_table_events.cpp.
 
-#include "actors/handoff/handoff_book.hpp"
+#include "actors/handoff/lease_table.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -20,7 +20,7 @@ tl::unexpected<error> conflict(std::string message, std::string hint) {
 tl::unexpected<error> lost(uint64_t lease) {
   return configuration_error(
       "lease_lost", "the lease " + std::to_string(lease) + " is not held any more",
-      "its groups are given to whoever asks next; do not train on them, ask for other ones");
+      "the next trainer that asks gets its groups; do not train on them, ask for other ones");
 }
 
 template <class F>
@@ -86,17 +86,17 @@ const char* to_string(group_state x) noexcept {
 
 // -- looking ------------------------------------------------------------------------------------
 
-const order_entry* book::find(const std::string& order) const {
+const order_entry* lease_table::find(const std::string& order) const {
   auto i = orders_.find(order);
   return i == orders_.end() ? nullptr : &i->second;
 }
 
-const lease_entry* book::find_lease(uint64_t lease) const {
+const lease_entry* lease_table::find_lease(uint64_t lease) const {
   auto i = leases_.find(lease);
   return i == leases_.end() ? nullptr : &i->second;
 }
 
-uint64_t book::open_lease(const std::string& consumer, const std::string& request) const {
+uint64_t lease_table::open_lease(const std::string& consumer, const std::string& request) const {
   auto who = consumers_.find(consumer);
   if (request.empty() || who == consumers_.end()) return 0;
   auto i = who->second.requests.find(request);
@@ -105,28 +105,28 @@ uint64_t book::open_lease(const std::string& consumer, const std::string& reques
   return lease && lease->held > 0 ? i->second : 0;
 }
 
-consumer_entry book::consumer(const std::string& name) const {
+consumer_entry lease_table::consumer(const std::string& name) const {
   auto i = consumers_.find(name);
   return i == consumers_.end() ? consumer_entry{} : i->second;
 }
 
-uint64_t book::ordinal(const std::string& version) const {
+uint64_t lease_table::ordinal(const std::string& version) const {
   auto i = ordinals_.find(version);
   return i == ordinals_.end() ? 0 : i->second;
 }
 
-std::pair<std::string, std::string> book::span(const group_entry& x) const {
+std::pair<std::string, std::string> lease_table::span(const group_entry& x) const {
   if (x.versions.empty()) return {};
   auto older = [this](const auto& a, const auto& b) { return ordinal(a) < ordinal(b); };
   auto [first, last] = std::minmax_element(x.versions.begin(), x.versions.end(), older);
   return {*first, *last};
 }
 
-int64_t book::next_expiry() const {
+int64_t lease_table::next_expiry() const {
   return expiries_.empty() ? 0 : expiries_.begin()->first;
 }
 
-const char* book::staleness(const order_entry& of, const group_entry& x) const {
+const char* lease_table::staleness(const order_entry& of, const group_entry& x) const {
   if (of.what.max_off_policy < 0) return nullptr;
   if (x.versions.empty()) return version_unknown;
   const char* result = nullptr;
@@ -138,7 +138,7 @@ const char* book::staleness(const order_entry& of, const group_entry& x) const {
   return result;
 }
 
-bool book::others_lease(const std::string& order, const std::string& consumer) const {
+bool lease_table::others_lease(const std::string& order, const std::string& consumer) const {
   return std::any_of(leases_.begin(), leases_.end(), [&](const auto& x) {
     return x.second.held > 0 && x.second.order == order && x.second.consumer != consumer;
   });
@@ -146,7 +146,7 @@ bool book::others_lease(const std::string& order, const std::string& consumer) c
 
 // -- orders and their groups --------------------------------------------------------------------
 
-expected<events> book::check(const order_command& x, int64_t now) const {
+expected<events> lease_table::check(const order_command& x, int64_t now) const {
   if (auto known = find(x.id)) {
     if (known->what.client != x.client)
       return conflict("the name '" + x.id + "' is taken", "another order takes another id");
@@ -170,13 +170,13 @@ expected<events> book::check(const order_command& x, int64_t now) const {
   })};
 }
 
-events book::withdraw(const std::string& order, int64_t now) const {
+events lease_table::withdraw(const std::string& order, int64_t now) const {
   auto known = find(order);
   if (!known || known->count(group_state::open) != known->groups.size()) return {};
   return {made(now, [&](wire::HandoffEvent::Builder e) { e.setWithdrawn(order); })};
 }
 
-expected<events> book::check(const settle_command& x, int64_t now) const {
+expected<events> lease_table::check(const settle_command& x, int64_t now) const {
   auto known = find(x.order);
   if (!known) return no_order(x.order);
   if (x.group >= known->groups.size())
@@ -193,7 +193,7 @@ expected<events> book::check(const settle_command& x, int64_t now) const {
   })};
 }
 
-expected<events> book::check(const close_command& x, int64_t now) const {
+expected<events> lease_table::check(const close_command& x, int64_t now) const {
   auto known = find(x.order);
   if (!known) return no_order(x.order);
   auto open = groups_in(*known, {group_state::open});
@@ -201,7 +201,7 @@ expected<events> book::check(const close_command& x, int64_t now) const {
   return events{dropped_event(now, x.order, open, known->cancelled ? cancelled : x.reason)};
 }
 
-events book::give_up(uint64_t number, uint32_t group, int64_t now) const {
+events lease_table::give_up(uint64_t number, uint32_t group, int64_t now) const {
   auto lease = find_lease(number);
   if (!lease) return {};
   const auto& entry = orders_.at(lease->order).groups.at(group);
@@ -215,8 +215,8 @@ events book::give_up(uint64_t number, uint32_t group, int64_t now) const {
           dropped_event(now, lease->order, {group}, unreadable)};
 }
 
-// What is leased may still be acknowledged; what a trainer gives back by going back is ready again.
-expected<events> book::cancel(const std::string& order, int64_t now) const {
+// Leased groups may still be acknowledged. Groups that a rollback gives back are ready again.
+expected<events> lease_table::cancel(const std::string& order, int64_t now) const {
   auto known = find(order);
   if (!known) return no_order(order);
   events result;
@@ -229,7 +229,7 @@ expected<events> book::cancel(const std::string& order, int64_t now) const {
 
 // -- leases -------------------------------------------------------------------------------------
 
-expected<events> book::check(const lease_command& x, int64_t now) const {
+expected<events> lease_table::check(const lease_command& x, int64_t now) const {
   auto known = find(x.order);
   if (!known) return no_order(x.order);
   auto who = consumer(x.consumer);
@@ -276,7 +276,7 @@ expected<events> book::check(const lease_command& x, int64_t now) const {
   return result;
 }
 
-events book::expire(int64_t now) const {
+events lease_table::expire(int64_t now) const {
   events result;
   for (const auto& [until, number] : expiries_) {
     if (until > now) break;
@@ -297,7 +297,7 @@ events book::expire(int64_t now) const {
   return result;
 }
 
-expected<events> book::check(const ack_command& x, int64_t now) const {
+expected<events> lease_table::check(const ack_command& x, int64_t now) const {
   auto lease = find_lease(x.lease);
   if (!lease && x.lease > latest_lease_)
     return configuration_error("not_found", "there is no lease " + std::to_string(x.lease));
@@ -343,7 +343,7 @@ expected<events> book::check(const ack_command& x, int64_t now) const {
 
 // -- consumers ----------------------------------------------------------------------------------
 
-expected<events> book::check(const commit_command& x, int64_t now) const {
+expected<events> lease_table::check(const commit_command& x, int64_t now) const {
   auto who = consumer(x.consumer);
   KM_TRY(fence(who, x.consumer, x.generation));
   if (x.step < 0) return bad("a step is 0 or more");
@@ -351,13 +351,14 @@ expected<events> book::check(const commit_command& x, int64_t now) const {
   return events{step_event(now, false, x.consumer, x.step)};
 }
 
-// Also when there is nothing to give back: who is of an earlier generation is fenced from now on.
-expected<events> book::check(const rollback_command& x, int64_t now) const {
+// Also when there is nothing to give back: earlier generations of the name are rejected from now
+// on.
+expected<events> lease_table::check(const rollback_command& x, int64_t now) const {
   if (x.step < -1) return bad("a step is 0 or more, or -1 where there is no checkpoint");
   return events{step_event(now, true, x.consumer, x.step)};
 }
 
-events book::declare(const std::string& version, int64_t now) const {
+events lease_table::declare(const std::string& version, int64_t now) const {
   if (latest_ordinal_ > 0 && ordinal(version) == latest_ordinal_) return {};
   return {made(now, [&](wire::HandoffEvent::Builder e) {
     auto to = e.initWeights();

@@ -1,7 +1,7 @@
 #pragma once
 
-// What waits, in a line for each run. The highest priority goes first; runs of the same priority
-// take turns, so that a run of ten thousand jobs does not make one of ten wait.
+// A queue with one line for each run. The highest priority goes first. Runs of the same priority
+// take turns, so a run of ten thousand jobs does not delay a run of ten.
 
 #include <cstdint>
 #include <functional>
@@ -14,17 +14,18 @@
 
 namespace kernelmill {
 
-/// `Line` is a container of what waits for one run, in its own order; none stays here empty.
+/// `Line` is a container of what waits for one run, in its own order. The queue keeps no empty
+/// line.
 template <class Line>
-class run_turns {
+class round_robin_queue {
 public:
   bool empty() const { return ranks_.empty(); }
 
   /// REQUIRES: the caller puts something in.
   Line& line_of(const envelope& x) { return ranks_[x.priority].lines[x.run]; }
 
-  /// Lets `take_out` take something out of the line of a run, if anything waits in it. Returns what
-  /// it returns, else false. Nobody's turn changes.
+  /// Calls `take_out` with the line of a run and returns its result; false if the run has no line.
+  /// The turns of the runs do not change.
   template <class F>
   bool withdraw(const envelope& x, F take_out) {
     auto rank = ranks_.find(x.priority);
