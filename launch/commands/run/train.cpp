@@ -86,13 +86,13 @@ expected<int> run_training(const invocation& in, const training::train_config& c
   auto handoff = rollouts::start_handoff(system, std::move(options));
   auto ended = [&]() -> expected<void> {
     KM_TRY(handoff);
-    auto loop = training::training::open({config, std::move(tasks), training::desk{*handoff},
-                                          std::make_shared<spawner>(std::move(*processes)), stopped,
-                                          [&in](const training::training_record::line& x) {
-                                            cli::print(in.json ? json_line(x) + "\n"
-                                                               : training_line(x) + "\n");
-                                            cli::finish_output();
-                                          }});
+    auto loop = training::training::open(
+        {config, std::move(tasks), training::handoff_client{*handoff},
+         std::make_shared<spawner>(std::move(*processes)), stopped,
+         [&in](const training::training_record::line& x) {
+           cli::print(in.json ? json_line(x) + "\n" : training_line(x) + "\n");
+           cli::finish_output();
+         }});
     KM_TRY(loop);
     return (*loop)->run();
   }();
