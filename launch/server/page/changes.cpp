@@ -17,10 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-using desk_ptr = std::shared_ptr<desk>;
+using page_state_ptr = std::shared_ptr<page_state>;
 
 /// What must be done once for each request shares nothing with others.
-void do_once(const desk_ptr& x, const http::exchange_ptr& to, answers::maker make) {
+void do_once(const page_state_ptr& x, const http::exchange_ptr& to, answers::maker make) {
   auto counted = [x = x.get(), make = std::move(make)] {
     auto result = make();
     ++x->changes; // before it is answered: whoever asks next sees it
@@ -29,7 +29,7 @@ void do_once(const desk_ptr& x, const http::exchange_ptr& to, answers::maker mak
   x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(counted), to);
 }
 
-http::handler adding_note(const desk_ptr& x) {
+http::handler adding_note(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     do_once(x, to, [x = x.get(), r] {
       auto run = run_below(x->settings.world, part(r, "run"));
@@ -40,7 +40,7 @@ http::handler adding_note(const desk_ptr& x) {
   };
 }
 
-http::handler removing_note(const desk_ptr& x) {
+http::handler removing_note(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     do_once(x, to, [x = x.get(), r] {
       auto run = run_below(x->settings.world, part(r, "run"));
@@ -52,7 +52,7 @@ http::handler removing_note(const desk_ptr& x) {
 }
 
 /// Refuses where no token guards this server, or where nobody is here who would obey.
-std::optional<http::response> refuse_control(const desk& x, bool somebody, const char* whom) {
+std::optional<http::response> refuse_control(const page_state& x, bool somebody, const char* whom) {
   if (x.settings.token == nullptr)
     return refusal(403, "token_missing", std::string{whom} + " are controlled only with a token",
                    "start this server with --token-file");
@@ -62,7 +62,7 @@ std::optional<http::response> refuse_control(const desk& x, bool somebody, const
   return std::nullopt;
 }
 
-http::handler controlling_run(const desk_ptr& x) {
+http::handler controlling_run(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     if (auto no = refuse_control(*x, x->settings.control != nullptr, "runs"))
       return to->answer(*no);
@@ -82,7 +82,7 @@ http::handler controlling_run(const desk_ptr& x) {
 
 /// Sends what `make` says (verb, subject, document) to the head; null: the request is none.
 using command = std::array<std::string, 3>;
-http::handler controlling_head(const desk_ptr& x,
+http::handler controlling_head(const page_state_ptr& x,
                                std::function<expected<command>(const http::request&)> make) {
   return [x, make = std::move(make)](const http::request& r, const http::exchange_ptr& to) {
     if (auto no = refuse_control(*x, x->settings.cluster != nullptr, "nodes and policy servers"))
@@ -127,7 +127,7 @@ expected<command> detachment_of(const http::request& r) {
 
 } // namespace
 
-http::handler changing(const desk_ptr& x, const std::string& operation) {
+http::handler changing(const page_state_ptr& x, const std::string& operation) {
   if (operation == "add_note") return adding_note(x);
   if (operation == "remove_note") return removing_note(x);
   if (operation == "control") return controlling_run(x);

@@ -207,7 +207,7 @@ void add_nodes(writer& to, const watch::world& in) {
 
 } // namespace
 
-std::string metrics_book::text(const watch::world& in, const own_numbers& own) {
+std::string metrics_table::text(const watch::world& in, const own_numbers& own) {
   live_sums live;
   if (auto found = watch::live_runs(in, {})) {
     for (const auto& one : *found) {
