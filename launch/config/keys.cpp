@@ -309,7 +309,7 @@ std::vector<config_key> make_keys() {
   add_retrieval_keys(keys);
   add_tool_keys(keys);
   add_judgement_keys(keys);
-  add_telling_keys(keys);
+  add_notification_keys(keys);
   for (const char* name : changeable) find_in(keys, name).may_change = true;
   for (const char* name : of_the_machine) find_in(keys, name).of_machine = true;
   for (const char* name : of_the_asker) find_in(keys, name).of_machine = false;

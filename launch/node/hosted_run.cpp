@@ -12,7 +12,7 @@
 #include "actors/retriever/no_retriever.hpp"
 #include "actors/snapshots.hpp"
 #include "launch/node/hosted_run_state.hpp"
-#include "launch/node/stations.hpp"
+#include "launch/node/progress_view.hpp"
 
 namespace kernelmill {
 

@@ -1,4 +1,4 @@
-// The keys of hooks.*, trackers.* and otlp.*: whom a run tells what happens to it.
+// The keys of hooks.*, trackers.* and otlp.*: where a run sends notifications, metrics and traces.
 
 #include "launch/config/key_builders.hpp"
 
@@ -6,7 +6,7 @@ namespace kernelmill {
 
 using namespace key_builders;
 
-void add_telling_keys(std::vector<config_key>& k) {
+void add_notification_keys(std::vector<config_key>& k) {
   k.push_back(url(KEY(hooks.url, "Address that events are sent to, as JSON by POST.")));
   k.push_back(variable_name(KEY(hooks.url_env, "Name of the environment variable that holds the "
                                                "address, where the address is a secret.")));
