@@ -49,11 +49,11 @@ struct task_view {
 struct run_view {
   std::string run;
   std::string directory;
-  /// How its latest opening ended: "finished", "incomplete", "cancelled", "failed"; or "open": it
+  /// How its latest session ended: "finished", "incomplete", "cancelled", "failed"; or "open": it
   /// is in progress, or was cut off.
   std::string state = "open";
   error fault{fault_class::none, {}, {}, {}}; ///< why, when it did not finish
-  uint32_t openings = 0;                      ///< 1, and one more for each resume
+  uint32_t sessions = 0;                      ///< 1, and one more for each resume
   std::vector<episode_view> episodes;
   std::map<std::string, task_view> tasks;
   std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does

@@ -71,7 +71,7 @@ std::string candidate_status(wire::TurnRecord::Reader x);
 std::string candidate_id(std::string_view sha256);
 std::string vendor_of(std::string_view backend);
 
-/// Of the opening in which a turn that began at `at` was done; without one: not_run.
+/// Of the session in which a turn that began at `at` was done; without one: not_run.
 json fingerprint_at(const run_facts& of, double at);
 
 /// The run's configuration without addresses, paths and names of keys.

@@ -191,8 +191,8 @@ expected<json> records_view(const world& in, const json& query) {
               {"next", std::move(next)}};
 }
 
-expected<far_records> read_far_records(const json& document) {
-  far_records result;
+expected<remote_records> read_remote_records(const json& document) {
+  remote_records result;
   try {
     result.run = document.at("run").get<std::string>();
     result.directory = document.at("directory").get<std::string>();

@@ -28,7 +28,7 @@ bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
   return false;
 }
 
-// A turn that a fork shares is older than its first opening.
+// A turn that a fork shares is older than its first session.
 void note_time(stored_summary& to, double at) {
   auto next = to.spans.upper_bound(at);
   if (next == to.spans.begin()) return;
@@ -37,11 +37,11 @@ void note_time(stored_summary& to, double at) {
 }
 
 void note_run(stored_summary& to, wire::RunRecord::Reader x) {
-  to.openings = std::max(to.openings, x.getOpening() + 1);
+  to.sessions = std::max(to.sessions, x.getOpening() + 1);
   if (to.began_at == 0) to.began_at = x.getAt();
   if (x.getState() == "running" && x.getAt() > 0) to.spans.emplace(x.getAt(), x.getAt());
   note_time(to, x.getAt());
-  if (x.getOpening() + 1 < to.openings || x.getState() == "running") return;
+  if (x.getOpening() + 1 < to.sessions || x.getState() == "running") return;
   to.state = x.getState().cStr();
   to.fault = fault_of(x.getFault());
 }

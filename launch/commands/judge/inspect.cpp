@@ -5,7 +5,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/judge/offering.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/config/paths.hpp"

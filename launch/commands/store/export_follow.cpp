@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto look_again = std::chrono::milliseconds{200};
 
-/// Whether the latest opening of the run has come to an end.
+/// Whether the latest session of the run has ended.
 expected<bool> has_ended(const exported_run& run) {
   bool ended = false;
   uint32_t latest = 0;

@@ -6,7 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 
@@ -154,7 +154,7 @@ cli::command actor_show_row() {
             false,
             nothing,
             {}}},
-          with_look_options({{"--run", "RUN", "Looks at this run alone.", "", false, {}, nothing}}),
+          with_view_options({{"--run", "RUN", "Looks at this run alone.", "", false, {}, nothing}}),
           actor_show};
 }
 

@@ -6,7 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 
@@ -77,7 +77,7 @@ cli::command explain_row() {
           "The first finding names the resource that is lacking. Works for runs in progress and "
           "for those that\nhave ended.",
           {{"WHAT", "A run, or an episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_look_options({}),
+          with_view_options({}),
           explain};
 }
 

@@ -9,7 +9,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill::commands {
@@ -183,7 +183,7 @@ cli::command stats_row() {
           "Turns that have the format, that were built, that are correct, that were timed, and "
           "that are faster than\nthe baseline by the lower bound.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_look_options({}),
+          with_view_options({}),
           stats};
 }
 
@@ -194,7 +194,7 @@ cli::command lineage_row() {
           "Forks of the episode are branches of it; those are found that stand below --root or "
           "beside its run.",
           {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_look_options({flag("--tree", "Prints a tree. This is the default."),
+          with_view_options({flag("--tree", "Prints a tree. This is the default."),
                              flag("--dot", "Prints a graph for Graphviz.")}),
           lineage};
 }

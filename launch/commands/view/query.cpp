@@ -14,7 +14,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/stored_runs.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
 

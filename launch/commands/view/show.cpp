@@ -11,8 +11,8 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
-#include "launch/commands/view/far_run.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/remote_run.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
@@ -284,9 +284,9 @@ expected<int> show(const invocation& in) {
     // A table of episodes needs no texts.
     auto slash = what.find_last_of('/');
     auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
-    auto far = far_run::fetch(in, what, name && name->member);
-    KM_TRY(far);
-    return show_place(in, (*far)->where(), (*far)->directory());
+    auto remote = remote_run::fetch(in, what, name && name->member);
+    KM_TRY(remote);
+    return show_place(in, (*remote)->where(), (*remote)->directory());
   }
   auto at = locate(what, in.value("--root"));
   if (!at && is_hash_prefix(what)) return show_candidate(in, what);
@@ -309,7 +309,7 @@ cli::command show_row() {
         false,
         completes::run,
         {}}},
-      with_look_options({}),
+      with_view_options({}),
       show};
 }
 
