@@ -126,7 +126,7 @@ head_settings settings_of(const head_options& options, const std::string& root,
   return result;
 }
 
-// Waits until the HEAD has taken up what an earlier one left: before anybody can ask for it.
+// Waits until the HEAD has taken up what an earlier one left: before any client can ask for it.
 expected<void> recover(caf::actor_system& system, const head_actor& head) {
   expected<void> result;
   caf::scoped_actor self{system};

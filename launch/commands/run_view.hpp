@@ -30,7 +30,7 @@ struct episode_view {
   uint32_t turns = 0;
   std::string outcome; ///< "accepted", "rejected", "infrastructure", or "open"
   std::string stop_reason;
-  double best_reward = std::numeric_limits<double>::quiet_NaN(); ///< of the turns that are paid
+  double best_reward = std::numeric_limits<double>::quiet_NaN(); ///< of the rewarded turns
   double first_return = 0;             ///< what a trainer sees first; NaN: not known
   uint32_t not_timed = 0;              ///< turns that are right and have no time
   speedup_view best;                   ///< of the accepted turn with the highest lower bound

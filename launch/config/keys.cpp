@@ -294,7 +294,7 @@ constexpr const char* changeable[] = {
 /// Programs, and what they are told: no path and no variable, but the machine's all the same.
 constexpr const char* of_the_machine[] = {"hooks.command", "compile.compiler", "otlp.content"};
 
-/// The servers that a run asks: whoever wants it may choose them.
+/// The servers that a run asks: the client that orders the run may choose them.
 constexpr const char* of_the_asker[] = {"policy.base_url", "retrieval.embedder.base_url"};
 
 config_key& find_in(std::vector<config_key>& keys, const std::string& name) {

@@ -68,7 +68,7 @@ struct hosted_run::state {
   std::shared_ptr<store> records;
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
-  std::shared_ptr<trackers::run_hooks> hooks;   ///< null: nobody is told
+  std::shared_ptr<trackers::run_hooks> hooks;   ///< null: no hooks
   std::shared_ptr<trackers::run_traces> traces; ///< null: no collector
   std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
@@ -107,7 +107,7 @@ struct hosted_run::state {
     return handle;
   }
 
-  void watch(const status_actor& who);
+  void watch(const status_actor& actor);
 };
 
 } // namespace kernelmill

@@ -35,7 +35,7 @@ json timed_number(turn x, double of) {
   return timing(x).getMeasured() ? number(of) : json(nullptr);
 }
 
-/// A part of the reward as it was paid: value times weight.
+/// A part of the reward as it was given: value times weight.
 value part(turn x, std::string_view name) {
   for (auto c : x.getVerdict().getComponents())
     if (name == c.getName().cStr()) return number(c.getValue() * c.getWeight());
@@ -282,7 +282,7 @@ expected<void> add_fields(json& to, wire::TurnRecord::Reader record, const turn_
   for (const auto& x : entries()) {
     if (!has(wanted, x.field.name) || to.contains(x.field.name)) continue;
     if (!x.read) {
-      to[x.field.name] = nullptr; // its place; whoever knows fills it in
+      to[x.field.name] = nullptr; // its place; the caller fills it in
       continue;
     }
     auto read = x.read(record, of);

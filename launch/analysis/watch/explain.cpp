@@ -57,7 +57,7 @@ const char* role_of(const std::string& queue) {
   return queue == "build" ? "compiler" : queue == "profile" ? "profiler" : "gpu_runner";
 }
 
-// Nobody takes jobs of this queue.
+// No worker takes jobs of this queue.
 finding no_worker(const live_view& of, const queue_row& queue, const surroundings& around) {
   finding result{resource_name(queue.name), true, {}, {}};
   auto lost = lost_nodes(around.status);
@@ -283,7 +283,7 @@ std::vector<finding> findings_of_ended(const run_directory& run, const stored_su
     result.push_back(
         {"process", true, "It was cut off: it has not ended, and no process works on it.", resume});
   } else if (stored.state == "cancelled") {
-    result.push_back({"person", false, "Somebody cancelled it.", resume});
+    result.push_back({"person", false, "A user cancelled it.", resume});
   } else if (stored.state == "incomplete") {
     result.push_back({"process", true, "It ended with episodes left open.", resume});
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Records of a run for somebody who has no access to its folder. He commits them to a store of his
-// own, and everything that reads a run reads that one.
+// Records of a run for a reader without access to its folder. The reader commits them to a store
+// of its own, and everything that reads a run reads that one.
 
 #include <optional>
 #include <string>

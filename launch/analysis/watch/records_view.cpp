@@ -38,7 +38,7 @@ void leave_mark(wire::Content::Builder x) {
   if (x.isInline() && x.getInline().size() > 0) x.setInline(left_out);
 }
 
-// Of most of a record nobody reads a table.
+// Tables show little of a record, so the texts are left out.
 Message<wire::Record> without_texts(wire::TurnRecord::Reader turn) {
   auto blank = build<wire::Record>([&](wire::Record::Builder record) {
     record.setTurn(turn);

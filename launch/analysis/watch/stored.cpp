@@ -19,7 +19,8 @@ namespace kernelmill::watch {
 
 namespace {
 
-constexpr std::chrono::seconds longest_change{2}; ///< of who has a store
+constexpr std::chrono::seconds longest_change{
+    2}; ///< that a process keeps a store while it opens or closes it
 constexpr std::chrono::milliseconds one_look{5};
 
 bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
@@ -128,8 +129,8 @@ expected<store> open_for_reading(const run_directory& run) {
   return from;
 }
 
-// A run that this process opens or closes has its store for a moment in which nobody shares it. So
-// has another reader of this process.
+// While this process opens or closes a run, the run's store is not shared for a moment. The same
+// holds for another reader of this process.
 expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
   for (auto until = std::chrono::steady_clock::now() + longest_change;;) {
     if (in.shared_store)

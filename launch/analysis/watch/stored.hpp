@@ -38,7 +38,7 @@ struct stored_summary {
   uint64_t groups = 0;
   uint64_t episodes = 0; ///< that have ended
   uint64_t accepted = 0, rejected = 0, infrastructure = 0;
-  double reward_sum = 0; ///< of the best turn of each ended episode that has a paid one
+  double reward_sum = 0; ///< of the best turn of each ended episode that has a rewarded one
   uint64_t rewarded = 0;
   double evidence_sum = 0; ///< of all turns: messages/evidence.hpp
   uint64_t near_misses = 0;

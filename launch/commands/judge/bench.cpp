@@ -157,7 +157,7 @@ expected<int> bench(const invocation& in) {
   KM_TRY(shapes);
   Message<wire::BuildResult> built;
   if (candidate.parsed.ok) built = build_candidate(bench.toolchain(), candidate);
-  // Who reads the document finds its list in each case.
+  // The document has the list in each case.
   if (!built.open()->getCompiled())
     return show_build(in, candidate, built, {{{"shapes", json::array()}}, {}});
   auto referee = bench.referee();

@@ -214,7 +214,7 @@ expected<int> serve(const invocation& in) {
     caf::anon_send_exit(shared->service, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(shared->seats, caf::exit_reason::user_shutdown);
     if (shared->handoff) caf::anon_send_exit(shared->handoff, caf::exit_reason::user_shutdown);
-    for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    for (auto& worker : workers) caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
     return tl::unexpected<error>{server.error()};
   }

@@ -81,7 +81,7 @@ expected<int> export_following(const cli::invocation& in, exported_runs& runs,
       KM_TRY(exports::write_group(runs.sources.front(), number, what, done));
       told.insert(number);
       std::fflush(stdout);
-      if (std::ferror(stdout)) return 0; // whoever read has enough
+      if (std::ferror(stdout)) return 0; // the reader closed it
     }
     if (*ended) {
       say_refusals(done.refused);

@@ -1,4 +1,4 @@
-// `kernelmill actor`, `node ls`, `gpu ls`: who is there, and what each does.
+// `kernelmill actor`, `node ls`, `gpu ls`: the actors, nodes and GPUs, and what each does.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

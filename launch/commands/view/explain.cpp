@@ -71,7 +71,7 @@ expected<int> explain(const invocation& in) {
 
 cli::command explain_row() {
   return {"explain",
-          "Says why a run or an episode waits: who holds it, what it lacks, the last error.",
+          "Explains why a run or an episode waits: what holds it, what it lacks, the last error.",
           "kernelmill explain first\nkernelmill explain first/g3.e1\n"
           "kernelmill explain first --head 10.0.0.1:7612",
           "The first finding names the resource that is lacking. Works for runs in progress and "

@@ -78,7 +78,7 @@ std::string node_text(const json& x) {
   return result;
 }
 
-/// The turns of an episode and of its forks in one list; a fork's first turn says whose it is.
+/// The turns of an episode and of its forks in one list; a fork's first turn names its run.
 void add_branches(json& turns, const json& branches) {
   for (const auto& branch : branches) {
     bool first = true;

@@ -48,7 +48,7 @@ std::string episodes_table(const run_view& view) {
                            rows);
 }
 
-/// Says of a run whose figures were not all measured in it whose they are.
+/// The origin of a run's figures where not all of them were measured in this run.
 std::string origin_text(const run_directory& run) {
   auto manifest = read_json(run.manifest_file());
   if (!manifest || !manifest->is_object()) return {};

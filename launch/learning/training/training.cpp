@@ -165,12 +165,12 @@ expected<std::string> training::order_step(uint64_t at, uint64_t round) {
   return name;
 }
 
-expected<std::vector<document>> training::take(const std::string& name, const std::string& who,
+expected<std::vector<document>> training::take(const std::string& name, const std::string& reader,
                                                uint64_t generation, uint64_t at) {
   std::vector<document> result;
   while (true) {
     KM_TRY(check());
-    auto some = options_.to.next(name, who, generation);
+    auto some = options_.to.next(name, reader, generation);
     KM_TRY(some);
     if (some->lease != 0) {
       KM_TRY(options_.to.ack(some->lease, static_cast<int64_t>(at)));
@@ -307,10 +307,10 @@ expected<void> training::evaluate() {
   auto begun = steady::now();
   auto name = "held-out-" + std::to_string(after);
   KM_TRY(order(name, options_.tasks.held_out, 1, config.samples, document::object()));
-  auto who = "evaluator-" + std::to_string(after);
-  auto generation = options_.to.roll_back(who, -1);
+  auto reader = "evaluator-" + std::to_string(after);
+  auto generation = options_.to.roll_back(reader, -1);
   KM_TRY(generation);
-  auto groups = take(name, who, *generation, after);
+  auto groups = take(name, reader, *generation, after);
   KM_TRY(groups);
   auto summary = summary_of(name, options_.tasks.held_out.size());
   KM_TRY(summary);
@@ -340,7 +340,7 @@ expected<void> training::evaluate() {
   x["seconds"] = seconds_since(begun);
   x["timestamp"] = seconds_of_day();
   KM_TRY(record_.add_evaluation(std::move(x)));
-  KM_TRY(options_.to.commit(who, *generation, static_cast<int64_t>(after)));
+  KM_TRY(options_.to.commit(reader, *generation, static_cast<int64_t>(after)));
   options_.tell(record_.evaluations().back());
   return {};
 }

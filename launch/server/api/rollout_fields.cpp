@@ -46,7 +46,7 @@ const fields& count_fields() {
                           {"leased", kind::whole, "A trainer has them.", must},
                           {"acked", kind::whole, "A trainer has learned from them.", must},
                           {"committed", kind::whole, "A checkpoint holds what was learned.", must},
-                          {"dropped", kind::whole, "Nobody will get them.", must}};
+                          {"dropped", kind::whole, "No trainer will get them.", must}};
   return all;
 }
 
@@ -292,8 +292,8 @@ std::vector<operation> rollout_operations() {
       {"roll_back_rollouts",
        "POST",
        "/v1/rollouts/rollback",
-       "A trainer starts from a checkpoint: what it learned after it is ready again, and whoever "
-       "used its name before is fenced.",
+       "A trainer starts from a checkpoint: what it learned after it is ready again, and earlier "
+       "users of its name are rejected.",
        {},
        "RolloutRollback",
        "RolloutConsumer",

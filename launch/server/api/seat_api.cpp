@@ -32,7 +32,7 @@ const fields& seat_order_fields() {
 const fields& seat_fields() {
   static const fields all{
       {"schema_version", kind::whole, "Of this document.", seat_needs},
-      {"id", kind::text, "Nobody guesses it.", seat_needs},
+      {"id", kind::text, "Hard to guess.", seat_needs},
       {"base_url", kind::text,
        "For the agent: chat/completions, completions and models of OpenAI. Its key is this "
        "server's token.",

@@ -85,8 +85,8 @@ std::string host_of(const std::string& authority) {
   return lowered(authority.substr(0, authority.rfind(':')));
 }
 
-router::router(std::vector<route> routes, access who)
-    : routes_(std::move(routes)), access_(std::move(who)) {
+router::router(std::vector<route> routes, access allowed)
+    : routes_(std::move(routes)), access_(std::move(allowed)) {
   // nop
 }
 

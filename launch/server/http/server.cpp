@@ -111,7 +111,7 @@ private:
       tasks_.add(serve(kj::mv(x)).attach(kj::mv(left)));
       return;
     }
-    // Each by itself: a client that shakes hands slowly holds up nobody.
+    // Each by itself: a client with a slow handshake delays no other.
     auto greeted = parts_.timer.timeoutAfter(duration_of(parts_.bounds.header_time),
                                              tls_->wrapServer(kj::mv(x)));
     tasks_.add(greeted.then([this](kj::Own<kj::AsyncIoStream> y) { return serve(kj::mv(y)); })

@@ -23,7 +23,7 @@ using page_state_ptr = std::shared_ptr<page_state>;
 void do_once(const page_state_ptr& x, const http::exchange_ptr& to, answers::maker make) {
   auto counted = [x = x.get(), make = std::move(make)] {
     auto result = make();
-    ++x->changes; // before it is answered: whoever asks next sees it
+    ++x->changes; // before the answer, so that the next request sees it
     return result;
   };
   x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(counted), to);
@@ -51,13 +51,14 @@ http::handler removing_note(const page_state_ptr& x) {
   };
 }
 
-/// Refuses where no token guards this server, or where nobody is here who would obey.
-std::optional<http::response> refuse_control(const page_state& x, bool somebody, const char* whom) {
+/// Refuses where no token guards this server, or where this process can control nothing.
+std::optional<http::response> refuse_control(const page_state& x, bool controllable,
+                                             const char* subject) {
   if (x.settings.token == nullptr)
-    return refusal(403, "token_missing", std::string{whom} + " are controlled only with a token",
+    return refusal(403, "token_missing", std::string{subject} + " are controlled only with a token",
                    "start this server with --token-file");
-  if (!somebody)
-    return refusal(409, "not_live", "this process works on no " + std::string{whom},
+  if (!controllable)
+    return refusal(409, "not_live", "this process works on no " + std::string{subject},
                    "ask the process that does");
   return std::nullopt;
 }
@@ -102,7 +103,7 @@ expected<command> drain_of(const http::request& r) {
   return configuration_error("bad_request", "\"verb\" must be drain", "send {\"verb\": \"drain\"}");
 }
 
-// No names of keys: whoever may control a cluster need not be able to send its files elsewhere.
+// No names of keys: a client that may control a cluster must not send its files elsewhere.
 expected<command> attachment_of(const http::request& r) {
   auto body = json::parse(r.body, nullptr, false);
   auto bad = [](const std::string& why) {

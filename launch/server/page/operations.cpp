@@ -109,7 +109,7 @@ const std::vector<operation>& operations() {
          "`turns`, `runs`, `live`, or several with commas; `turns` unless told."},
         {"most", "integer",
          "Turns a second, the newest; the others are counted by `dropped`. All unless told."},
-        {"since", "string", "An event id, for those who cannot send Last-Event-ID."}},
+        {"since", "string", "An event id, for clients that cannot send Last-Event-ID."}},
        "text/event-stream"},
       {"metrics", "GET", "/metrics", "For Prometheus.", {}, "text/plain; version=0.0.4"},
       {"healthz", "GET", "/healthz", "The process serves.", {}, "application/json", true},

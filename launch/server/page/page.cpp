@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What runs said a moment ago, for all who ask: a snapshot of ten thousand episodes has some
+/// What runs said a moment ago, for all requests: a snapshot of ten thousand episodes has some
 /// megabytes, and documents and events are made of the same one.
 class recent_looks {
 public:

@@ -157,7 +157,7 @@ const std::map<std::string, maker>& makers() {
   return all;
 }
 
-/// What the monitors say, who sample it.
+/// Documents made of what the monitors sample.
 bool is_sampled(const std::string& id) {
   static const std::set<std::string> all{"live", "top", "actors", "nodes", "gpus", "policies"};
   return all.contains(id);
