@@ -170,7 +170,7 @@ cli::command inspect_row() {
           "FILE is CUDA C++ of the contract native or device, HIP (.hip, .hip.cpp), or a Python "
           "module (.py): its CUDA sources,\n"
           "and the Triton kernels that it launches for the inputs of TASK, with Triton's stages. "
-          "It is built anew in the sandbox,\n"
+          "It is built again in the sandbox,\n"
           "with a table of lines; what is timed is built apart. No GPU is needed. SASS needs "
           "nvdisasm, which knows lines, or\n"
           "cuobjdump. HIP needs hipcc; --arch decides for which GPU. Without a section: build and "

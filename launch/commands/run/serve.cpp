@@ -243,7 +243,7 @@ cli::command serve_row() {
       with_torch_options(
           {{"--listen",
             "ADDR:PORT",
-            "Where; port 0 takes a free one. Beyond 127.0.0.1 a token is required.",
+            "Address to listen on; port 0 takes a free one. Beyond 127.0.0.1 a token is required.",
             "127.0.0.1:0",
             false,
             {},
@@ -312,7 +312,7 @@ cli::command serve_row() {
             nothing},
            clock_option(),
            flag("--no-timing", "Checks without timing."),
-           flag("--end-with-stdin", "Ends when stdin does: for a program that starts it."),
+           flag("--end-with-stdin", "Ends when stdin closes, for a program that starts it."),
            tasks_root()}),
       serve};
 }

@@ -215,7 +215,7 @@ cli::command bundle_make_row() {
         false,
         {},
         completes::file},
-       flag("--force", "Replaces the file if it is there."),
+       flag("--force", "Replaces an existing file."),
        runs_root()},
       bundle_make};
 }

@@ -145,7 +145,7 @@ cli::command actor_list_row() {
 
 cli::command actor_show_row() {
   return {"actor show",
-          "Shows all that an actor says of itself.",
+          "Shows all details of an actor.",
           "kernelmill actor show lineage\nkernelmill actor show gpu_runner/cpu0 --run first",
           "",
           {{"NAME",
@@ -154,13 +154,13 @@ cli::command actor_show_row() {
             false,
             nothing,
             {}}},
-          with_view_options({{"--run", "RUN", "Looks at this run alone.", "", false, {}, nothing}}),
+          with_view_options({{"--run", "RUN", "Shows this run only.", "", false, {}, nothing}}),
           actor_show};
 }
 
 cli::command node_list_row() {
   return {"node ls",
-          "Lists machines that work: slots, load, memory.",
+          "Lists active machines: slots, load, memory.",
           "kernelmill node ls --head 10.0.0.1:7612\nkernelmill node ls",
           "With --head the nodes of the cluster, those that were lost too; else this machine, once "
           "for each run in\nprogress.",

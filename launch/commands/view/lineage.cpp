@@ -188,15 +188,15 @@ cli::command stats_row() {
 }
 
 cli::command lineage_row() {
-  return {"lineage",
-          "Shows how an episode's candidates came from each other.",
-          "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
-          "Forks of the episode are branches of it; those are found that stand below --root or "
-          "beside its run.",
-          {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_view_options({flag("--tree", "Prints a tree. This is the default."),
-                             flag("--dot", "Prints a graph for Graphviz.")}),
-          lineage};
+  return {
+      "lineage",
+      "Shows how an episode's candidates derive from each other.",
+      "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
+      "Forks of the episode are branches of it. Forks below --root or beside its run are found.",
+      {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
+      with_view_options({flag("--tree", "Prints a tree. This is the default."),
+                         flag("--dot", "Prints a graph for Graphviz.")}),
+      lineage};
 }
 
 } // namespace kernelmill::commands

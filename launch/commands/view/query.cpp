@@ -182,7 +182,7 @@ expected<int> query(const invocation& in) {
 cli::command query_row() {
   return {
       "query",
-      "Lists the turns of runs that a condition holds for.",
+      "Lists the turns of runs that match a condition.",
       "kernelmill query 'accepted and speedup.low > 2 and task ~ \"level1/*\"'\n"
       "kernelmill query 'not built and log ~ undeclared' runs/first runs/second\n"
       "kernelmill query 'best and paid' --sort=-reward --limit 10 --json",

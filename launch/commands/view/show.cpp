@@ -302,7 +302,7 @@ cli::command show_row() {
       "Shows a run, a group, an episode, a turn or a candidate.",
       "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2\n"
       "kernelmill show first --head 10.0.0.5",
-      "A candidate's SHA-256 is looked for below --root alone, not at a head.",
+      "A candidate's SHA-256 is searched below --root only, not at a head.",
       {{"WHAT",
         "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
         true,

@@ -181,7 +181,7 @@ cli::command watch_row() {
   return {"watch",
           "Shows an episode's turns as they are committed.",
           "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
-          "Ends when the episode has ended. With --json it prints one object a line.",
+          "Ends when the episode has ended. With --json it prints one object per line.",
           {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
           with_view_options({}),
           watch};
