@@ -93,10 +93,11 @@ void add_run_keys(std::vector<config_key>& k) {
 }
 
 void add_policy_keys(std::vector<config_key>& k) {
-  k.push_back(one_of(KEY(policy.kind, "Kind of the policy server; `scripted` starts one in this "
-                                      "process and talks to it over HTTP, `attached` is whatever "
-                                      "`kernelmill policy attach` has given to the head."),
-                     {"scripted", "attached", "openai", "vllm", "sglang", "llamacpp"}));
+  k.push_back(
+      one_of(KEY(policy.kind, "Kind of the policy server; `scripted` starts one in this "
+                              "process and talks to it over HTTP, `attached` uses the servers that "
+                              "`kernelmill policy attach` has given to the head."),
+             {"scripted", "attached", "openai", "vllm", "sglang", "llamacpp"}));
   k.push_back(url(
       KEY(policy.base_url,
           "Address with its version path, e.g. http://host:8000/v1; keys never belong in it.")));

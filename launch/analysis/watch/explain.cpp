@@ -76,7 +76,7 @@ finding no_worker(const live_view& of, const queue_row& queue, const surrounding
     result.next = "start one with `kernelmill node --head ...`";
   } else if (!gone.empty()) {
     result.text += " The worker " + gone + ".";
-    result.next = "mend the machine, then resume the run";
+    result.next = "repair the machine, then resume the run";
   } else {
     result.next = "`kernelmill doctor` says what this machine can do";
   }
@@ -148,7 +148,7 @@ std::vector<finding> of_actors(const live_view& of) {
     if (x.state == "gone")
       result.push_back({x.role == "compiler" ? "compiler" : "slot", false,
                         x.id + " is out of service: " + x.detail + ".",
-                        "the others go on; mend the machine before the next run"});
+                        "the others continue; repair the machine before the next run"});
   return result;
 }
 

@@ -254,7 +254,7 @@ expected<std::unique_ptr<server>> server::start(std::vector<route> routes, serve
     return configuration_error(
         "token_missing",
         "failed to listen on " + options.host +
-            ": beyond this machine everybody could send code without a token",
+            ": beyond this machine any client could send code without a token",
         "give --token-file FILE, or listen on 127.0.0.1");
   auto impl = std::make_unique<thread>(std::move(routes), std::move(options));
   KM_TRY(impl->start());
