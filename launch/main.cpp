@@ -18,7 +18,7 @@ static void keep_memory_private() {
 }
 
 // OpenBLAS, which FAISS brings, starts its threads when it is loaded, and they spin for a tenth of
-// a second: each command would cost that. It starts them again where somebody computes.
+// a second: each command would cost that. It starts them again when they are needed.
 static void end_idle_threads() {
   if (auto* end = ::dlsym(RTLD_DEFAULT, "blas_thread_shutdown_"))
     reinterpret_cast<int (*)()>(end)();

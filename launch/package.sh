@@ -29,7 +29,7 @@ python3 -B launch/tools/packaging/sbom.py "$stage" --version "$version" \
 python3 -B launch/tools/packaging/check.py "$stage" >build-package/check.txt || { cat build-package/check.txt >&2; exit 1; }
 
 mkdir -p build/package
-# Sorted, of one time, of nobody, and gzip without a name and a time of its own.
+# Reproducible: sorted, one time, no owner, and gzip without a name and a time of its own.
 tar --create --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
   --mode=u=rwX,go=rX --directory build-package/stage "$name" | gzip --no-name -9 >"build/package/$name.tar.gz"
 python3 -B launch/tools/packaging/wheel.py "$stage" --out build/package >&2

@@ -103,7 +103,7 @@ bool tell_of_store(const void* address) {
 }
 
 void on_bus_error(int number, siginfo_t* info, void*) {
-  // Not who sent one by kill(2).
+  // Not for a signal that kill(2) sent.
   if (info->si_code > 0 && tell_of_store(info->si_addr)) ::_exit(code_of_damage);
   ::signal(number, SIG_DFL); // the access is made again, and ends the process
   if (info->si_code <= 0) ::raise(number);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A store is read through a map of its file. Where somebody cuts the file while it is open, the
-// next look at a page that is gone is a SIGBUS, and a process that ends without a word.
+// A store is read through a map of its file. When another program truncates the open file, the next
+// read of a lost page is a SIGBUS, and the process would end without a message.
 
 namespace kernelmill::cli {
 

@@ -12,7 +12,7 @@ struct rule {
   int code;
 };
 
-// By category first: "not found" is 3 whoever is at fault.
+// By category first: "not found" is 3 in every fault class.
 constexpr rule rules[] = {
     {"not_found", exit_not_found},
     {"config_not_found", exit_not_found},

@@ -18,7 +18,8 @@ inline constexpr int exit_temporary = 75;   ///< try again later; nothing is los
 inline constexpr int exit_permission = 77;
 inline constexpr int exit_interrupted = 130; ///< Ctrl-C; 143 for SIGTERM
 
-inline constexpr int exit_reader_gone = 141; ///< whoever read our stdout stopped, as after SIGPIPE
+inline constexpr int exit_reader_gone =
+    141; ///< the reader of our stdout closed it, as after SIGPIPE
 
 int exit_code(const error& x);
 

@@ -23,7 +23,7 @@ bool is_set(const char* name) {
   return value && *value;
 }
 
-// Who made the error knows best; else there is what the page on errors says of its category.
+// The error's own hint; without one, the hint that the page on errors has for its category.
 std::string next_step(const error& x) {
   if (!x.hint.empty()) return x.hint;
   const auto* known = find_category(x.cls, x.category);

@@ -24,8 +24,8 @@ std::string paint(bool enabled, colour c, std::string_view text);
 /// tab, and bytes that are not UTF-8 (as U+FFFD). For every text that a model or a candidate wrote.
 std::string clean(std::string_view text);
 
-/// Columns of the terminal that `descriptor` is; else what COLUMNS says; 0 when nobody says, and
-/// lines may be as long as they like.
+/// Columns of the terminal that `descriptor` is; else what COLUMNS says; 0 when both are
+/// unknown: lines have no limit.
 size_t terminal_width(int descriptor);
 
 /// Columns that a text takes.

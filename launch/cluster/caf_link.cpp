@@ -208,7 +208,8 @@ size_t descriptors_allowed() {
 
 } // namespace
 
-expected<uint16_t> publish_behind_door(caf::actor_system& system, const caf::strong_actor_ptr& who,
+expected<uint16_t> publish_behind_door(caf::actor_system& system,
+                                       const caf::strong_actor_ptr& published,
                                        std::set<std::string> interface, const network_address& at,
                                        std::shared_ptr<const tls_context> tls) {
   auto hall = std::make_shared<lobby>();
@@ -221,7 +222,7 @@ expected<uint16_t> publish_behind_door(caf::actor_system& system, const caf::str
   auto port = (*door)->port();
   caf::io::doorman_ptr doorman = caf::make_counted<lobby_doorman>(
       network_of(system), counter.release(), hall, std::move(*door), at.host);
-  caf::anon_send(broker_of(system), caf::publish_atom_v, std::move(doorman), port, who,
+  caf::anon_send(broker_of(system), caf::publish_atom_v, std::move(doorman), port, published,
                  std::move(interface));
   return port;
 }
@@ -233,14 +234,14 @@ caf::expected<caf::strong_actor_ptr> greet(caf::actor_system& system, link_socke
   caf::scoped_actor self{system};
   self->request(broker_of(system), greeting_deadline, caf::connect_atom_v, std::move(scribe), port)
       .receive(
-          [&](const caf::node_id&, const caf::strong_actor_ptr& who,
+          [&](const caf::node_id&, const caf::strong_actor_ptr& published,
               const std::set<std::string>& offered) {
-            if (!who)
+            if (!published)
               result = caf::make_error(caf::sec::no_actor_published_at_port, port);
             else if (!system.assignable(offered, interface))
               result = caf::make_error(caf::sec::unexpected_actor_messaging_interface);
             else
-              result = who;
+              result = published;
           },
           [&](caf::error& why) { result = std::move(why); });
   return result;

@@ -1,7 +1,7 @@
 #pragma once
 
 // Puts connections that are made elsewhere, with or without TLS, under CAF's network layer. CAF's
-// own TLS reads its certificates for each connection, before it knows who is there, and ends the
+// own TLS reads its certificates for each connection, before it knows the peer, and ends the
 // process with an exception where it cannot.
 
 #include <set>
@@ -15,9 +15,10 @@
 
 namespace kernelmill {
 
-/// Lets whom the door lets in reach `who`; returns the port. The door lasts as long as the network
-/// layer.
-expected<uint16_t> publish_behind_door(caf::actor_system& system, const caf::strong_actor_ptr& who,
+/// Makes `published` reachable for the connections that the door lets in; returns the port. The
+/// door lasts as long as the network layer.
+expected<uint16_t> publish_behind_door(caf::actor_system& system,
+                                       const caf::strong_actor_ptr& published,
                                        std::set<std::string> interface, const network_address& at,
                                        std::shared_ptr<const tls_context> tls);
 

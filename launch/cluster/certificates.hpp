@@ -36,7 +36,7 @@ expected<identity> make_authority();
 expected<identity> make_node(const identity& authority);
 
 /// Writes a file of mode 0600 that is not there yet, and syncs it. The key is not encrypted: a
-/// machine that starts alone has nobody to ask for a passphrase.
+/// machine that starts alone has no user to ask for a passphrase.
 expected<void> write(const std::string& path, X509* certificate);
 expected<void> write(const std::string& path, EVP_PKEY* key);
 

@@ -22,7 +22,7 @@ expected<nlohmann::ordered_json> ask_head_actor(caf::actor_system& system, const
                                                 const std::string& verb, const std::string& subject,
                                                 const std::string& document);
 
-/// The same for somebody who asks again and again, over one connection.
+/// The same for a caller that asks again and again, over one connection.
 class head_line {
 public:
   /// Errors: "head_unreachable", "head_refused".

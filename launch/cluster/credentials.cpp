@@ -81,8 +81,8 @@ public:
   bool made() const { return made_; }
   const std::string& path() const { return path_; }
 
-  /// rename(2) takes the place of nothing and of an empty directory alone: of two who make
-  /// credentials at once the second is refused.
+  /// rename(2) takes the place of nothing and of an empty directory alone: of two processes
+  /// that make credentials at once the second is refused.
   bool publish(const std::string& target) {
     if (::rename(path_.c_str(), target.c_str()) != 0) return false;
     made_ = false;

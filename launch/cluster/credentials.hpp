@@ -1,8 +1,8 @@
 #pragma once
 
-// What lets the machines of a cluster know each other: a certificate authority that signs for
-// this cluster and nothing else, and one certificate that all of its machines show. Whoever holds
-// node.key is a node; CAF's wire protocol checks nothing beyond it.
+// The credentials of a cluster: a certificate authority that signs for this cluster only, and one
+// certificate that all of its machines show. A machine that holds node.key is a node; CAF's wire
+// protocol checks nothing beyond it.
 
 #include <string>
 
@@ -27,8 +27,8 @@ std::string default_credentials_directory();
 expected<cluster_credentials> make_credentials(const std::string& directory);
 
 /// Finds the three files and checks that a cluster can rest on them: they are there and readable,
-/// nobody else may read the key, the certificate is the authority's, for both ends of a connection,
-/// belongs to the key, and is valid today.
+/// no other user may read the key, the certificate is the authority's, for both ends of a
+/// connection, belongs to the key, and is valid today.
 expected<cluster_credentials> find_credentials(const std::string& directory);
 
 } // namespace kernelmill

@@ -32,7 +32,7 @@ constexpr int backlog = 512;
 constexpr int accepts_in_a_row = 64; // then handshakes get their turn
 constexpr std::chrono::milliseconds pause_without_descriptors{100};
 
-/// Whom connections are counted for. An IPv6 host has a /64 of addresses for itself.
+/// The origin that connections are counted by. An IPv6 host has a /64 of addresses for itself.
 using origin = std::array<unsigned char, 8>;
 
 origin origin_of(const sockaddr_storage& from) {
@@ -89,7 +89,7 @@ struct front_door::state {
   std::map<origin, size_t> counts;
   /// How many are inside; each of them holds a place, also when this is gone.
   std::shared_ptr<std::atomic<size_t>> inside = std::make_shared<std::atomic<size_t>>(0);
-  steady::time_point closed_until{}; // no descriptors: nobody is accepted
+  steady::time_point closed_until{}; // no descriptors: no connection is accepted
   std::thread thread;
 
   void run();
@@ -111,8 +111,8 @@ std::list<visitor>::iterator front_door::state::drop(std::list<visitor>::iterato
   return waiting.erase(x);
 }
 
-// The oldest goes, of the newcomer's address where that has its share, else of all: whoever means
-// it needs milliseconds for a handshake, and who has let more than others pass means less.
+// Closes the oldest connection: of the newcomer's address where that has its share, else of all. An
+// honest peer needs milliseconds for a handshake, so the oldest one is the least likely to be one.
 void front_door::state::make_room(const origin& from) {
   auto found = counts.find(from);
   bool crowded = found != counts.end() && found->second >= limits.of_address;
@@ -127,26 +127,26 @@ void front_door::state::admit(descriptor fd, const sockaddr_storage& from) {
   int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  visitor who;
-  who.from = origin_of(from);
-  who.link.fd = std::move(fd);
+  visitor peer;
+  peer.from = origin_of(from);
+  peer.link.fd = std::move(fd);
   if (!tls) { // what it said may be here already, and is then not heard again
-    auto step = hear_greeting(who);
-    if (step == tls_step::done) return let_through(std::move(who.link));
+    auto step = hear_greeting(peer);
+    if (step == tls_step::done) return let_through(std::move(peer.link));
     if (step == tls_step::failed) return;
   }
-  make_room(who.from);
+  make_room(peer.from);
   if (tls) {
-    who.link.session = tls->session(who.link.fd.get(), true);
-    if (!who.link.session) return;
+    peer.link.session = tls->session(peer.link.fd.get(), true);
+    if (!peer.link.session) return;
   }
-  who.until = steady::now() + std::chrono::milliseconds{limits.handshake_ms};
-  ++counts[who.from];
-  waiting.push_back(std::move(who));
+  peer.until = steady::now() + std::chrono::milliseconds{limits.handshake_ms};
+  ++counts[peer.from];
+  waiting.push_back(std::move(peer));
 }
 
-// With no descriptor left the queue of the kernel would stay full of whoever came first: the spare
-// one takes somebody out of it, who is then hung up on.
+// With no descriptor left the kernel's queue would stay full of the first connections: the spare
+// descriptor accepts one of them and closes it.
 void front_door::state::turn_one_away() {
   spare.reset();
   descriptor gone{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)};
@@ -169,7 +169,7 @@ void front_door::state::accept_some() {
       turn_one_away();
       closed_until = steady::now() + pause_without_descriptors;
     }
-    return; // nobody is there; or whoever was has gone
+    return; // no connection waits, or it has gone
   }
 }
 

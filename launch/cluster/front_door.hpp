@@ -1,10 +1,10 @@
 #pragma once
 
-// The door of a head: a thread that accepts connections and shakes hands, so that only who has
-// shown a certificate of the cluster reaches CAF. Who has not is worth little: such connections are
-// few, short-lived and counted by address, and the descriptors that the process needs for its own
+// The door of a head: a thread that accepts connections and shakes hands, so that only a
+// peer that has shown a certificate of the cluster reaches CAF. Connections without one are few,
+// short-lived and counted by address, and the descriptors that the process needs for its own
 // work are never given to them. Without TLS it is the same, with a line of text for a certificate:
-// CAF's server speaks first, so the door could not tell who means it otherwise.
+// CAF's server speaks first, so the door could not tell its peers from others otherwise.
 
 #include <cstddef>
 #include <functional>
@@ -38,8 +38,8 @@ public:
   /// Gets what has been let in, on the door's thread. Must not block.
   using receiver = std::function<void(link_socket)>;
 
-  /// Listens at once; port 0 takes a free one. Without `tls` whoever greets as
-  /// plain_greeting is let in. Errors: "address_in_use", "address_unusable".
+  /// Listens at once; port 0 takes a free one. Without `tls` a peer that
+  /// greets as plain_greeting is let in. Errors: "address_in_use", "address_unusable".
   static expected<std::unique_ptr<front_door>> open(const std::string& host, uint16_t port,
                                                     std::shared_ptr<const tls_context> tls,
                                                     const door_limits& limits, receiver let_in);

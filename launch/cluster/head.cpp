@@ -18,8 +18,8 @@
 #include "actors/policy_pool/policy_pool.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "launch/cluster/build_id.hpp"
+#include "launch/cluster/head_page_view.hpp"
 #include "launch/cluster/head_runs.hpp"
-#include "launch/cluster/head_sight.hpp"
 #include "launch/config/paths.hpp"
 #include "messages/base/descriptor.hpp"
 #include "storage/files.hpp"
@@ -93,7 +93,7 @@ expected<descriptor> lock_root(const std::string& root) {
 
 head_settings settings_of(const head_options& options, const std::string& root,
                           caf::actor_system& system, const std::shared_ptr<open_stores>& stores,
-                          const std::shared_ptr<head_sight>& sight) {
+                          const std::shared_ptr<head_page_view>& page_view) {
   head_settings result;
   result.build = build_id();
   result.epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
@@ -105,12 +105,12 @@ head_settings settings_of(const head_options& options, const std::string& root,
   result.servers_file = root + "/policies.json";
   result.pool = spawn_policy_pool(system, options.log);
   result.runs = make_head_runs(root, options.log, stores);
-  result.look = [root, stores,
-                 sight](const std::string& view, const std::string& query_text,
-                        const nlohmann::ordered_json& status,
-                        const Message<wire::Snapshot>& nodes) -> expected<nlohmann::ordered_json> {
-    if (view == sight_view) {
-      sight->take(status, nodes);
+  result.look = [root, stores, page_view](
+                    const std::string& view, const std::string& query_text,
+                    const nlohmann::ordered_json& status,
+                    const Message<wire::Snapshot>& nodes) -> expected<nlohmann::ordered_json> {
+    if (view == page_view_query) {
+      page_view->take(status, nodes);
       return nlohmann::ordered_json::object();
     }
     auto query = nlohmann::ordered_json::parse(query_text, nullptr, false);
@@ -126,7 +126,7 @@ head_settings settings_of(const head_options& options, const std::string& root,
   return result;
 }
 
-// Waits until the HEAD has taken up what an earlier one left: before anybody can ask for it.
+// Waits until the HEAD has taken up what an earlier one left: before any client can ask for it.
 expected<void> recover(caf::actor_system& system, const head_actor& head) {
   expected<void> result;
   caf::scoped_actor self{system};
@@ -147,17 +147,17 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   KM_TRY(lock);
   auto& system = lasting_system();
   auto stores = std::make_shared<open_stores>();
-  auto sight = std::make_shared<head_sight>(*root, stores);
-  auto head = spawn_head(system, settings_of(options, *root, system, stores, sight));
-  sight->ask_of(system, head);
+  auto page_view = std::make_shared<head_page_view>(*root, stores);
+  auto head = spawn_head(system, settings_of(options, *root, system, stores, page_view));
+  page_view->ask_of(system, head);
   head_watch watch{head};
   KM_TRY(recover(system, head));
   std::shared_ptr<void> window; // ends before the head does
   if (options.on_window) {
     auto opened = options.on_window(
-        {sight->world(),
-         [sight](const std::string& verb, const std::string& subject, const std::string& document) {
-           return sight->ask(verb, subject, document);
+        {page_view->world(), [page_view](const std::string& verb, const std::string& subject,
+                                         const std::string& document) {
+           return page_view->ask(verb, subject, document);
          }});
     KM_TRY(opened);
     window = std::move(*opened);

@@ -16,7 +16,7 @@
 
 namespace kernelmill {
 
-/// What a head lets somebody of its own process see and do.
+/// What a head lets other code of its own process see and do.
 struct head_window {
   watch::world world;
   /// Sends one command of users': verb, subject, document.
@@ -38,7 +38,7 @@ struct head_options {
 };
 
 /// Serves until `stop` is requested; the runs in progress stay resumable, and the next head of the
-/// same root goes on with them. Whoever calls it ends the process with leave().
+/// same root goes on with them. The caller ends the process with leave().
 expected<void> run_head(const head_options& options, std::stop_token stop);
 
 } // namespace kernelmill

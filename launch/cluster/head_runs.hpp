@@ -20,7 +20,7 @@ namespace kernelmill {
 /// Whether a head works on the run of a directory, or did when it ended.
 bool is_marked_by_head(const std::string& directory);
 
-/// The stores that this process has open: who looks must not open one a second time. Thread-safe.
+/// The stores that this process has open: a view must not open one a second time. Thread-safe.
 class open_stores {
 public:
   void put(const std::string& run, const std::shared_ptr<const store>& x);
@@ -31,7 +31,7 @@ private:
   std::map<std::string, std::weak_ptr<const store>> all_;
 };
 
-/// Hears of each group whose record was committed just now: the run's name, the group's number.
+/// Called for each group right after its record was committed: the run's name, the group's number.
 using group_listener = std::function<void(const std::string&, uint32_t)>;
 
 /// The runs below `root`; `log` hears their warnings, `stores` of what they open.

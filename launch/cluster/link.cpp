@@ -63,10 +63,10 @@ void leave(int code) {
   std::_Exit(code);
 }
 
-expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& who,
+expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& head,
                                 const network_address& at, const shared_tls& tls) {
-  return publish_behind_door(system, caf::actor_cast<caf::strong_actor_ptr>(who),
-                             system.message_types(who), at, tls);
+  return publish_behind_door(system, caf::actor_cast<caf::strong_actor_ptr>(head),
+                             system.message_types(head), at, tls);
 }
 
 expected<head_actor> reach_head(caf::actor_system& system, const network_address& at,
@@ -74,10 +74,10 @@ expected<head_actor> reach_head(caf::actor_system& system, const network_address
   auto link = dial(at, tls);
   KM_TRY(link);
   caf::detail::type_list<head_actor> interface;
-  auto who = greet(system, std::move(*link), at.port, system.message_types(interface));
-  if (who) return caf::actor_cast<head_actor>(*who);
-  auto why = system.render(who.error());
-  if (who.error() == caf::sec::disconnect_during_handshake) return refused_by_head(at, why);
+  auto head = greet(system, std::move(*link), at.port, system.message_types(interface));
+  if (head) return caf::actor_cast<head_actor>(*head);
+  auto why = system.render(head.error());
+  if (head.error() == caf::sec::disconnect_during_handshake) return refused_by_head(at, why);
   return unreachable_head(at, why);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // Connections between the machines of a cluster: CAF's network layer over mutual TLS. CAF's own
-// wire protocol believes whoever speaks it, so nobody reaches it before he has shown a certificate
-// of the cluster (front_door.hpp), and nothing here listens without TLS except on the loopback
+// wire protocol trusts every peer, so a peer reaches it only after it has shown a certificate of
+// the cluster (front_door.hpp), and nothing here listens without TLS except on the loopback
 // interface, and there only when told to.
 
 #include <cstdint>
@@ -48,8 +48,8 @@ caf::actor_system& lasting_system();
 /// durable is so by then.
 [[noreturn]] void leave(int code);
 
-/// Lets others reach `who`; returns the port. A host name must be one of this machine.
-expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& who,
+/// Publishes `head` to other processes; returns the port. A host name must be one of this machine.
+expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& head,
                                 const network_address& at, const shared_tls& tls);
 
 /// Reaches a head, or says within some seconds why not. Blocks; call it from one thread alone.

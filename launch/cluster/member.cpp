@@ -229,7 +229,7 @@ struct dialer {
         said = ok.error().message;
         tell(options, log_level::warn, render(ok.error()) + "; trying again");
       }
-      if (stop.stop_requested()) break; // nobody to say good-bye to
+      if (stop.stop_requested()) break; // there is no head to say good-bye to
       // A gate that was told to drain ends when it has answered, head or no head.
       self->receive(
           [&](const caf::down_msg& down) { drained = down.source == here.gate.address(); },
@@ -260,7 +260,7 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
   here.workers.push_back(spawn_machine_watch(system, hardware_text(here.backend)));
   here.monitor = system.spawn(gathering_monitor);
   caf::anon_send(here.monitor, atom::observe_v, status_actor{here.local});
-  for (const auto& who : here.workers) caf::anon_send(here.monitor, atom::observe_v, who);
+  for (const auto& worker : here.workers) caf::anon_send(here.monitor, atom::observe_v, worker);
   here.gate = spawn_node_gate(system, here.name, here.local,
                               std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"),
                               here.monitor);

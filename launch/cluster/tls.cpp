@@ -19,7 +19,7 @@ expected<std::shared_ptr<const tls_context>> tls_context::load(const cluster_cre
                                "copy ca.pem, node.pem and node.key together from the machine that "
                                "ran `kernelmill cluster init`");
   SSL_CTX_set_verify(x, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  // Nobody resumes a session, and whoever is not known yet shall not cost memory.
+  // No peer resumes a session, and a peer that is not known yet must not cost memory.
   SSL_CTX_set_session_cache_mode(x, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(x, 0);
   SSL_CTX_set_mode(x, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);

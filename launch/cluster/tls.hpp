@@ -28,7 +28,7 @@ struct link_socket {
       place{}; ///< among those that a door has let in; dropped with the connection
 };
 
-/// What this process shows to others and whom it believes. Any number of threads.
+/// The certificate that this process shows and the authority that it trusts. Any number of threads.
 class tls_context {
 public:
   /// Errors: "credentials_damaged".

@@ -7,7 +7,7 @@ if(NOT KERNELMILL_PACKAGE)
   return()
 endif()
 
-# Nobody who unpacks a tarball has the builder's folders; somebody else may make them.
+# A user of a tarball has none of the builder's folders, and another user could create them.
 set(KERNELMILL_TREE /nonexistent)
 add_compile_options(
   -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection

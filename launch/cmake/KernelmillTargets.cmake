@@ -13,7 +13,7 @@ if(KERNELMILL_UNITY)
   # Neither is a mistake there: a type of an unnamed namespace that lies in another file than the
   # unit's, and a local name that another source has outside of its functions.
   target_compile_options(kernelmill_flags INTERFACE -Wno-subobject-linkage -Wno-shadow)
-  # What fmt::fmt defines; compiled headers serve only those who define what they were made with.
+  # What fmt::fmt defines; precompiled headers fit only targets with the same definitions.
   target_compile_definitions(kernelmill_flags INTERFACE FMT_SHARED)
 endif()
 if(KERNELMILL_SANITIZE)

@@ -32,7 +32,7 @@ void install(void (*handler)(int), bool usr1) {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  // The end of a terminal or of a login asks as SIGTERM does; who said nohup does not hear of it.
+  // The end of a terminal or of a login asks as SIGTERM does; under nohup it is ignored.
   struct sigaction before {};
   if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
     ::sigaction(SIGHUP, &action, nullptr);

@@ -34,8 +34,8 @@ std::vector<cli::option_spec> with_monitor_options(std::vector<cli::option_spec>
   options.push_back(
       {"--monitor",
        "ADDR:PORT",
-       "Serves the page, the JSON API and /metrics there; a port alone is of 127.0.0.1, "
-       "and port 0 takes a free one. Beyond 127.0.0.1 a token and TLS are required.",
+       "Serves the page, the JSON API and /metrics there; a port alone means 127.0.0.1, and port 0 "
+       "takes a free one. Beyond 127.0.0.1 a token and TLS are required.",
        "",
        false,
        {},

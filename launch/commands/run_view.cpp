@@ -85,11 +85,11 @@ void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
               turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
 }
 
-// Records come in the order of openings, and then in that of ends.
+// Records come in the order of sessions, and then in that of ends.
 bool note(run_view& view, wire::Record::Reader record) {
   auto x = record.getRun();
-  view.openings = std::max(view.openings, x.getOpening() + 1);
-  bool latest = x.getOpening() + 1 == view.openings;
+  view.sessions = std::max(view.sessions, x.getOpening() + 1);
+  bool latest = x.getOpening() + 1 == view.sessions;
   if (!latest || x.getState() == "running") return true;
   view.state = x.getState();
   view.readiness = x.getReadiness().cStr();
@@ -229,7 +229,7 @@ json to_json(const run_view& view) {
   json result = {{"run", view.run},
                  {"directory", view.directory},
                  {"state", view.state},
-                 {"openings", view.openings},
+                 {"openings", view.sessions},
                  {"fault", nullptr}};
   if (view.fault.cls != fault_class::none)
     result["fault"] = {{"class", std::string{to_string(view.fault.cls)}},

@@ -30,7 +30,7 @@ struct episode_view {
   uint32_t turns = 0;
   std::string outcome; ///< "accepted", "rejected", "infrastructure", or "open"
   std::string stop_reason;
-  double best_reward = std::numeric_limits<double>::quiet_NaN(); ///< of the turns that are paid
+  double best_reward = std::numeric_limits<double>::quiet_NaN(); ///< of the rewarded turns
   double first_return = 0;             ///< what a trainer sees first; NaN: not known
   uint32_t not_timed = 0;              ///< turns that are right and have no time
   speedup_view best;                   ///< of the accepted turn with the highest lower bound
@@ -49,11 +49,11 @@ struct task_view {
 struct run_view {
   std::string run;
   std::string directory;
-  /// How its latest opening ended: "finished", "incomplete", "cancelled", "failed"; or "open": it
+  /// How its latest session ended: "finished", "incomplete", "cancelled", "failed"; or "open": it
   /// is in progress, or was cut off.
   std::string state = "open";
   error fault{fault_class::none, {}, {}, {}}; ///< why, when it did not finish
-  uint32_t openings = 0;                      ///< 1, and one more for each resume
+  uint32_t sessions = 0;                      ///< 1, and one more for each resume
   std::vector<episode_view> episodes;
   std::map<std::string, task_view> tasks;
   std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does

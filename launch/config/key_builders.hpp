@@ -15,7 +15,7 @@ namespace kernelmill {
 void add_tool_keys(std::vector<config_key>& k);
 
 /// The rows of hooks.*, trackers.* and otlp.*.
-void add_telling_keys(std::vector<config_key>& k);
+void add_notification_keys(std::vector<config_key>& k);
 
 /// A text that is the name of an environment variable, or the address of a server; of neither is a
 /// wrong value shown.

@@ -93,10 +93,11 @@ void add_run_keys(std::vector<config_key>& k) {
 }
 
 void add_policy_keys(std::vector<config_key>& k) {
-  k.push_back(one_of(KEY(policy.kind, "Kind of the policy server; `scripted` starts one in this "
-                                      "process and talks to it over HTTP, `attached` is whatever "
-                                      "`kernelmill policy attach` has given to the head."),
-                     {"scripted", "attached", "openai", "vllm", "sglang", "llamacpp"}));
+  k.push_back(
+      one_of(KEY(policy.kind, "Kind of the policy server; `scripted` starts one in this "
+                              "process and talks to it over HTTP, `attached` uses the servers that "
+                              "`kernelmill policy attach` has given to the head."),
+             {"scripted", "attached", "openai", "vllm", "sglang", "llamacpp"}));
   k.push_back(url(
       KEY(policy.base_url,
           "Address with its version path, e.g. http://host:8000/v1; keys never belong in it.")));
@@ -294,7 +295,7 @@ constexpr const char* changeable[] = {
 /// Programs, and what they are told: no path and no variable, but the machine's all the same.
 constexpr const char* of_the_machine[] = {"hooks.command", "compile.compiler", "otlp.content"};
 
-/// The servers that a run asks: whoever wants it may choose them.
+/// The servers that a run asks: the client that orders the run may choose them.
 constexpr const char* of_the_asker[] = {"policy.base_url", "retrieval.embedder.base_url"};
 
 config_key& find_in(std::vector<config_key>& keys, const std::string& name) {
@@ -309,7 +310,7 @@ std::vector<config_key> make_keys() {
   add_retrieval_keys(keys);
   add_tool_keys(keys);
   add_judgement_keys(keys);
-  add_telling_keys(keys);
+  add_notification_keys(keys);
   for (const char* name : changeable) find_in(keys, name).may_change = true;
   for (const char* name : of_the_machine) find_in(keys, name).of_machine = true;
   for (const char* name : of_the_asker) find_in(keys, name).of_machine = false;

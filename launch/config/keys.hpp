@@ -40,8 +40,8 @@ struct config_key {
   std::function<bool(const std::string&)> matches; ///< the same test in code; empty: none
   bool may_change = false; ///< at resume: it says how, not what; no part of the digest
   bool sensitive = false;  ///< a wrong value may be a secret: messages never show it
-  /// It names a file, a program, a secret or an address of the machine that runs it: whoever asks
-  /// for a run over HTTP must not say it.
+  /// It names a file, a program, a secret or an address of the machine that runs it: a client
+  /// that asks for a run over HTTP must not set it.
   bool of_machine = false;
 
   std::function<nlohmann::json(const run_config&)> get;

@@ -24,7 +24,7 @@ std::string absolute_path(const std::string& path, const std::string& directory)
   return std::filesystem::absolute(base / path, code).lexically_normal().string();
 }
 
-/// What was meant by a list that is no JSON: `a`, `a,b`, or `[a, b]`, whose quotes a shell took.
+/// Reads a list that is no JSON: `a`, `a,b`, or `[a, b]` after a shell took the quotes.
 nlohmann::json as_list(std::string text) {
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   auto result = nlohmann::json::array();

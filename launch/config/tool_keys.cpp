@@ -74,7 +74,7 @@ void add_tool_keys(std::vector<config_key>& k) {
       "^([0-9a-f]{64})?$", is_seed));
   k.push_back(one_of(
       KEY(evaluation.sanitize,
-          "When sanitizers look at a candidate, in the slot that judged it: `on_accept`, when it "
+          "When sanitizers check a candidate, in the slot that judged it: `on_accept`, when it "
           "is "
           "right; `always`, when it was built. What they find is for the gate `memory_safety`. On "
           "a "
@@ -117,10 +117,11 @@ void add_tool_keys(std::vector<config_key>& k) {
                          "Which candidates are profiled: `accepted`, those whose outputs are all "
                          "correct."),
                      {"accepted", "never"}));
-  k.push_back(one_of(KEY(profile.feedback,
-                         "What the next turn is told of a profile: `none`, the `card` (what limits "
-                         "the kernel, why, what to try), or the card and its `numbers`."),
-                     {"none", "card", "numbers"}));
+  k.push_back(
+      one_of(KEY(profile.feedback,
+                 "What the next turn's prompt shows of a profile: `none`, the `card` (what limits "
+                 "the kernel, why, what to try), or the card and its `numbers`."),
+             {"none", "card", "numbers"}));
 }
 
 } // namespace kernelmill

@@ -126,7 +126,7 @@ std::string config_section_doc(const std::string& section) {
       {"reward", "The reward of a turn."},
       {"storage", "The lineage."},
       {"log", "The log of a run, or of a node: docs/reference/logs.md."},
-      {"hooks", "What is told of a run, and to whom: docs/how-to/get-told.md."},
+      {"hooks", "Notifications of a run's events: docs/how-to/get-told.md."},
   };
   for (const auto& [name, doc] : docs)
     if (section == name) return doc;

@@ -2,7 +2,7 @@
 
 // What other systems recorded, as a run of ours that says so. Its rewards and speedups are what its
 // origin said of itself: nothing here measured them, so no turn has a timing, every verdict has the
-// finding "imported", and every episode is `unusable` until somebody decides otherwise.
+// finding "imported", and every episode is `unusable` until a user decides otherwise.
 
 #include <optional>
 #include <string>
@@ -52,7 +52,7 @@ struct foreign_origin {
   std::string system; ///< "kernel_rl" or "gpu_rl"
   std::string file;   ///< its name, without the folders above it
   std::string sha256; ///< of what was read
-  std::string source; ///< of configs/licences: whose all of it is, as whoever imports it says
+  std::string source; ///< of configs/licences: the source of all of it, as the importing user says
   nlohmann::ordered_json settings; ///< what it says of itself as a whole, for the manifest
 };
 

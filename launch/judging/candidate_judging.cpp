@@ -79,7 +79,8 @@ judging_terms terms_of(const chosen_backend& backend, const torch_choice& choice
 
 expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
                                const std::string& source) {
-  // Here somebody says what this very candidate is; a run's configuration says it of many tasks.
+  // Here the caller names the contract of one candidate; a run's configuration does so for many
+  // tasks.
   if (what->contract == contract_kind::torch) {
     if (wanted == "auto" || wanted == "torch") return what;
     return configuration_error("unsupported_contract",

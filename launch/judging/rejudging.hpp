@@ -26,7 +26,7 @@ struct rejudging_counts {
   uint64_t other_outcome = 0; ///< turns that were accepted and are not, and the like
   uint64_t other_reward = 0;  ///< turns that earn something else
   uint64_t equal_ends = 0;    ///< episodes whose returns and readiness are the same
-  double reward_before = 0, reward_after = 0; ///< sums over turns paid both times
+  double reward_before = 0, reward_after = 0; ///< sums over turns rewarded both times
   uint64_t paid_both = 0;
 };
 

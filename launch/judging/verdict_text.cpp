@@ -55,7 +55,7 @@ json integrity_json(wire::Verdict::Reader verdict) {
   return {{"clean", clean}, {"findings", findings}};
 }
 
-// Whose doing it is, or null.
+// The cause of a missing time, or null.
 json not_timed_word(wire::Timing::Reader t) {
   if (t.getNotTimed() == wire::NotTimed::NO) return nullptr;
   return word(t.getNotTimed());

@@ -14,7 +14,7 @@ namespace kernelmill {
 /// Contexts that a referee of many candidates makes ahead: making one takes as long as judging.
 inline constexpr unsigned gpu_pool = 4;
 
-/// What is built for where nobody names an architecture and there is no GPU.
+/// The target architecture without --arch and without a GPU.
 inline constexpr const char* usual_architecture = "sm_90";
 inline constexpr const char* usual_amd_architecture = "gfx90a";
 

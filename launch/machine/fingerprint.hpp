@@ -1,6 +1,6 @@
 #pragma once
 
-// What hardware and software an opening of a run stood on, in the words of gpu_rl's
+// What hardware and software a session of a run stood on, in the words of gpu_rl's
 // HardwareFingerprint, and a few more. What is not known is null.
 
 #include <string>

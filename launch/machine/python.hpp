@@ -17,7 +17,7 @@ struct found_python {
   std::string triton;  ///< version, or empty
 };
 
-/// Asks `wanted`, a path or a name on PATH, and nobody else; when it is empty, the first that
+/// Asks `wanted`, a path or a name on PATH, and no other; when it is empty, the first that
 /// imports torch of $KERNELMILL_PYTHON, python3 on PATH and /usr/bin/python3. What it learns, this
 /// process keeps for its toolchain (ask_python). Fails with
 /// "python_missing" (configuration), which names every one that was asked and what it said.

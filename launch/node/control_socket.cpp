@@ -48,7 +48,7 @@ struct control_socket::state {
     }
   }
 
-  // Whoever only wanted to know whether somebody listens has closed already: no actor is asked.
+  // A client that only probes whether the socket is open has closed already: no actor is asked.
   static bool has_gone(int peer) {
     pollfd wanted{peer, POLLRDHUP, 0};
     return ::poll(&wanted, 1, 0) > 0;

@@ -10,7 +10,7 @@
 
 namespace kernelmill {
 
-/// A Unix socket in the run's directory (mode 0600) that gives whoever connects one
+/// A Unix socket in the run's directory (mode 0600) that gives each client one
 /// snapshot, in a frame of messages/framing.hpp, and closes: what `kernelmill ps`, `top` and
 /// `explain` read. It takes no commands.
 class control_socket {

@@ -12,7 +12,7 @@
 #include "actors/retriever/no_retriever.hpp"
 #include "actors/snapshots.hpp"
 #include "launch/node/hosted_run_state.hpp"
-#include "launch/node/stations.hpp"
+#include "launch/node/progress_view.hpp"
 
 namespace kernelmill {
 
@@ -34,8 +34,8 @@ hosted_run::~hosted_run() {
   auto& x = *state_;
   x.control.reset();
   if (x.hooks) x.hooks->watch_nodes({}); // the actors that it asks may end
-  for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
-  if (x.sink) x.sink->settle();   // whoever resumes the run reads its journal next
+  for (auto& actor : x.actors) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  if (x.sink) x.sink->settle();   // the next process of the run reads its journal
   if (x.hooks) x.hooks->finish(); // its troubles are logged
   if (x.traces) x.traces->finish();
   x.log.close();
@@ -70,8 +70,8 @@ const logger& hosted_run::log() const {
 
 // -- running ------------------------------------------------------------------------------------
 
-void hosted_run::state::watch(const status_actor& who) {
-  caf::anon_send(monitor, atom::observe_v, who);
+void hosted_run::state::watch(const status_actor& actor) {
+  caf::anon_send(monitor, atom::observe_v, actor);
 }
 
 std::shared_ptr<record_sink> hosted_run::state::make_sink() {
@@ -133,7 +133,7 @@ run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& clus
   x.watch(services->retriever);
   x.watch(services->governance);
   x.watch(services->lineage);
-  for (auto& who : others) x.watch(who);
+  for (auto& actor : others) x.watch(actor);
   if (x.hooks) x.watch_nodes(others);
   auto control = control_socket::open(x.directory.control_socket(),
                                       [raw = &x] { return raw->introspection(); });
@@ -176,8 +176,8 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto report = [&] {
     if (!x.options.on_progress) return;
     auto now = x.read_progress();
-    auto ask = [&](const auto& whom, auto read) {
-      self->request(whom, 1s, atom::status_v)
+    auto ask = [&](const auto& actor, auto read) {
+      self->request(actor, 1s, atom::status_v)
           .receive([&](const Message<wire::Snapshot>& says) { read(now, *says.open()); },
                    [](caf::error&) {});
     };
@@ -204,8 +204,8 @@ void hosted_run::state::watch_nodes(const std::vector<status_actor>& others) {
   hooks->watch_nodes([system = system, others]() -> std::optional<trackers::node_roster> {
     caf::scoped_actor self{*system};
     std::optional<trackers::node_roster> result;
-    for (const auto& who : others)
-      self->request(who, 2s, atom::status_v)
+    for (const auto& actor : others)
+      self->request(actor, 2s, atom::status_v)
           .receive(
               [&](const Message<wire::Snapshot>& says) {
                 auto view = says.open();

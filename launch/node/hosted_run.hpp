@@ -1,7 +1,7 @@
 #pragma once
 
-// One run inside a process: from its configuration to its summary. It needs somebody who builds and
-// evaluates for it, a cluster actor, and does not care whether that has one machine or many.
+// One run inside a process: from its configuration to its summary. It needs a cluster
+// actor, which builds and evaluates for it on one machine or on many.
 
 #include <chrono>
 #include <memory>
@@ -41,14 +41,14 @@ public:
   std::vector<std::string> task_directories() const; ///< absolute
   const logger& log() const;                         ///< silent before open()
   std::shared_ptr<const store>
-  records() const; ///< nobody before open(); who looks must not open it again
+  records() const; ///< null before open(); a view must not open it again
 
   /// Makes or opens the run's directory and its store.
   expected<void> open(const execution_facts& facts);
 
   /// Spawns the run's actors; `cluster` builds and evaluates for them. REQUIRES: open() succeeded.
   /// The system must outlive this, and `others` are shown beside the run's own actors. A run of
-  /// policy.kind `attached` asks `attached`, which must be somebody then. The run begins when the
+  /// policy.kind `attached` asks `attached`, which must not be null then. The run begins when the
   /// actor that this returns is told to start.
   run_actor start(caf::actor_system& system, const cluster_actor& cluster,
                   const std::vector<status_actor>& others,

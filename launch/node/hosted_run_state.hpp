@@ -1,7 +1,7 @@
 #pragma once
 
 // What a run in this process is made of; private to hosted_run.cpp, which runs it, and
-// run_opening.cpp, which makes it ready.
+// run_session.cpp, which makes it ready.
 
 #include <atomic>
 #include <chrono>
@@ -68,7 +68,7 @@ struct hosted_run::state {
   std::shared_ptr<store> records;
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
-  std::shared_ptr<trackers::run_hooks> hooks;   ///< null: nobody is told
+  std::shared_ptr<trackers::run_hooks> hooks;   ///< null: no hooks
   std::shared_ptr<trackers::run_traces> traces; ///< null: no collector
   std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
@@ -93,7 +93,7 @@ struct hosted_run::state {
   expected<bool> take_up_fork();
   expected<void> start_traces();
   nlohmann::ordered_json fingerprint(const execution_facts& facts) const;
-  expected<void> note_opening(const execution_facts& facts) const;
+  expected<void> record_session(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
@@ -107,7 +107,7 @@ struct hosted_run::state {
     return handle;
   }
 
-  void watch(const status_actor& who);
+  void watch(const status_actor& actor);
 };
 
 } // namespace kernelmill

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a machine is doing, for those who look: cores, load, memory, and its GPUs by NVML.
+// What a machine is doing, for views: cores, load, memory, and its GPUs by NVML.
 
 #include "messages/actors.hpp"
 

@@ -66,7 +66,7 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
   auto result = (*run)->wait(stop);
   if (options.on_hosted) options.on_hosted(nullptr);
   run->reset();
-  for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  for (auto& worker : workers) caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
   return result;
 }

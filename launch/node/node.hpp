@@ -55,7 +55,7 @@ struct run_options {
   std::function<void(const progress&)> on_progress;
   /// Called with the run once its actors work, and with null before they end. May be empty.
   std::function<void(hosted_run*)> on_hosted;
-  /// Called with the number of each group whose record was committed just now, on a thread of the
+  /// Called with the number of each group right after its record was committed, on a thread of the
   /// run. May be empty.
   std::function<void(uint32_t)> on_group;
   /// Shows a line of the log that people should see; called on the log's thread. May be empty.

@@ -13,7 +13,7 @@ namespace kernelmill {
 
 namespace {
 
-// By the client that asks policy servers, too. Whoever embeds has a thread that may wait.
+// By the client that asks policy servers, too. It blocks: the caller embeds on a thread of its own.
 embedder_answer ask(http_client& client, const embedder_question& question) {
   http_request request;
   request.url = question.url;

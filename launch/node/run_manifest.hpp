@@ -1,7 +1,7 @@
 #pragma once
 
 // What a run's manifest says besides its configuration: tasks by digest, what builds and runs
-// candidates, and who answers.
+// candidates, and the policy that answers.
 
 #include <string>
 

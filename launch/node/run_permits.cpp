@@ -101,7 +101,7 @@ permit of_live_kernels(const permit_maker& make, const permits& of_run,
 permit of_unknown_index() {
   permit result;
   result.reason = "its prompts show kernels of an index, and the run is of a program that did not "
-                  "keep whose they are";
+                  "record their sources";
   result.hint = "run it again: manifests keep that now";
   return result;
 }
@@ -112,7 +112,7 @@ bool showed_live_kernels(const permit_json& retrieval) {
           (retrieval.contains("of_origin") && showed_live_kernels(retrieval["of_origin"])));
 }
 
-// Of a fork by an older program nobody wrote down which tasks its origin's live kernels solve.
+// A fork by an older program has no record of the tasks that its origin's live kernels solve.
 bool has_unknown_origin(const permit_json& retrieval) {
   if (!retrieval.is_object()) return true;
   if (!retrieval.contains("of_origin")) return false;
@@ -120,21 +120,21 @@ bool has_unknown_origin(const permit_json& retrieval) {
   return has_unknown_origin(origin) || (showed_live_kernels(origin) && !origin.contains("tasks"));
 }
 
-/// What a file says of itself binds, and frees nothing: whoever imports it says whose it is.
+/// A file's own statement can forbid, but not allow: the user who imports it names the source.
 void distrust_imported(permits& to, const std::vector<origin_facts>& tasks) {
   for (const auto& what : tasks) {
     auto& may = to.tasks[what.id];
     if (!may.allowed || !what.source.empty()) continue;
     may.allowed = may.shared = false;
-    may.reason = what.id + " was imported, and a file does not say whose it is: it must not leave";
+    may.reason = what.id + " was imported without a source: it must not leave";
     may.hint = "import it again with --source NAME; \"own\" says that you hold the rights in it";
   }
 }
 
 permit of_forgotten_answers() {
   permit result;
-  result.reason = "its first turns are of a run that is gone, and nothing says whose answers they "
-                  "are: they must not leave";
+  result.reason = "its first turns are of a run that is gone, so the source of their answers is "
+                  "unknown: they must not leave";
   result.hint = "put that run back where `fork` of the manifest names it";
   return result;
 }
@@ -197,11 +197,11 @@ expected<void> check_store_of(const run_directory& run, const store& from) {
     return true;
   }));
   if (!found || *found == wanted) return {};
-  return configuration_error("licence_forbids",
-                             "failed to read " + run.path + ": its manifest is not of the run in " +
-                                 run.store +
-                                 ", so nothing says whose its tasks are and what must not leave",
-                             "restore the run's manifest.json and its store from one copy");
+  return configuration_error(
+      "licence_forbids",
+      "failed to read " + run.path + ": its manifest is not of the run in " + run.store +
+          ", so the sources of its tasks are unknown, and what must not leave",
+      "restore the run's manifest.json and its store from one copy");
 }
 
 } // namespace kernelmill

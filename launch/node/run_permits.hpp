@@ -1,7 +1,7 @@
 #pragma once
 
-// What the licences of a stored run allow whoever takes something out of it: an export, a bundle,
-// an index, a trainer.
+// What the licences of a stored run allow when data leaves it: by an export, a bundle, an index or
+// a trainer.
 
 #include <set>
 #include <string>
@@ -18,7 +18,7 @@ namespace kernelmill {
 expected<exports::permits> permits_of(const run_directory& run, const licence_table& licences,
                                       purpose wanted, const std::set<std::string>& accepted);
 
-/// Whether the manifest, which says whose the tasks are, is of the run that the store holds.
+/// Whether the manifest, which has the sources of the tasks, is of the run that the store holds.
 /// Errors: "licence_forbids", those of the store.
 expected<void> check_store_of(const run_directory& run, const store& from);
 

@@ -59,7 +59,7 @@ std::vector<origin_facts> origins_of(const nlohmann::ordered_json& manifest);
 expected<void> may_run(const run_rights& x);
 
 /// What stands under "retrieval" in a manifest: where its cards are from, and those kernels of the
-/// index that not everybody may train on.
+/// index that are not for training everywhere.
 nlohmann::ordered_json retrieval_json(const licence_table& licences, const loaded_index* index,
                                       bool live);
 

@@ -2,7 +2,7 @@
 
 // A turn, an episode or a run in the layout of gpu_rl's run bundles: the same folders, files and
 // keys. A turn is what they call a run. What does not exist here, such as a sanitizer's report that
-// nobody asked for, says `"status": "not_run"` and why. docs/reference/bundles.md has the table.
+// no user asked for, says `"status": "not_run"` and why. docs/reference/bundles.md has the table.
 
 #include <functional>
 #include <optional>
@@ -37,7 +37,7 @@ struct turn_material {
   std::string task_prompt; ///< the first thing that a user said in the episode
   std::string answer, code, feedback;
   json trace;                        ///< its line of traces.jsonl
-  std::optional<std::string> parent; ///< "g3.e1.t1": whose candidate this one came from
+  std::optional<std::string> parent; ///< "g3.e1.t1": this candidate came from that turn's
   std::string parent_code, parent_sha256;
 };
 
@@ -71,7 +71,7 @@ std::string candidate_status(wire::TurnRecord::Reader x);
 std::string candidate_id(std::string_view sha256);
 std::string vendor_of(std::string_view backend);
 
-/// Of the opening in which a turn that began at `at` was done; without one: not_run.
+/// Of the session in which a turn that began at `at` was done; without one: not_run.
 json fingerprint_at(const run_facts& of, double at);
 
 /// The run's configuration without addresses, paths and names of keys.

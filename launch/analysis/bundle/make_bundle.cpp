@@ -30,7 +30,7 @@ public:
   }
 
   expected<made_bundle> make() {
-    if (!what_.part) KM_TRY(take_openings());
+    if (!what_.part) KM_TRY(take_sessions());
     if (what_.part) {
       auto group = read_group(*what_.lineage, what_.facts.run, what_.part->group);
       KM_TRY(group);
@@ -90,7 +90,7 @@ private:
     return {};
   }
 
-  expected<void> take_openings() {
+  expected<void> take_sessions() {
     expected<void> kept;
     auto ok = what_.lineage->scan_openings(what_.facts.run, [&](wire::Record::Reader record) {
       kept = keep(copy_of<wire::Record>(record));

@@ -34,7 +34,7 @@ json hex_seed(wire::EvaluateResult::Reader x) {
   return text_or_null(result);
 }
 
-/// The compiler of this turn, and the tools of the opening in which it was done; null is what that
+/// The compiler of this turn, and the tools of the session in which it was done; null is what that
 /// machine does not have.
 json tool_versions(wire::TurnRecord::Reader turn, const run_facts& of) {
   json result = {{"compiler", str(turn.getFacts().getBuild().getToolchain())}};

@@ -49,7 +49,7 @@ std::string rates(const std::vector<const report_row*>& rows, bool knows_left_ou
                       share_cell(x->correct, x->samples),
                       fmt::format("{}/{}", x->timed, x->correct)};
     for (const auto& f : x->fast) line.push_back(share_cell(f.count, x->samples));
-    // Without a single interval a 0 would be a statement that nobody made.
+    // Without a single interval a 0 would claim what was not measured.
     bool unknown = x->timed > 0 && x->with_interval == 0;
     line.push_back(unknown ? "-" : share_cell(x->fast_1_by_low, x->samples));
     cells.push_back(std::move(line));

@@ -62,7 +62,7 @@ bool stands_before(const sample& x, const sample& y) {
 
 class collector {
 public:
-  /// `shared_turns`: of a fork, whose first turns count where they come from.
+  /// `shared_turns`: first turns of a fork; they count for the run that they come from.
   collector(const run_directory& run, sample_unit by, uint32_t shared_turns)
       : run_(run.name), by_(by), shared_turns_(shared_turns) {}
 

@@ -13,20 +13,20 @@ enum stage : uint8_t { policy, build, evaluate, commit, stage_count };
 constexpr const char* names[] = {"policy", "build", "evaluate", "commit"};
 // A stage this busy is taken for what limits: waiting grows without bound above it.
 constexpr double taken = 0.85;
-// The last episodes of a run wait for nobody and keep nothing busy; what limits shows before.
+// The last episodes of a run never wait and keep nothing busy; the bottleneck shows before them.
 constexpr double full_share = 0.75; // of the turns
 
 struct event {
   double at;
   uint64_t number; // of two at the same time the older one goes first
-  uint64_t who;
+  uint64_t episode_id;
   stage where;
 
   bool operator>(const event& x) const { return at != x.at ? at > x.at : number > x.number; }
 };
 
 struct waiting {
-  uint64_t who;
+  uint64_t episode_id;
   double since;
 };
 
@@ -70,7 +70,8 @@ public:
     stations_[evaluate].servers = uint64_t{on.nodes} * on.slots;
     episodes_.resize(what.episodes);
     uint64_t all = 0;
-    for (uint64_t who = 0; who < what.episodes; ++who) all += turns_of(who);
+    for (uint64_t episode_id = 0; episode_id < what.episodes; ++episode_id)
+      all += turns_of(episode_id);
     full_until_ = static_cast<uint64_t>(full_share * static_cast<double>(all));
   }
 
@@ -108,27 +109,27 @@ private:
   // -- randomness -----------------------------------------------------------------------------
 
   // One source for each question about each turn, so that the order of events changes no answer.
-  random_source source(uint64_t who, uint32_t turn, uint32_t question) const {
+  random_source source(uint64_t episode_id, uint32_t turn, uint32_t question) const {
     random_source mix{what_.seed};
-    random_source second{mix.next() ^ who};
+    random_source second{mix.next() ^ episode_id};
     return random_source{second.next() ^ (uint64_t{turn} << 8 | question)};
   }
 
-  bool chance(double share, uint64_t who, uint32_t question) const {
+  bool chance(double share, uint64_t episode_id, uint32_t question) const {
     if (share >= 1) return true;
-    return source(who, episodes_[who].turn, question).unit() < share;
+    return source(episode_id, episodes_[episode_id].turn, question).unit() < share;
   }
 
-  uint32_t turns_of(uint64_t who) const {
+  uint32_t turns_of(uint64_t episode_id) const {
     if (what_.turns.empty()) return what_.max_turns;
-    auto at = source(who, 0, 20).unit() * static_cast<double>(what_.turns.size());
+    auto at = source(episode_id, 0, 20).unit() * static_cast<double>(what_.turns.size());
     return std::clamp(what_.turns[static_cast<size_t>(at)], 1u, what_.max_turns);
   }
 
-  double time_at(stage where, uint64_t who) const {
-    if (where == build && what_.cached > 0 && chance(what_.cached, who, 10)) return 0;
+  double time_at(stage where, uint64_t episode_id) const {
+    if (where == build && what_.cached > 0 && chance(what_.cached, episode_id, 10)) return 0;
     const distribution* all[] = {&what_.policy, &what_.build, &what_.evaluate, &what_.commit};
-    auto from = source(who, episodes_[who].turn, where);
+    auto from = source(episode_id, episodes_[episode_id].turn, where);
     return all[where]->draw(from);
   }
 
@@ -142,9 +143,9 @@ private:
     }
   }
 
-  void arrive(stage where, uint64_t who) {
+  void arrive(stage where, uint64_t episode_id) {
     auto& x = stations_[where];
-    x.line.push_back({who, now_});
+    x.line.push_back({episode_id, now_});
     serve(where);
     x.most = std::max<uint64_t>(x.most, x.line.size());
   }
@@ -153,16 +154,16 @@ private:
     auto& x = stations_[where];
     if (where == commit) return serve_all(x);
     while (x.taken < x.servers && !x.line.empty()) {
-      auto who = leave_line(x);
+      auto episode_id = leave_line(x);
       ++x.taken;
-      events_.push({now_ + time_at(where, who), count_++, who, where});
+      events_.push({now_ + time_at(where, episode_id), count_++, episode_id, where});
     }
   }
 
-  // One transaction for all who wait; it takes as long as the first of them would.
+  // One transaction for all waiting turns; it takes as long as the first of them would.
   void serve_all(station& x) {
     if (!batch_.empty() || x.line.empty()) return;
-    auto time = time_at(commit, x.line.front().who);
+    auto time = time_at(commit, x.line.front().episode_id);
     x.taken = 1;
     while (!x.line.empty()) batch_.push_back(leave_line(x));
     events_.push({now_ + time, count_++, 0, commit});
@@ -173,7 +174,7 @@ private:
     x.line.pop_front();
     x.waits.push_back(now_ - first.since);
     x.waited += now_ - first.since;
-    return first.who;
+    return first.episode_id;
   }
 
   void finish(const event& e) {
@@ -181,24 +182,24 @@ private:
       auto done = std::move(batch_);
       batch_.clear();
       stations_[commit].taken = 0;
-      for (auto who : done) end_turn(who);
+      for (auto episode_id : done) end_turn(episode_id);
       return serve(commit);
     }
     --stations_[e.where].taken;
-    arrive(after(e.where, e.who), e.who);
+    arrive(after(e.where, e.episode_id), e.episode_id);
     serve(e.where);
   }
 
-  stage after(stage where, uint64_t who) const {
-    if (where == policy && chance(what_.builds, who, 11)) return build;
-    if (where == build && chance(what_.evaluations, who, 12)) return evaluate;
+  stage after(stage where, uint64_t episode_id) const {
+    if (where == policy && chance(what_.builds, episode_id, 11)) return build;
+    if (where == build && chance(what_.evaluations, episode_id, 12)) return evaluate;
     return commit;
   }
 
-  void end_turn(uint64_t who) {
+  void end_turn(uint64_t episode_id) {
     ++turns_;
-    auto& x = episodes_[who];
-    if (++x.turn < turns_of(who)) return arrive(policy, who);
+    auto& x = episodes_[episode_id];
+    if (++x.turn < turns_of(episode_id)) return arrive(policy, episode_id);
     --live_;
     life_ += now_ - x.admitted;
     admit();

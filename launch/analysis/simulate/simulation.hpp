@@ -61,8 +61,8 @@ struct simulation_result {
   double turns_per_hour() const { return seconds > 0 ? 3600 * turns / seconds : 0; }
 };
 
-/// The commit is one writer that takes all who wait at once, as lineage does. REQUIRES: every count
-/// of `on` is at least 1.
+/// The commit is one writer that takes all waiting turns at once, as lineage does. REQUIRES: every
+/// count of `on` is at least 1.
 simulation_result simulate(const workload& what, const cluster_size& on);
 
 /// The same work on 1, 2, 4 and 8 times the nodes, the servers, and both.

@@ -127,7 +127,7 @@ json statistics(const std::vector<pair_of_tasks>& pairs, const comparison_option
 
 // -- wins -----------------------------------------------------------------------------------------
 
-/// Who is better at a task: above 0 B, below 0 A; nothing: the two cannot be compared.
+/// The better run at a task: above 0 B, below 0 A; none: the two cannot be compared.
 using referee = std::function<std::optional<int>(const pair_of_tasks&)>;
 
 std::optional<int> by_reward(const pair_of_tasks& x) {
@@ -148,10 +148,10 @@ std::optional<int> by_speedup(const pair_of_tasks& x) {
   return a->overlaps(*b) ? 0 : b->low > a->high ? 1 : -1;
 }
 
-json wins(const char* by, const std::vector<pair_of_tasks>& pairs, const referee& who) {
+json wins(const char* by, const std::vector<pair_of_tasks>& pairs, const referee& rule) {
   win_count count;
   for (const auto& x : pairs) {
-    auto better = who(x);
+    auto better = rule(x);
     if (!better) continue;
     count.wins += *better > 0;
     count.losses += *better < 0;

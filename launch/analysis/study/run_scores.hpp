@@ -21,7 +21,7 @@ struct interval {
 };
 
 struct episode_score {
-  std::optional<double> reward;    ///< the best of its turns that are paid; none: none is
+  std::optional<double> reward;    ///< the best of its rewarded turns; none: there are none
   bool correct = false;            ///< a turn was accepted
   std::optional<interval> speedup; ///< of the accepted turn with the highest lower bound
 };
@@ -37,8 +37,8 @@ struct task_scores {
 
 using run_scores = std::map<std::string, task_scores>; ///< by id of the task
 
-/// `shared_turns`: of a fork, whose first turns are another run's. Left out are episodes that the
-/// infrastructure lost and those that have not ended, as in `kernelmill report`. Errors: those of
+/// `shared_turns`: first turns of a fork, which are another run's. Episodes that the infrastructure
+/// lost or that have not ended are left out, as in `kernelmill report`. Errors: those of
 /// the store.
 expected<run_scores> read_scores(const store& from, const std::string& run, uint32_t shared_turns);
 

@@ -35,7 +35,7 @@ json timed_number(turn x, double of) {
   return timing(x).getMeasured() ? number(of) : json(nullptr);
 }
 
-/// A part of the reward as it was paid: value times weight.
+/// A part of the reward as it was given: value times weight.
 value part(turn x, std::string_view name) {
   for (auto c : x.getVerdict().getComponents())
     if (name == c.getName().cStr()) return number(c.getValue() * c.getWeight());
@@ -144,7 +144,7 @@ const std::vector<entry>& entries() {
                json(x.getCompletion().getAttempts())),
       KM_FIELD("code_sha256", "text", "of the candidate", json(text_of(x.getCandidateSha256()))),
       KM_FIELD("code_bytes", "number", "of the candidate", size_of(x.getCandidate())),
-      KM_FIELD("transition", "text", "how the code came from that before",
+      KM_FIELD("transition", "text", "edit type: how the code follows from the code before",
                json(text_of(x.getTransition()))),
       KM_FIELD("unchanged", "text", "what the code is a copy of; empty: nothing",
                json(text_of(x.getFacts().getUnchanged()))),
@@ -165,11 +165,11 @@ const std::vector<entry>& entries() {
       KM_FIELD("built", "flag", "the code compiled", json(passes(x, "build"))),
       KM_FIELD("correct", "flag", "all cases were right", json(passes(x, "correctness"))),
       KM_FIELD("timed", "flag", "there is a speedup", json(timing(x).getMeasured())),
-      KM_FIELD("paid", "flag", "the reward means something", json(is_paid(x.getVerdict()))),
+      KM_FIELD("paid", "flag", "the turn is rewarded", json(is_paid(x.getVerdict()))),
       KM_FIELD("terminal", "flag", "the last turn of its episode", json(x.getTerminal())),
       KM_FIELD("stop_reason", "text", "of a terminal turn", json(text_of(x.getStopReason()))),
       KM_FIELD("findings", "text", "rules of the referee's findings", json(findings(x))),
-      KM_FIELD("reward", "number", "none when it is not paid",
+      KM_FIELD("reward", "number", "none when it is not rewarded",
                is_paid(x.getVerdict()) ? number(x.getVerdict().getReward()) : json(nullptr)),
       KM_FIELD("reward.format", "number", "part of the reward, weighted", part(x, "format")),
       KM_FIELD("reward.build", "number", "part of the reward, weighted", part(x, "build")),
@@ -211,7 +211,7 @@ const std::vector<entry>& entries() {
       KM_TEXT("answer", "the completion (long)", of.artifacts->text(x.getCompletion().getText())),
       KM_TEXT("feedback", "what the next prompt says of it (long)",
               of.artifacts->text(x.getFeedback())),
-      entry{{"log", "text", "the compiler's words (long)", known_with::turn},
+      entry{{"log", "text", "the compiler's log (long)", known_with::turn},
             [](turn x, const turn_source&) -> value {
               return json(text_of(x.getFacts().getBuild().getLog()));
             },
@@ -282,7 +282,7 @@ expected<void> add_fields(json& to, wire::TurnRecord::Reader record, const turn_
   for (const auto& x : entries()) {
     if (!has(wanted, x.field.name) || to.contains(x.field.name)) continue;
     if (!x.read) {
-      to[x.field.name] = nullptr; // its place; whoever knows fills it in
+      to[x.field.name] = nullptr; // its place; the caller fills it in
       continue;
     }
     auto read = x.read(record, of);

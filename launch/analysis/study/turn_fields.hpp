@@ -41,7 +41,7 @@ const std::vector<turn_field>& turn_fields();
 /// Names and flags for conditions.
 const watch::condition_keys& turn_keys();
 
-/// What --json prints when nobody chooses: all fields but long texts.
+/// Default of --json: all fields but long texts.
 const std::vector<std::string>& short_fields();
 
 /// The table as lines of help.

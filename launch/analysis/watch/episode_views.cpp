@@ -99,7 +99,7 @@ public:
     for (const auto& folder : folders)
       for (const auto& name : list_runs(folder)) {
         auto other = open_run(folder + "/" + name);
-        if (!other) continue; // whoever asks about that one is told why
+        if (!other) continue; // a query of that run says why
         auto origin = fork_of(*other);
         if (origin && *origin) forks_.push_back({std::move(*other), std::move(**origin)});
       }

@@ -57,7 +57,7 @@ const char* role_of(const std::string& queue) {
   return queue == "build" ? "compiler" : queue == "profile" ? "profiler" : "gpu_runner";
 }
 
-// Nobody takes jobs of this queue.
+// No worker takes jobs of this queue.
 finding no_worker(const live_view& of, const queue_row& queue, const surroundings& around) {
   finding result{resource_name(queue.name), true, {}, {}};
   auto lost = lost_nodes(around.status);
@@ -76,7 +76,7 @@ finding no_worker(const live_view& of, const queue_row& queue, const surrounding
     result.next = "start one with `kernelmill node --head ...`";
   } else if (!gone.empty()) {
     result.text += " The worker " + gone + ".";
-    result.next = "mend the machine, then resume the run";
+    result.next = "repair the machine, then resume the run";
   } else {
     result.next = "`kernelmill doctor` says what this machine can do";
   }
@@ -148,7 +148,7 @@ std::vector<finding> of_actors(const live_view& of) {
     if (x.state == "gone")
       result.push_back({x.role == "compiler" ? "compiler" : "slot", false,
                         x.id + " is out of service: " + x.detail + ".",
-                        "the others go on; mend the machine before the next run"});
+                        "the others continue; repair the machine before the next run"});
   return result;
 }
 
@@ -283,7 +283,7 @@ std::vector<finding> findings_of_ended(const run_directory& run, const stored_su
     result.push_back(
         {"process", true, "It was cut off: it has not ended, and no process works on it.", resume});
   } else if (stored.state == "cancelled") {
-    result.push_back({"person", false, "Somebody cancelled it.", resume});
+    result.push_back({"person", false, "A user cancelled it.", resume});
   } else if (stored.state == "incomplete") {
     result.push_back({"process", true, "It ended with episodes left open.", resume});
   }

@@ -16,7 +16,7 @@ namespace kernelmill::watch {
 struct finding {
   std::string resource; ///< "policy server", "slot", "compiler", "profiler", "disk", "store",
                         ///< "actor", "node"
-  bool starved = false; ///< nothing goes on until somebody mends it
+  bool starved = false; ///< nothing goes on until a user fixes it
   std::string text;     ///< one or two sentences
   std::string next;     ///< what to do; may be empty
 };
@@ -33,7 +33,7 @@ surroundings look_around(const world& in, const run_directory& run);
 std::vector<finding> findings_of(const live_view& of, const stored_summary& stored,
                                  const surroundings& around);
 
-/// The same for a run that nobody works on.
+/// The same for a run that no process works on.
 std::vector<finding> findings_of_ended(const run_directory& run, const stored_summary& stored,
                                        const surroundings& around);
 

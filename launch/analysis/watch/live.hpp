@@ -53,7 +53,7 @@ struct episode_row {
   double deadline_seconds =
       0;                   ///< until its answer is not waited for any longer; 0: it waits for none
   double left_seconds = 0; ///< until the episode's own deadline
-  double best_reward = 0;  ///< NaN: no turn is paid
+  double best_reward = 0;  ///< NaN: no turn is rewarded
   double best_speedup = 0; ///< lower bound; 0: none
   uint64_t mailbox = 0;
   std::string detail;
@@ -91,7 +91,7 @@ struct live_view {
   std::vector<queue_row> queues;
   std::vector<actor_row> actors; ///< the monitor's own stand last, below the role "monitor"
   std::map<uint64_t, std::string> workers; ///< by the number of the actor: "cpu0 (cores 0,1)"
-  std::map<std::string, tried_row> tried;  ///< by episode, also of requests that nobody lists
+  std::map<std::string, tried_row> tried;  ///< by episode, also of requests that are not listed
   std::string policy_state, policy_detail; ///< of the client or pool that the run asks
   double policy_mean_seconds = 0;
   uint64_t policy_in_flight = 0, policy_window = 0, policy_queued = 0, policy_backing_off = 0;

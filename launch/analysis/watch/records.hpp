@@ -1,7 +1,7 @@
 #pragma once
 
-// Records of a run for somebody who has no access to its folder. He commits them to a store of his
-// own, and everything that reads a run reads that one.
+// Records of a run for a reader without access to its folder. The reader commits them to a store
+// of its own, and everything that reads a run reads that one.
 
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ namespace kernelmill::watch {
 /// the ids of tokens are left out. {what, from, texts}
 expected<json> records_view(const world& in, const json& query);
 
-struct far_records {
+struct remote_records {
   std::string run;
   std::string directory; ///< on the other machine
   json config, manifest;
@@ -30,6 +30,6 @@ struct far_records {
 };
 
 /// Reads such an answer. Errors: "malformed_message".
-expected<far_records> read_far_records(const json& document);
+expected<remote_records> read_remote_records(const json& document);
 
 } // namespace kernelmill::watch

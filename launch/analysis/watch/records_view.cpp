@@ -38,7 +38,7 @@ void leave_mark(wire::Content::Builder x) {
   if (x.isInline() && x.getInline().size() > 0) x.setInline(left_out);
 }
 
-// Of most of a record nobody reads a table.
+// Tables show little of a record, so the texts are left out.
 Message<wire::Record> without_texts(wire::TurnRecord::Reader turn) {
   auto blank = build<wire::Record>([&](wire::Record::Builder record) {
     record.setTurn(turn);
@@ -191,8 +191,8 @@ expected<json> records_view(const world& in, const json& query) {
               {"next", std::move(next)}};
 }
 
-expected<far_records> read_far_records(const json& document) {
-  far_records result;
+expected<remote_records> read_remote_records(const json& document) {
+  remote_records result;
   try {
     result.run = document.at("run").get<std::string>();
     result.directory = document.at("directory").get<std::string>();

@@ -19,7 +19,8 @@ namespace kernelmill::watch {
 
 namespace {
 
-constexpr std::chrono::seconds longest_change{2}; ///< of who has a store
+constexpr std::chrono::seconds longest_change{
+    2}; ///< that a process keeps a store while it opens or closes it
 constexpr std::chrono::milliseconds one_look{5};
 
 bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
@@ -28,7 +29,7 @@ bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
   return false;
 }
 
-// A turn that a fork shares is older than its first opening.
+// A turn that a fork shares is older than its first session.
 void note_time(stored_summary& to, double at) {
   auto next = to.spans.upper_bound(at);
   if (next == to.spans.begin()) return;
@@ -37,11 +38,11 @@ void note_time(stored_summary& to, double at) {
 }
 
 void note_run(stored_summary& to, wire::RunRecord::Reader x) {
-  to.openings = std::max(to.openings, x.getOpening() + 1);
+  to.sessions = std::max(to.sessions, x.getOpening() + 1);
   if (to.began_at == 0) to.began_at = x.getAt();
   if (x.getState() == "running" && x.getAt() > 0) to.spans.emplace(x.getAt(), x.getAt());
   note_time(to, x.getAt());
-  if (x.getOpening() + 1 < to.openings || x.getState() == "running") return;
+  if (x.getOpening() + 1 < to.sessions || x.getState() == "running") return;
   to.state = x.getState().cStr();
   to.fault = fault_of(x.getFault());
 }
@@ -128,8 +129,8 @@ expected<store> open_for_reading(const run_directory& run) {
   return from;
 }
 
-// A run that this process opens or closes has its store for a moment in which nobody shares it. So
-// has another reader of this process.
+// While this process opens or closes a run, the run's store is not shared for a moment. The same
+// holds for another reader of this process.
 expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
   for (auto until = std::chrono::steady_clock::now() + longest_change;;) {
     if (in.shared_store)

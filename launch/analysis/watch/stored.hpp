@@ -24,21 +24,21 @@ struct stage_durations {
 };
 
 struct stored_summary {
-  std::string state = "open"; ///< how its latest opening ended; "open": in progress, or cut off
+  std::string state = "open"; ///< how its latest session ended; "open": in progress, or cut off
   error fault{fault_class::none, {}, {}, {}};
-  uint32_t openings = 0;
-  double began_at = 0; ///< seconds since 1970; of the first opening
-  /// By the time of an opening, that of the last record until the next one.
+  uint32_t sessions = 0;
+  double began_at = 0; ///< seconds since 1970; of the first session
+  /// By the start time of a session, that of the last record until the next one.
   std::map<double, double> spans;
 
-  /// Wall time of the openings, in seconds, without the pauses between them. `now`, if given, is
+  /// Wall time of the sessions, in seconds, without the pauses between them. `now`, if given, is
   /// the time at which the latest one is in progress.
   double open_seconds(double now = 0) const;
 
   uint64_t groups = 0;
   uint64_t episodes = 0; ///< that have ended
   uint64_t accepted = 0, rejected = 0, infrastructure = 0;
-  double reward_sum = 0; ///< of the best turn of each ended episode that has a paid one
+  double reward_sum = 0; ///< of the best turn of each ended episode that has a rewarded one
   uint64_t rewarded = 0;
   double evidence_sum = 0; ///< of all turns: messages/evidence.hpp
   uint64_t near_misses = 0;

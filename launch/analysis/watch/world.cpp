@@ -39,7 +39,7 @@ expected<descriptor> connect_to(const run_directory& run, int more_flags = 0) {
   descriptor result{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | more_flags, 0)};
   if (!result) return not_live(run, std::strerror(errno));
   if (::connect(result.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 &&
-      errno != EAGAIN) // too many wait there, so somebody is there
+      errno != EAGAIN) // too many clients wait there, so a process listens
     return not_live(run, errno == ENOENT || errno == ECONNREFUSED ? "it is not in progress"
                                                                   : std::strerror(errno));
   return result;

@@ -46,12 +46,12 @@ struct world {
 /// Runs of other processes of this machine, asked over their control sockets.
 world local_world(const std::string& root);
 
-/// The snapshot that a run's node gives whoever connects to control.sock of the run's directory.
+/// The snapshot that a run's node gives each client of control.sock of the run's directory.
 /// Errors: "run_not_live".
 expected<snapshot> ask_control_socket(const run_directory& run);
 
-/// Whether a process works on the run: something listens at its control socket. Costs next to
-/// nothing, since nobody has to answer.
+/// Whether a process works on the run: something listens at its control socket. Cheap,
+/// since no actor has to answer.
 bool is_worked_on(const run_directory& run);
 
 struct live_run {

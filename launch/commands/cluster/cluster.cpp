@@ -109,7 +109,7 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
   return 128 + interrupt::signal();
 }
 
-// Whoever starts a cluster and submits at once need not know how long nodes take to join.
+// A user who starts a cluster and submits at once need not know how long nodes take to join.
 expected<json> submit_when_there_is_a_node(const invocation& in, const run_config& config) {
   constexpr auto patience = std::chrono::minutes{10};
   auto document = kernelmill::to_json(config).dump();

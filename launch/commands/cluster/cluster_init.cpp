@@ -36,7 +36,7 @@ expected<int> cluster_init(const invocation& in) {
   if (directory.empty()) directory = default_credentials_directory();
   auto made = make_credentials(directory);
   KM_TRY(made);
-  // Read again as every node will: what cannot be found now helps nobody later.
+  // Read again as every node will, so that a problem shows now.
   auto found = find_credentials(made->directory);
   KM_TRY(found);
   auto authority = certificates::read_certificate(found->ca);

@@ -105,7 +105,7 @@ expected<void> take_options(const invocation& in, plan& into) {
 
 expected<plan> plan_of(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
-  // Nobody is asked; a configuration that is for a run may name its own server over these.
+  // No server is asked; a run's configuration may name its own server over these.
   sources.overrides.insert(sources.overrides.begin(),
                            {"policy.base_url=http://unused", "policy.model=unused"});
   auto loaded = load_config(sources);

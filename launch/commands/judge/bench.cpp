@@ -7,8 +7,8 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/compile_only.hpp"
-#include "launch/commands/judge/offering.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/benching/bench_text.hpp"
 #include "launch/judging/benching/shapes.hpp"
@@ -149,7 +149,7 @@ json document_of(const offered_candidate& x, wire::BuildResult::Reader built, si
 expected<int> bench(const invocation& in) {
   auto evaluations = in.integer("--evaluations", 1, 100);
   KM_TRY(evaluations);
-  auto offer = open_offering(in, offered_for::judging);
+  auto offer = open_candidate(in, candidate_use::judging);
   KM_TRY(offer);
   auto& bench = offer->bench;
   auto& candidate = offer->candidate;
@@ -157,7 +157,7 @@ expected<int> bench(const invocation& in) {
   KM_TRY(shapes);
   Message<wire::BuildResult> built;
   if (candidate.parsed.ok) built = build_candidate(bench.toolchain(), candidate);
-  // Who reads the document finds its list in each case.
+  // The document has the list in each case.
   if (!built.open()->getCompiled())
     return show_build(in, candidate, built, {{{"shapes", json::array()}}, {}});
   auto referee = bench.referee();
@@ -211,7 +211,7 @@ cli::command bench_row() {
       "distributions of the inputs.\n"
       "A task of the contract torch has the one shape of its problem.",
       {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
-      with_torch_options(with_offering_options(
+      with_torch_options(with_candidate_options(
           {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
            {"--shapes",
             "SHAPES",

@@ -2,8 +2,8 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/compile_only.hpp"
-#include "launch/commands/judge/offering.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/inspecting/compiling.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 // Where it is said what the compiler made of it, besides the build itself: of HIP always, since its
 // build tells registers of one kind alone.
-expected<bool> wants_listing(const invocation& in, const offering& x) {
+expected<bool> wants_listing(const invocation& in, const candidate_source& x) {
   bool asked = in.has("--assembly");
   const auto& what = *x.candidate.what;
   bool gpu_source = what.terms.backend != "cpu" && what.contract != contract_kind::torch;
@@ -26,7 +26,7 @@ expected<bool> wants_listing(const invocation& in, const offering& x) {
 }
 
 expected<int> build_file(const invocation& in) {
-  auto offer = open_offering(in, offered_for::building);
+  auto offer = open_candidate(in, candidate_use::building);
   KM_TRY(offer);
   auto listed = wants_listing(in, *offer);
   KM_TRY(listed);
@@ -64,7 +64,7 @@ cli::command build_row() {
           "A kernel that does not compile is a normal result: exit code 0. Exit code 1 means that "
           "the machine failed.",
           {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
-          with_offering_options(
+          with_candidate_options(
               {{"--task",
                 "TASK",
                 "Id of the task. A Python module needs one.",

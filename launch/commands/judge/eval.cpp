@@ -6,8 +6,8 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/compile_only.hpp"
-#include "launch/commands/judge/offering.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/judging/verdict_text.hpp"
@@ -48,7 +48,7 @@ expected<int> eval(const invocation& in) {
                                "add --compile-only");
   auto config = governance_rules(in.value("--preset"));
   KM_TRY(config);
-  auto offer = open_offering(in, compiled_only ? offered_for::building : offered_for::judging);
+  auto offer = open_candidate(in, compiled_only ? candidate_use::building : candidate_use::judging);
   KM_TRY(offer);
   auto& bench = offer->bench;
   auto& candidate = offer->candidate;
@@ -85,7 +85,7 @@ cli::command eval_row() {
       "failed.\n"
       "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
       {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
-      with_torch_options(with_offering_options(
+      with_torch_options(with_candidate_options(
           {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
            {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
            {"--seed",

@@ -55,7 +55,7 @@ public:
   }
 
   /// For one of several slots. A referee keeps a few tasks ready: the next candidate of the same
-  /// task costs less, and one of a task that no other slot has at hand costs nobody more.
+  /// task costs less, and one of a task that no other slot has at hand costs no slot more.
   std::optional<job> pop(size_t slot) {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return !waiting_.empty() || closed_; });

@@ -179,7 +179,7 @@ cli::command profile_read_row() {
 cli::command profile_command_row() {
   return {
       "profile command",
-      "Prints the ncu command that collects what the cards read.",
+      "Prints the ncu command that collects the metrics of the cards.",
       "$(kernelmill profile command --out report.csv) ./program\n"
       "kernelmill profile command --pack quick --kernel row_sum",
       "The GPU's clocks are left alone. ncu refuses all metrics when it does not know one: give "

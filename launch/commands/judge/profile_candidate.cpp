@@ -147,7 +147,7 @@ expected<void> write_picture(const std::string& path, const std::string& title,
 
 // -- documents ------------------------------------------------------------------------------------
 
-// Who could have written the numbers that the counters are.
+// The process that could have written the counters.
 const char* author_of(const examined_candidate& x) {
   return x.what().contract == contract_kind::device ? "ncu" : "candidate";
 }

@@ -19,7 +19,7 @@ struct roofline_point {
 /// a number.
 std::string roofline_text(const std::vector<roofline_point>& points);
 
-/// The same as a document of its own, with a sentence for those who cannot see it; empty where
+/// The same as a document of its own, with a sentence for readers who cannot see it; empty where
 /// there is no picture.
 std::string roofline_svg(const std::string& title, const std::vector<roofline_point>& points);
 

@@ -133,18 +133,14 @@ cli::command fork_row() {
       "kernelmill fork runs/first/g3.e1.t2 --policy http://127.0.0.1:8000/v1 policy.model=big\n"
       "kernelmill fork runs/first/g3.e1.t2 policy.sampling.temperature=1.2 tasks.group_size=8\n"
       "kernelmill fork runs/first/g3.e1.t2 --prompt 'Use shared memory.' run.name=hinted",
-      "RUN/g3.e1.t2 shares the turns t0 and t1 and takes t2 anew. The fork is a run of its own: "
+      "RUN/g3.e1.t2 shares the turns t0 and t1 and replaces t2. The fork is a run of its own: "
       "one group of the episode's\n"
-      "task, with the other run's configuration but for what is given here. `lineage` shows it as "
+      "task, with the other run's configuration and the overrides given here. `lineage` shows it "
+      "as "
       "a branch. Its shared turns\n"
       "are context: exports count their credit where they come from. `resume` continues a fork "
       "that was cut off.",
-      {{"TURN",
-        "The first turn that is to be another, as RUN/g3.e1.t2.",
-        true,
-        false,
-        completes::run,
-        {}},
+      {{"TURN", "First turn to replace, as RUN/g3.e1.t2.", true, false, completes::run, {}},
        {"OVERRIDE", "a.b=value of the configuration.", false, true, nothing, {}}},
       with_monitor_options(
           {{"--policy",
@@ -156,7 +152,7 @@ cli::command fork_row() {
             nothing},
            {"--prompt",
             "TEXT|@FILE",
-            "What the policy reads besides, behind the feedback of the last shared turn.",
+            "Extra text for the policy, after the feedback of the last shared turn.",
             "",
             false,
             {},

@@ -2,7 +2,7 @@
 
 #include <caf/all.hpp>
 
-#include "launch/server/api/evaluation_desk.hpp"
+#include "launch/server/api/evaluation_service.hpp"
 
 namespace kernelmill::commands {
 

@@ -23,7 +23,7 @@ expected<int> policy_scripted(const invocation& in) {
   auto server =
       scripted_server::start(std::move(*script), in.value("--host"), static_cast<uint16_t>(*port));
   KM_TRY(server);
-  // Printed at once: whoever starts us with port 0 waits for this line.
+  // Printed at once: a program that starts us with port 0 waits for this line.
   if (in.json)
     cli::print_json({{"base_url", (*server)->base_url()}, {"port", (*server)->port()}});
   else

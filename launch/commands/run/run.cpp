@@ -314,9 +314,9 @@ expected<int> resume(const invocation& in) {
 }
 
 std::vector<cli::option_spec> resume_options() {
-  auto result = with_head_options(with_monitor_options(
-      {flag("--from-traces", "Of a run whose store is gone: makes it anew from traces.jsonl."),
-       accept_terms_option(), runs_root()}));
+  auto result = with_head_options(
+      with_monitor_options({flag("--from-traces", "Rebuilds a lost store from traces.jsonl."),
+                            accept_terms_option(), runs_root()}));
   for (auto& x : result)
     if (x.name == std::string_view{"--head"})
       x.doc = "Head that has the run. Default: a run of this machine.";

@@ -1,5 +1,5 @@
 // `kernelmill serve`: candidates come over HTTP, verdicts go back. The actors that build and
-// evaluate are those of a run; the desk stands before them.
+// evaluate are those of a run; the evaluation service stands before them.
 
 #include <csignal>
 #include <filesystem>
@@ -37,26 +37,26 @@ namespace {
 
 /// Takes the limits that were given over.
 expected<void> read_limits(const invocation& in, http::limits& bounds,
-                           services::evaluation_book::limits& book) {
+                           services::evaluation_table::limits& evaluations) {
   auto connections = in.integer("--connections", 1, 65536);
   KM_TRY(connections);
   auto queue = in.integer("--queue", 1, 1'000'000);
   KM_TRY(queue);
   bounds.connections = static_cast<uint32_t>(*connections);
-  book.waiting = static_cast<size_t>(*queue);
+  evaluations.waiting = static_cast<size_t>(*queue);
   return {};
 }
 
 /// Clients with tokens and bounds of their own.
 expected<void> read_clients(const invocation& in, http::server_options& web,
-                            services::evaluation_book::limits& book) {
+                            services::evaluation_table::limits& evaluations) {
   if (!in.has("--clients")) return {};
   if (in.has("--token-file"))
     return configuration_error("usage", "both --clients and --token-file are given",
                                "each client has its token in the file of --clients");
   auto clients = http::load_clients(in.value("--clients"));
   KM_TRY(clients);
-  for (const auto& one : *clients) book.clients[one.name] = {one.evaluations, one.share};
+  for (const auto& one : *clients) evaluations.clients[one.name] = {one.evaluations, one.share};
   web.clients = std::move(*clients);
   return {};
 }
@@ -148,14 +148,14 @@ expected<int> serve(const invocation& in) {
   auto listen = parse_address(in.value("--listen"), 0);
   KM_TRY(listen);
   http::server_options web{listen->host, listen->port, {}, {}};
-  services::desk_options desk_settings;
-  KM_TRY(read_limits(in, web.bounds, desk_settings.limits));
+  services::evaluation_service_options service_settings;
+  KM_TRY(read_limits(in, web.bounds, service_settings.limits));
   if (in.has("--token-file")) {
     auto token = http::load_token(in.value("--token-file"));
     KM_TRY(token);
     web.token = *token;
   }
-  KM_TRY(read_clients(in, web, desk_settings.limits));
+  KM_TRY(read_clients(in, web, service_settings.limits));
   web.certificate_file = in.value("--tls-certificate");
   web.key_file = in.value("--tls-key");
   if (web.certificate_file.empty() != web.key_file.empty())
@@ -192,16 +192,17 @@ expected<int> serve(const invocation& in) {
   auto workers = spawn_slot_actors(system, *slots, cluster, {});
 
   // A build for each compiler, and two for each slot: the next is there when one is done.
-  desk_settings.limits.running = slots->compile_slots + 2 * slots->referees.size();
-  desk_settings.judging = {!in.has("--no-timing"), {}, {}, in.value("--clock")};
-  desk_settings.rules = std::move(*rules);
-  desk_settings.patience = 4 * lease * static_cast<int>(desk_settings.limits.running);
-  desk_settings.load = std::make_shared<services::desk_load>();
+  service_settings.limits.running = slots->compile_slots + 2 * slots->referees.size();
+  service_settings.judging = {!in.has("--no-timing"), {}, {}, in.value("--clock")};
+  service_settings.rules = std::move(*rules);
+  service_settings.patience = 4 * lease * static_cast<int>(service_settings.limits.running);
+  service_settings.load = std::make_shared<services::evaluation_load>();
   auto shared = std::make_shared<services::api>();
   shared->tasks = std::make_shared<const services::task_shelf>(std::move(*tasks));
   shared->rules = rules_text(in, *backend);
-  shared->load = desk_settings.load;
-  shared->desk = system.spawn(services::evaluation_desk, std::move(desk_settings), cluster);
+  shared->load = service_settings.load;
+  shared->service =
+      system.spawn(services::evaluation_service, std::move(service_settings), cluster);
   shared->seats = system.spawn(services::seat_keeper);
   shared->secure = !web.key_file.empty();
   shared->keys = keys;
@@ -210,10 +211,10 @@ expected<int> serve(const invocation& in) {
   auto server = rollouts ? http::server::start(services::evaluation_routes(shared), std::move(web))
                          : tl::unexpected<error>{rollouts.error()};
   if (!server) {
-    caf::anon_send_exit(shared->desk, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(shared->service, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(shared->seats, caf::exit_reason::user_shutdown);
     if (shared->handoff) caf::anon_send_exit(shared->handoff, caf::exit_reason::user_shutdown);
-    for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    for (auto& worker : workers) caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
     return tl::unexpected<error>{server.error()};
   }
@@ -242,7 +243,7 @@ cli::command serve_row() {
       with_torch_options(
           {{"--listen",
             "ADDR:PORT",
-            "Where; port 0 takes a free one. Beyond 127.0.0.1 a token is required.",
+            "Address to listen on; port 0 takes a free one. Beyond 127.0.0.1 a token is required.",
             "127.0.0.1:0",
             false,
             {},
@@ -311,7 +312,7 @@ cli::command serve_row() {
             nothing},
            clock_option(),
            flag("--no-timing", "Checks without timing."),
-           flag("--end-with-stdin", "Ends when stdin does: for a program that starts it."),
+           flag("--end-with-stdin", "Ends when stdin closes, for a program that starts it."),
            tasks_root()}),
       serve};
 }

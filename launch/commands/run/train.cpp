@@ -86,13 +86,13 @@ expected<int> run_training(const invocation& in, const training::train_config& c
   auto handoff = rollouts::start_handoff(system, std::move(options));
   auto ended = [&]() -> expected<void> {
     KM_TRY(handoff);
-    auto loop = training::training::open({config, std::move(tasks), training::desk{*handoff},
-                                          std::make_shared<spawner>(std::move(*processes)), stopped,
-                                          [&in](const training::training_record::line& x) {
-                                            cli::print(in.json ? json_line(x) + "\n"
-                                                               : training_line(x) + "\n");
-                                            cli::finish_output();
-                                          }});
+    auto loop = training::training::open(
+        {config, std::move(tasks), training::handoff_client{*handoff},
+         std::make_shared<spawner>(std::move(*processes)), stopped,
+         [&in](const training::training_record::line& x) {
+           cli::print(in.json ? json_line(x) + "\n" : training_line(x) + "\n");
+           cli::finish_output();
+         }});
     KM_TRY(loop);
     return (*loop)->run();
   }();
@@ -166,7 +166,7 @@ cli::command train_row() {
           "kernelmill train training.json dir=second seed=2",
           "Each step makes groups of episodes, drops those that teach nothing, has the trainer "
           "learn from the rest, and has\nthe policy server load the new weights. The same command "
-          "goes on after Ctrl-C, kill -9 or a reboot; no group is\nlearned from twice. "
+          "continues after Ctrl-C, kill -9 or a reboot; no group is\nlearned from twice. "
           "docs/reference/training.md lists the keys of the file.",
           {training_words()},
           {},
@@ -177,7 +177,7 @@ cli::command train_show_row() {
   return {"train show",
           "Shows a training: its curve, its rate, its best kernels, and findings by class.",
           "kernelmill train show training.json",
-          "Reads checkpoints.jsonl and evaluations.jsonl, also while it goes on.",
+          "Reads checkpoints.jsonl and evaluations.jsonl, also while the training runs.",
           {training_words()},
           {},
           train_show};
@@ -185,7 +185,7 @@ cli::command train_show_row() {
 
 cli::command train_check_row() {
   return {"train check",
-          "Checks that nothing that is learned from shows a held-out task.",
+          "Checks the training data for leaks of held-out tasks.",
           "kernelmill train check training.json",
           "Searches the prompts of all training runs, with the examples in them, and the files of "
           "tasks.texts, for ids, lines\nof prompts and timed shapes of held-out tasks. Exit code 5 "

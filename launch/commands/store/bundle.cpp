@@ -1,4 +1,4 @@
-// `kernelmill bundle`: what is stored of a run as one file that somebody else can check.
+// `kernelmill bundle`: what is stored of a run as one file that others can check.
 
 #include <filesystem>
 
@@ -118,12 +118,12 @@ expected<verification> verify_file(const std::string& path, evp_pkey_st* trusted
   return result;
 }
 
-std::string whose(const bundles::read_bundle& x, bool trusted) {
+std::string signature_text(const bundles::read_bundle& x, bool trusted) {
   if (x.public_key.empty())
-    return "nobody signed it: this shows that it is whole, and not who made it";
+    return "it has no signature: this shows that it is whole, and not its author";
   if (trusted) return "signed by the key that you named, " + x.public_key;
   return "signed by a key that you did not name, " + x.public_key +
-         ": this shows that nothing was changed since, and not who made it";
+         ": this shows that nothing was changed since, and not its author";
 }
 
 json to_json(const verification& x, bool trusted, const std::string& path) {
@@ -167,7 +167,7 @@ expected<int> bundle_verify(const invocation& in) {
                            done->records > 0 ? fmt::format(", {} records and {} artifacts checked",
                                                            done->records, done->artifacts)
                                              : std::string{},
-                           whose(done->bundle, trusted != nullptr)));
+                           signature_text(done->bundle, trusted != nullptr)));
   }
   return done->good() ? cli::exit_ok : cli::exit_quality;
 }
@@ -215,7 +215,7 @@ cli::command bundle_make_row() {
         false,
         {},
         completes::file},
-       flag("--force", "Replaces the file if it is there."),
+       flag("--force", "Replaces an existing file."),
        runs_root()},
       bundle_make};
 }
@@ -230,7 +230,7 @@ cli::command bundle_verify_row() {
           "paths, doubles, files\n"
           "that are not listed and streams that unpack to more than they promise are refused. The "
           "key inside of a bundle\n"
-          "shows integrity only; who signed is known when you name the key. Exit code 5: something "
+          "shows integrity only; name the key to check the signer. Exit code 5: something "
           "was changed; it is named.",
           {{"FILE", "The bundle.", true, false, completes::file, {}}},
           {{"--public-key",

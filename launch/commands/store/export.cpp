@@ -289,7 +289,7 @@ cli::command export_row() {
         completes::directory},
        of_words("--split", "Only tasks of these", split_words),
        of_words("--verb", "Only tasks of these", verb_words),
-       of_words("--kind", "Only answers whose code came so", kind_words),
+       of_words("--kind", "Only answers with these edit types", kind_words),
        of_words("--governance", "Only episodes of these", governance_words),
        {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
        flag("--accepted", "Only accepted turns."),
@@ -317,9 +317,9 @@ cli::command export_row() {
         nothing},
        accept_terms_option(),
        flag("--follow",
-            "Goes on while the run does: rows of each group on stdout once it has ended."),
+            "Continues while the run does: prints the rows of each group once it has ended."),
        flag("--zstd", "Packs the rows: .jsonl.zst."),
-       flag("--force", "Replaces an export that is there."),
+       flag("--force", "Replaces an existing export."),
        runs_root()},
       export_runs};
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto look_again = std::chrono::milliseconds{200};
 
-/// Whether the latest opening of the run has come to an end.
+/// Whether the latest session of the run has ended.
 expected<bool> has_ended(const exported_run& run) {
   bool ended = false;
   uint32_t latest = 0;
@@ -81,7 +81,7 @@ expected<int> export_following(const cli::invocation& in, exported_runs& runs,
       KM_TRY(exports::write_group(runs.sources.front(), number, what, done));
       told.insert(number);
       std::fflush(stdout);
-      if (std::ferror(stdout)) return 0; // whoever read has enough
+      if (std::ferror(stdout)) return 0; // the reader closed it
     }
     if (*ended) {
       say_refusals(done.refused);

@@ -14,7 +14,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// The latest state of the run's own records: how its last opening ended.
+/// The latest state of the run's own records: how its last session ended.
 expected<json> state_of(const store& lineage, const std::string& run) {
   json result = "open";
   uint32_t opening = 0;

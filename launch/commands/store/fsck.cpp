@@ -68,20 +68,19 @@ expected<int> check(const invocation& in) {
 
 cli::command fsck_row() {
   return {"fsck",
-          "Checks what a run has stored, and repairs what can be.",
+          "Checks a run's stored data, and repairs what it can.",
           "kernelmill fsck runs/first\nkernelmill fsck runs/first --repair",
           "Reads every record, the index, the artifacts and both journals. States: `damage` can be "
           "repaired,\n"
-          "`repaired` was, `lost` cannot be brought back from what is there, `note` is nothing "
-          "wrong. --repair\n"
-          "makes the store anew from its whole records, journals from the store, and artifacts "
+          "`repaired` was, `lost` cannot be restored, `note` is no error. --repair\n"
+          "rebuilds the store from its whole records, journals from the store, and artifacts "
           "from traces.jsonl;\n"
           "what it replaces goes to the folder `quarantine` first.\n"
           "Exit codes: 0 when everything is sound or was repaired, 5 when something is damaged or "
           "lost, 4 when a\n"
           "process writes the store.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          {flag("--repair", "Repairs what can be."), runs_root()},
+          {flag("--repair", "Repairs what it can."), runs_root()},
           check};
 }
 

@@ -22,7 +22,7 @@ std::string name_of_source(const std::string& path) {
   return x.has_filename() ? x.filename().string() : x.parent_path().filename().string();
 }
 
-/// What a file says of its licence nobody can believe: whoever imports it says whose it is.
+/// A file's own statement of its licence is not trusted: the user who imports it names the source.
 expected<std::string> named_source(const invocation& in) {
   if (!in.has("--source")) return std::string{};
   auto licences = installed_licences();
@@ -84,13 +84,14 @@ constexpr const char* imported_details =
     "timing, and every\n"
     "episode is `unusable`, so exports take it only when asked with --governance unusable, and "
     "only when --source says\n"
-    "whose its tasks, prompts and answers are. docs/reference/imports.md says which file and key "
+    "where its tasks, prompts and answers are from. docs/reference/imports.md says which file and "
+    "key "
     "becomes what.";
 
 cli::option_spec source_option() {
   return {"--source",
           "NAME",
-          "Whose all of it is: a source of docs/reference/licences.md; `own` is your own work.",
+          "Source of all of it, of docs/reference/licences.md; `own` is your own work.",
           "",
           false,
           {},

@@ -52,8 +52,8 @@ std::map<std::string, std::string> splits_of(const json& manifest) {
   return result;
 }
 
-/// The sources that bind whoever shows this kernel again: of its task, of the model that wrote it,
-/// and of kernels that its prompt showed.
+/// The sources whose terms hold when this kernel is shown again: of its task, of the model that
+/// wrote it, and of kernels that its prompt showed.
 std::set<std::string> binding_sources(const exports::permits& may, wire::TurnRecord::Reader turn) {
   std::set<std::string> result;
   auto note = [&](const exports::permit& x) {

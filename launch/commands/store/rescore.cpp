@@ -302,7 +302,7 @@ cli::command rescore_row() {
        {"--governance", "LIST", "minimum_speedup=X,significant_speedup=X.", "", false, {}, nothing},
        {"--name",
         "NAME",
-        "Of the version; else it is made from the rules.",
+        "Name of the version. Default: made from the rules.",
         "",
         false,
         {},

@@ -1,4 +1,4 @@
-// `kernelmill actor`, `node ls`, `gpu ls`: who is there, and what each does.
+// `kernelmill actor`, `node ls`, `gpu ls`: the actors, nodes and GPUs, and what each does.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 
@@ -145,7 +145,7 @@ cli::command actor_list_row() {
 
 cli::command actor_show_row() {
   return {"actor show",
-          "Shows all that an actor says of itself.",
+          "Shows all details of an actor.",
           "kernelmill actor show lineage\nkernelmill actor show gpu_runner/cpu0 --run first",
           "",
           {{"NAME",
@@ -154,13 +154,13 @@ cli::command actor_show_row() {
             false,
             nothing,
             {}}},
-          with_look_options({{"--run", "RUN", "Looks at this run alone.", "", false, {}, nothing}}),
+          with_view_options({{"--run", "RUN", "Shows this run only.", "", false, {}, nothing}}),
           actor_show};
 }
 
 cli::command node_list_row() {
   return {"node ls",
-          "Lists machines that work: slots, load, memory.",
+          "Lists active machines: slots, load, memory.",
           "kernelmill node ls --head 10.0.0.1:7612\nkernelmill node ls",
           "With --head the nodes of the cluster, those that were lost too; else this machine, once "
           "for each run in\nprogress.",

@@ -155,12 +155,12 @@ cli::command compare_row() {
             completes::run,
             {}},
            {"B", "The same.", true, false, completes::run, {}}},
-          {flag("--held-out", "Of runs: tasks of the split dev alone."),
-           {"--p", "LIST", "Of runs: values of p for fast_p.", "0,1,1.5,2", false, {}, nothing},
-           {"--k", "LIST", "Of runs: values of k for pass@k.", "1,2,4", false, {}, nothing},
-           {"--resamples", "N", "Of runs: draws of the bootstrap.", "10000", false, {}, nothing},
-           {"--seed", "N", "Of runs: seed of the bootstrap.", "1", false, {}, nothing},
-           {"--limit", "N", "Of runs: rows of the table of tasks.", "20", false, {}, nothing},
+          {flag("--held-out", "For runs: only tasks of the split dev."),
+           {"--p", "LIST", "For runs: values of p for fast_p.", "0,1,1.5,2", false, {}, nothing},
+           {"--k", "LIST", "For runs: values of k for pass@k.", "1,2,4", false, {}, nothing},
+           {"--resamples", "N", "For runs: draws of the bootstrap.", "10000", false, {}, nothing},
+           {"--seed", "N", "For runs: seed of the bootstrap.", "1", false, {}, nothing},
+           {"--limit", "N", "For runs: rows of the table of tasks.", "20", false, {}, nothing},
            runs_root()},
           compare};
 }

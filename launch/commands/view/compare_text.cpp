@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 

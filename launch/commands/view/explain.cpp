@@ -6,7 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 
@@ -71,13 +71,13 @@ expected<int> explain(const invocation& in) {
 
 cli::command explain_row() {
   return {"explain",
-          "Says why a run or an episode waits: who holds it, what it lacks, the last error.",
+          "Explains why a run or an episode waits: what holds it, what it lacks, the last error.",
           "kernelmill explain first\nkernelmill explain first/g3.e1\n"
           "kernelmill explain first --head 10.0.0.1:7612",
           "The first finding names the resource that is lacking. Works for runs in progress and "
           "for those that\nhave ended.",
           {{"WHAT", "A run, or an episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_look_options({}),
+          with_view_options({}),
           explain};
 }
 

@@ -9,7 +9,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill::commands {
@@ -78,7 +78,7 @@ std::string node_text(const json& x) {
   return result;
 }
 
-/// The turns of an episode and of its forks in one list; a fork's first turn says whose it is.
+/// The turns of an episode and of its forks in one list; a fork's first turn names its run.
 void add_branches(json& turns, const json& branches) {
   for (const auto& branch : branches) {
     bool first = true;
@@ -183,20 +183,20 @@ cli::command stats_row() {
           "Turns that have the format, that were built, that are correct, that were timed, and "
           "that are faster than\nthe baseline by the lower bound.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_look_options({}),
+          with_view_options({}),
           stats};
 }
 
 cli::command lineage_row() {
-  return {"lineage",
-          "Shows how an episode's candidates came from each other.",
-          "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
-          "Forks of the episode are branches of it; those are found that stand below --root or "
-          "beside its run.",
-          {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_look_options({flag("--tree", "Prints a tree. This is the default."),
-                             flag("--dot", "Prints a graph for Graphviz.")}),
-          lineage};
+  return {
+      "lineage",
+      "Shows how an episode's candidates derive from each other.",
+      "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
+      "Forks of the episode are branches of it. Forks below --root or beside its run are found.",
+      {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
+      with_view_options({flag("--tree", "Prints a tree. This is the default."),
+                         flag("--dot", "Prints a graph for Graphviz.")}),
+      lineage};
 }
 
 } // namespace kernelmill::commands

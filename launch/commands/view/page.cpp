@@ -43,14 +43,14 @@ expected<int> page(const invocation& in) {
 } // namespace
 
 cli::command page_row() {
-  std::vector<cli::option_spec> options{
-      {"--listen",
-       "ADDR:PORT",
-       "Where; port 0 takes a free one. Beyond 127.0.0.1 a token and TLS are required.",
-       "127.0.0.1:0",
-       false,
-       {},
-       nothing}};
+  std::vector<cli::option_spec> options{{"--listen",
+                                         "ADDR:PORT",
+                                         "Address to listen on; port 0 takes a free one. Beyond "
+                                         "127.0.0.1 a token and TLS are required.",
+                                         "127.0.0.1:0",
+                                         false,
+                                         {},
+                                         nothing}};
   for (auto& x : access_options()) options.push_back(std::move(x));
   return {"page",
           "Serves the monitor's page, its JSON API and /metrics of a folder of runs.",
@@ -58,7 +58,7 @@ cli::command page_row() {
           "kernelmill page runs --listen 127.0.0.1:7700",
           "Shows runs in progress on this machine and runs that are over. Prints its URL once it "
           "answers, and ends with\n"
-          "Ctrl-C. `run` and `resume` serve the same page with --monitor. From afar: "
+          "Ctrl-C. `run` and `resume` serve the same page with --monitor. From another machine: "
           "`ssh -L 7700:127.0.0.1:7700 HOST`.\n`kernelmill serve` evaluates "
           "candidates.",
           {{"ROOT",

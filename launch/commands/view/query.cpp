@@ -14,7 +14,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/stored_runs.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
 
@@ -182,7 +182,7 @@ expected<int> query(const invocation& in) {
 cli::command query_row() {
   return {
       "query",
-      "Lists the turns of runs that a condition holds for.",
+      "Lists the turns of runs that match a condition.",
       "kernelmill query 'accepted and speedup.low > 2 and task ~ \"level1/*\"'\n"
       "kernelmill query 'not built and log ~ undeclared' runs/first runs/second\n"
       "kernelmill query 'best and paid' --sort=-reward --limit 10 --json",

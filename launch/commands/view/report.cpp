@@ -13,9 +13,9 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
-#include "launch/commands/view/far_run.hpp"
-#include "launch/commands/view/looking.hpp"
 #include "launch/commands/view/number_lists.hpp"
+#include "launch/commands/view/remote_run.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 
@@ -45,7 +45,7 @@ struct source {
 struct found_run {
   run_directory run;
   std::string directory;
-  std::unique_ptr<far_run> far; ///< null: its folder is here
+  std::unique_ptr<remote_run> remote; ///< null: its folder is here
 };
 
 expected<found_run> find_reported(const invocation& in) {
@@ -55,9 +55,9 @@ expected<found_run> find_reported(const invocation& in) {
     auto directory = run->path;
     return found_run{std::move(*run), std::move(directory), nullptr};
   }
-  auto far = far_run::fetch(in, in.value("RUN"), false);
-  KM_TRY(far);
-  return found_run{(*far)->where().run, (*far)->directory(), std::move(*far)};
+  auto remote = remote_run::fetch(in, in.value("RUN"), false);
+  KM_TRY(remote);
+  return found_run{(*remote)->where().run, (*remote)->directory(), std::move(*remote)};
 }
 
 // What its end said of lost turns.
@@ -267,7 +267,7 @@ cli::command report_row() {
       "rate includes them.\n"
       "An eval_results.json holds one level.",
       {{"RUN", "Name of a run, or its directory.", false, false, completes::run, {}}},
-      with_look_options(
+      with_view_options(
           {{"--by",
             "UNIT",
             "Unit of a sample: `episode` counts its best accepted turn, `turn` counts every turn.",

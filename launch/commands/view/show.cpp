@@ -11,8 +11,8 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
-#include "launch/commands/view/far_run.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/remote_run.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
@@ -48,7 +48,7 @@ std::string episodes_table(const run_view& view) {
                            rows);
 }
 
-/// Says of a run whose figures were not all measured in it whose they are.
+/// The origin of a run's figures where not all of them were measured in this run.
 std::string origin_text(const run_directory& run) {
   auto manifest = read_json(run.manifest_file());
   if (!manifest || !manifest->is_object()) return {};
@@ -284,9 +284,9 @@ expected<int> show(const invocation& in) {
     // A table of episodes needs no texts.
     auto slash = what.find_last_of('/');
     auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
-    auto far = far_run::fetch(in, what, name && name->member);
-    KM_TRY(far);
-    return show_place(in, (*far)->where(), (*far)->directory());
+    auto remote = remote_run::fetch(in, what, name && name->member);
+    KM_TRY(remote);
+    return show_place(in, (*remote)->where(), (*remote)->directory());
   }
   auto at = locate(what, in.value("--root"));
   if (!at && is_hash_prefix(what)) return show_candidate(in, what);
@@ -302,14 +302,14 @@ cli::command show_row() {
       "Shows a run, a group, an episode, a turn or a candidate.",
       "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2\n"
       "kernelmill show first --head 10.0.0.5",
-      "A candidate's SHA-256 is looked for below --root alone, not at a head.",
+      "A candidate's SHA-256 is searched below --root only, not at a head.",
       {{"WHAT",
         "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
         true,
         false,
         completes::run,
         {}}},
-      with_look_options({}),
+      with_view_options({}),
       show};
 }
 

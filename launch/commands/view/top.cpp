@@ -13,8 +13,8 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
 #include "launch/commands/view/screen.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 namespace kernelmill::commands {
 
@@ -42,9 +42,9 @@ json query_of(const invocation& in, uint64_t rows) {
 }
 
 expected<int> once(const invocation& in) {
-  auto eyes = onlooker::open(in);
-  KM_TRY(eyes);
-  auto document = eyes->ask("top", query_of(in, in.json ? most_rows : 50));
+  auto views = view_client::open(in);
+  KM_TRY(views);
+  auto document = views->ask("top", query_of(in, in.json ? most_rows : 50));
   KM_TRY(document);
   if (in.json) {
     cli::print_json(*document);
@@ -67,9 +67,9 @@ struct top_state {
   bool paused = false;
   std::string trouble; ///< of the latest look
 
-  void look(onlooker& eyes, const json& query) {
+  void look(view_client& views, const json& query) {
     auto before = processor_seconds();
-    auto document = eyes.ask("top", query);
+    auto document = views.ask("top", query);
     auto cost = processor_seconds() - before;
     auto pause = std::clamp(looks_rarity * cost, frame_ms / 1000.0, rarest_look);
     next_look = clock::now() + std::chrono::duration_cast<clock::duration>(seconds{pause});
@@ -100,11 +100,11 @@ struct top_state {
 
 expected<int> top(const invocation& in) {
   if (in.has("--once") || in.json) return once(in);
-  auto eyes = onlooker::open(in);
-  KM_TRY(eyes);
+  auto views = view_client::open(in);
+  KM_TRY(views);
   auto query = query_of(in, most_rows);
   top_state state;
-  auto first = eyes->ask("top", query); // an error of the command line shows as text
+  auto first = views->ask("top", query); // an error of the command line shows as text
   KM_TRY(first);
   state.seen = std::move(*first);
   state.seen_at = clock::now();
@@ -117,7 +117,7 @@ expected<int> top(const invocation& in) {
   while (!stop.stop_requested()) {
     if (!state.paused && clock::now() >= state.next_look) {
       query["limit"] = std::min<uint64_t>(most_rows, drawing->height() + state.scroll);
-      state.look(*eyes, query);
+      state.look(*views, query);
     }
     auto age = seconds{clock::now() - state.seen_at}.count();
     auto lines = watch::top_frame(state.seen, state.window, drawing->width(), drawing->height(),
@@ -147,7 +147,7 @@ cli::command top_row() {
             false,
             completes::run,
             {}}},
-          with_look_options({flag("--once", "Prints one frame and ends.")}),
+          with_view_options({flag("--once", "Prints one frame and ends.")}),
           top};
 }
 

@@ -12,7 +12,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "messages/log/line.hpp"
 
 namespace kernelmill::commands {
@@ -84,13 +84,13 @@ bool wait_a_moment(const std::stop_token& stop, std::chrono::milliseconds time) 
 }
 
 expected<int> watch(const invocation& in) {
-  auto eyes = onlooker::open(in);
-  KM_TRY(eyes);
+  auto views = view_client::open(in);
+  KM_TRY(views);
   interrupt signals;
   auto stop = signals.token();
   uint64_t next = 0;
   for (;;) {
-    auto document = eyes->ask("turns", {{"what", in.value("EPISODE")}, {"from", next}});
+    auto document = views->ask("turns", {{"what", in.value("EPISODE")}, {"from", next}});
     KM_TRY(document);
     show_turns(*document, in.json, in.colour_out);
     if (!(*document)["turns"].empty())
@@ -104,7 +104,7 @@ expected<int> watch(const invocation& in) {
       cli::talk("the run is not in progress: nothing more will come");
       return cli::exit_ok;
     }
-    if (!wait_a_moment(stop, eyes->is_remote() ? look_there_every : look_here_every))
+    if (!wait_a_moment(stop, views->is_remote() ? look_there_every : look_here_every))
       return 128 + interrupt::signal();
   }
 }
@@ -157,13 +157,13 @@ expected<int> logs(const invocation& in) {
   KM_TRY(lines);
   log_filter wanted{in.value("--episode"),
                     parse_log_level(in.value("--level")).value_or(log_level::trace)};
-  auto eyes = onlooker::open(in);
-  KM_TRY(eyes);
+  auto views = view_client::open(in);
+  KM_TRY(views);
   interrupt signals;
   auto stop = signals.token();
   json query = {{"run", in.value("RUN")}, {"tail", static_cast<uint64_t>(*lines)}};
   for (;;) {
-    auto document = eyes->ask("logs", query);
+    auto document = views->ask("logs", query);
     KM_TRY(document);
     print_lines((*document)["text"].get<std::string>(), wanted, *document, in.json);
     if (std::fflush(stdout) != 0) return cli::exit_ok;
@@ -181,9 +181,9 @@ cli::command watch_row() {
   return {"watch",
           "Shows an episode's turns as they are committed.",
           "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
-          "Ends when the episode has ended. With --json it prints one object a line.",
+          "Ends when the episode has ended. With --json it prints one object per line.",
           {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_look_options({}),
+          with_view_options({}),
           watch};
 }
 
@@ -195,7 +195,7 @@ cli::command logs_row() {
       "kernelmill logs first --episode g3.e1 --lines 1000",
       "",
       {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-      with_look_options(
+      with_view_options(
           {{"--follow", "", "Waits for more lines. Ctrl-C ends it.", "", false, {}, nothing, "-f"},
            {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
            {"--episode",

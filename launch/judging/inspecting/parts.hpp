@@ -19,7 +19,7 @@ std::optional<occupancy> occupancy_for(const inspected& x, const kernel_resource
 /// Whether a section is a stage of Triton's.
 bool is_stage(const std::string& section);
 
-/// Whose a document or a text is, where a module has several.
+/// Adds the name of the code to a document or a text where a module has several.
 nlohmann::ordered_json named(const listed_code& code, nlohmann::ordered_json document);
 std::string heading(const listed_code& x, bool colour);
 

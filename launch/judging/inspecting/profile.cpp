@@ -88,9 +88,9 @@ Message<wire::EvaluateResult> evaluation_of(const surroundings& x) {
 }
 
 Message<wire::ProfileResult> tier0_of(const inspected& x, uint32_t threads) {
-  task nobody;
-  nobody.terms.backend = x.is_amd() ? "hip" : "cuda";
-  const auto& what = x.around.what ? *x.around.what : nobody;
+  task blank;
+  blank.terms.backend = x.is_amd() ? "hip" : "cuda";
+  const auto& what = x.around.what ? *x.around.what : blank;
   // Of a module's texts none is the one that lines of all are of.
   auto source = x.codes.size() == 1 ? x.codes.front().code.source : std::string{};
   auto found =

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launch/learning/training/facts.hpp"
+#include "launch/learning/training/journal_summary.hpp"
 #include "launch/learning/training/training.hpp"
 #include "messages/base/text.hpp"
 #include "storage/files.hpp"
@@ -101,12 +101,12 @@ expected<held_out_report> check_held_out(const train_config& config, const chose
   }
   for (const auto& run : list_runs(runs_of(config.dir))) {
     if (!run.starts_with("step-")) continue;
-    auto facts = read_facts(runs_of(config.dir) + "/" + run, true);
-    if (!facts && facts.error().category == "not_found") continue; // it has just begun
-    KM_TRY(facts);
+    auto summary = summarize_journal(runs_of(config.dir) + "/" + run, true);
+    if (!summary && summary.error().category == "not_found") continue; // it has just begun
+    KM_TRY(summary);
     ++result.runs;
-    result.prompts += facts->prompts.size();
-    search(wanted, facts->prompts, run, result);
+    result.prompts += summary->prompts.size();
+    search(wanted, summary->prompts, run, result);
   }
   for (const auto& path : config.texts) {
     auto texts = texts_of(path);

@@ -52,7 +52,7 @@ public:
     return list(key, to, "a list of whole numbers from 1 on",
                 [](const raw& x) { return x.is_number_unsigned() && x.get<uint64_t>() >= 1; });
   }
-  /// What stands there, for whoever reads it otherwise; null: nothing.
+  /// The raw value, for callers that parse it themselves; null: there is none.
   const raw* other(const char* key) {
     known_.emplace_back(key);
     return value_.contains(key) ? &value_[key] : nullptr;

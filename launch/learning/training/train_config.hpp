@@ -46,7 +46,7 @@ struct train_config {
   std::vector<uint64_t> pass = {1};
 
   std::string initial, initial_version = "initial"; ///< weights before the first step
-  std::vector<std::string> policy_command;          ///< kept running; empty: somebody else's
+  std::vector<std::string> policy_command;          ///< kept running; empty: the server is not ours
   std::vector<std::string> trainer_command; ///< kept running with a URL, else run for each step
   std::string trainer_url;
   uint64_t trainer_timeout_s = 3600, keep = 3;

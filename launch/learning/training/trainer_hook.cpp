@@ -22,9 +22,9 @@ tl::unexpected<error> trainer_failed(const std::string& what, std::string hint) 
   return configuration_error("trainer_failed", "failed to learn: " + what, std::move(hint));
 }
 
-expected<answer> by_command(const train_config& config, parts& programs, const std::string& folder,
-                            const go_on& check) {
-  const part one{"trainer", config.trainer_command};
+expected<answer> by_command(const train_config& config, child_processes& programs,
+                            const std::string& folder, const go_on& check) {
+  const child_command one{"trainer", config.trainer_command};
   for (uint32_t left = 3;; --left) {
     auto done = programs.run_once(one, folder + "/request.json", check);
     if (done) break;
@@ -91,7 +91,7 @@ expected<answer> by_url(const train_config& config, const answer& request, const
 
 } // namespace
 
-expected<learned_step> have_learned(const train_config& config, parts& programs,
+expected<learned_step> have_learned(const train_config& config, child_processes& programs,
                                     const answer& request, const std::string& folder,
                                     const go_on& check) {
   std::error_code code;

@@ -1,13 +1,13 @@
 #pragma once
 
-// Who learns: a command that is run for each step, or a server that is asked for each.
+// Calls the trainer for each step: a command that is run, or a server that is asked.
 
 #include <functional>
 #include <memory>
 
 #include <nlohmann/json.hpp>
 
-#include "launch/learning/training/parts.hpp"
+#include "launch/learning/training/child_processes.hpp"
 #include "launch/learning/training/train_config.hpp"
 
 namespace kernelmill::training {
@@ -20,10 +20,11 @@ struct learned_step {
 
 using go_on = std::function<expected<void>()>;
 
-/// Has the trainer learn from `request`, which lies in `folder`/request.json too. Whoever was
-/// killed is asked again: a step begins with the checkpoint before it, so it may be taken again.
+/// Has the trainer learn from `request`, which lies in `folder`/request.json too. A trainer
+/// that was killed is asked again: a step begins with the checkpoint before it, so it may be
+/// taken again.
 /// Errors: "trainer_failed", those of `check`.
-expected<learned_step> have_learned(const train_config& config, parts& programs,
+expected<learned_step> have_learned(const train_config& config, child_processes& programs,
                                     const nlohmann::json& request, const std::string& folder,
                                     const go_on& check);
 

@@ -50,7 +50,7 @@ double deviation_of(const document& row) {
   return group_advantages(returns, advantage_kind::mean_centered).deviation;
 }
 
-/// Turns that thought are paid for it, in the batch alone: records and findings stay as they are.
+/// Turns that thought are rewarded for it, in the batch alone: records and findings stay.
 void pay_thinking(document& row, double reward) {
   for (auto& episode : row["episodes"])
     for (auto& turn : episode["turns"])
@@ -76,9 +76,9 @@ expected<std::unique_ptr<training>> training::open(training_options options) {
 
 training::training(training_options options, training_record record)
     : options_(std::move(options)), record_(std::move(record)),
-      parts_(options_.processes, options_.config.directory, options_.config.dir + "/logs"),
+      children_(options_.processes, options_.config.directory, options_.config.dir + "/logs"),
       policy_(options_.config.run.at("policy").dump()) {
-  parts_.set("dir", options_.config.dir);
+  children_.set("dir", options_.config.dir);
 }
 
 std::string training::version() const {
@@ -93,7 +93,7 @@ std::string training::weights() const {
 
 expected<void> training::check() const {
   KM_TRY(options_.check());
-  return parts_.check();
+  return children_.check();
 }
 
 // A batch that is made ahead knows one step less.
@@ -108,11 +108,11 @@ size_t training::stage_at(uint64_t at) const {
 // -- weights ------------------------------------------------------------------------------------
 
 expected<void> training::serve_weights() {
-  parts_.set("weights", weights());
-  parts_.set("version", version());
+  children_.set("weights", weights());
+  children_.set("version", version());
   auto kind = options_.config.run.at("policy").at("kind").get<std::string>();
   if (kind != "vllm" && kind != "sglang") {
-    if (has_served_) parts_.restart("policy");
+    if (has_served_) children_.restart("policy");
     has_served_ = true; // it was started with them
     return options_.to.declare(version(), "", "");
   }
@@ -165,12 +165,12 @@ expected<std::string> training::order_step(uint64_t at, uint64_t round) {
   return name;
 }
 
-expected<std::vector<document>> training::take(const std::string& name, const std::string& who,
+expected<std::vector<document>> training::take(const std::string& name, const std::string& reader,
                                                uint64_t generation, uint64_t at) {
   std::vector<document> result;
   while (true) {
     KM_TRY(check());
-    auto some = options_.to.next(name, who, generation);
+    auto some = options_.to.next(name, reader, generation);
     KM_TRY(some);
     if (some->lease != 0) {
       KM_TRY(options_.to.ack(some->lease, static_cast<int64_t>(at)));
@@ -182,11 +182,11 @@ expected<std::vector<document>> training::take(const std::string& name, const st
 }
 
 // The journal is written just after the records that the HANDOFF heard of.
-expected<run_facts> training::facts_of(const std::string& name, uint64_t groups) const {
+expected<journal_summary> training::summary_of(const std::string& name, uint64_t groups) const {
   auto end = steady::now() + journal_patience;
   while (true) {
-    auto facts = read_facts(runs_of(options_.config.dir) + "/" + name);
-    if ((facts && facts->groups >= groups) || steady::now() > end) return facts;
+    auto summary = summarize_journal(runs_of(options_.config.dir) + "/" + name);
+    if ((summary && summary->groups >= groups) || steady::now() > end) return summary;
     std::this_thread::sleep_for(50ms);
   }
 }
@@ -214,9 +214,9 @@ expected<training::collected> training::collect(uint64_t at) {
     KM_TRY(name);
     auto groups = take(*name, consumer, generation_, at);
     KM_TRY(groups);
-    auto facts = facts_of(*name, groups->size());
-    KM_TRY(facts);
-    result.facts.add(*facts);
+    auto summary = summary_of(*name, groups->size());
+    KM_TRY(summary);
+    result.summary.add(*summary);
     add_rows(result, std::move(*groups));
     result.rounds = round;
     if (result.rows.size() >= options_.config.groups) break;
@@ -253,7 +253,7 @@ expected<learned_step> training::learn(uint64_t at, const collected& from) {
                    {"checkpoint", config.dir + "/checkpoints/" + name},
                    {"result", folder + "/result.json"},
                    {"settings", config.settings}};
-  auto learned = have_learned(config, parts_, request, folder, [this] { return check(); });
+  auto learned = have_learned(config, children_, request, folder, [this] { return check(); });
   KM_TRY(learned);
   std::error_code code;
   fs::remove(folder + "/batch.jsonl", code); // the runs have it
@@ -277,14 +277,14 @@ expected<void> training::take_step() {
               {"groups", batch->groups},
               {"alike", batch->alike},
               {"rounds", batch->rounds},
-              {"turns", batch->facts.turns},
-              {"infrastructure_turns", batch->facts.lost},
+              {"turns", batch->summary.turns},
+              {"infrastructure_turns", batch->summary.lost},
               {"versions", batch->versions},
-              {"findings", batch->facts.findings}};
+              {"findings", batch->summary.findings}};
   uint64_t episodes = 0;
-  for (const auto& [task, all] : batch->facts.samples) episodes += all.size();
+  for (const auto& [task, all] : batch->summary.samples) episodes += all.size();
   x["episodes"] = episodes;
-  for (const auto& [key, value] : batch->facts.metrics) x[key] = value;
+  for (const auto& [key, value] : batch->summary.metrics) x[key] = value;
   for (const auto& [key, value] : learned->metrics.items())
     x[key.find('/') == key.npos ? "trainer/" + key : key] = value;
   x["Timing/Rollout"] = rollouts;
@@ -307,18 +307,18 @@ expected<void> training::evaluate() {
   auto begun = steady::now();
   auto name = "held-out-" + std::to_string(after);
   KM_TRY(order(name, options_.tasks.held_out, 1, config.samples, document::object()));
-  auto who = "evaluator-" + std::to_string(after);
-  auto generation = options_.to.roll_back(who, -1);
+  auto reader = "evaluator-" + std::to_string(after);
+  auto generation = options_.to.roll_back(reader, -1);
   KM_TRY(generation);
-  auto groups = take(name, who, *generation, after);
+  auto groups = take(name, reader, *generation, after);
   KM_TRY(groups);
-  auto facts = facts_of(name, options_.tasks.held_out.size());
-  KM_TRY(facts);
+  auto summary = summary_of(name, options_.tasks.held_out.size());
+  KM_TRY(summary);
   uint64_t samples = 0;
   step_line rewards = step_line::object(), best = step_line::object();
-  for (const auto& [task, all] : facts->samples) {
+  for (const auto& [task, all] : summary->samples) {
     samples += all.size();
-    const paid_sample* fastest = nullptr;
+    const rewarded_sample* fastest = nullptr;
     for (const auto& one : all) {
       rewards[task].push_back(one.reward);
       if (one.score.correct && one.score.speedup &&
@@ -332,26 +332,26 @@ expected<void> training::evaluate() {
   pass.push_back(config.samples);
   std::sort(pass.begin(), pass.end());
   pass.erase(std::unique(pass.begin(), pass.end()), pass.end());
-  for (const auto& [key, value] : measures_of(facts->samples, config.fast, pass))
+  for (const auto& [key, value] : measures_of(summary->samples, config.fast, pass))
     x[key] = {value.value, value.low, value.high};
-  x["findings"] = facts->findings;
+  x["findings"] = summary->findings;
   x["best"] = best;
   x["rewards"] = rewards;
   x["seconds"] = seconds_since(begun);
   x["timestamp"] = seconds_of_day();
   KM_TRY(record_.add_evaluation(std::move(x)));
-  KM_TRY(options_.to.commit(who, *generation, static_cast<int64_t>(after)));
+  KM_TRY(options_.to.commit(reader, *generation, static_cast<int64_t>(after)));
   options_.tell(record_.evaluations().back());
   return {};
 }
 
 expected<void> training::run() {
   const auto& config = options_.config;
-  parts_.set("weights", weights());
-  parts_.set("version", version());
-  if (!config.policy_command.empty()) KM_TRY(parts_.add({"policy", config.policy_command}));
+  children_.set("weights", weights());
+  children_.set("version", version());
+  if (!config.policy_command.empty()) KM_TRY(children_.add({"policy", config.policy_command}));
   if (!config.trainer_url.empty() && !config.trainer_command.empty())
-    KM_TRY(parts_.add({"trainer", config.trainer_command}));
+    KM_TRY(children_.add({"trainer", config.trainer_command}));
   auto generation = options_.to.roll_back(consumer, static_cast<int64_t>(step()) - 1);
   KM_TRY(generation);
   generation_ = *generation;

@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 
-#include "launch/learning/training/desk.hpp"
-#include "launch/learning/training/facts.hpp"
-#include "launch/learning/training/parts.hpp"
+#include "launch/learning/training/child_processes.hpp"
+#include "launch/learning/training/handoff_client.hpp"
+#include "launch/learning/training/journal_summary.hpp"
 #include "launch/learning/training/selection.hpp"
 #include "launch/learning/training/train_config.hpp"
 #include "launch/learning/training/trainer_hook.hpp"
@@ -20,7 +20,7 @@ namespace kernelmill::training {
 struct training_options {
   train_config config;
   chosen_tasks tasks;
-  desk to;
+  handoff_client to;
   std::shared_ptr<spawner> processes;
   go_on check; ///< its error ends the training: Ctrl-C
   /// A line of checkpoints.jsonl or of evaluations.jsonl, as it is written.
@@ -46,7 +46,7 @@ private:
     std::vector<nlohmann::json> rows;
     std::set<std::string> versions;
     uint64_t alike = 0, rounds = 0;
-    run_facts facts;
+    journal_summary summary;
   };
 
   explicit training(training_options options, training_record record);
@@ -63,7 +63,7 @@ private:
                        uint64_t groups, uint64_t group_size, const nlohmann::json& more);
   expected<std::vector<nlohmann::json>> take(const std::string& order, const std::string& consumer,
                                              uint64_t generation, uint64_t step);
-  expected<run_facts> facts_of(const std::string& order, uint64_t groups) const;
+  expected<journal_summary> summary_of(const std::string& order, uint64_t groups) const;
   void add_rows(collected& to, std::vector<nlohmann::json> groups) const;
   expected<collected> collect(uint64_t step);
   expected<learned_step> learn(uint64_t step, const collected& from);
@@ -73,7 +73,7 @@ private:
 
   training_options options_;
   training_record record_;
-  parts parts_;
+  child_processes children_;
   uint64_t generation_ = 0;
   bool has_served_ = false; ///< a server that cannot load weights had its first ones
   std::string policy_;      ///< `policy` of the runs, as JSON

@@ -74,7 +74,7 @@ void evaluate(const api_ptr& x, const request& r, const exchange_ptr& to) {
   auto orders = orders_of(*x, *body, many);
   if (!orders) return to->answer(response_of(orders.error()));
   bool wait = body->value("wait", false);
-  auto entry = std::make_shared<desk_entry>();
+  auto entry = std::make_shared<evaluation_entry>();
   for (auto& order : *orders) {
     order.allow_cache = body->value("cache", "refuse") == "allow";
     order.client = r.client;
@@ -89,13 +89,14 @@ void evaluate(const api_ptr& x, const request& r, const exchange_ptr& to) {
     to->answer(answer_of(all, many, wait ? 200 : 202));
   };
   auto waiter = entry->entry.waiter;
-  caf::anon_send(x->desk, atom::evaluate_v, std::move(entry));
-  // After it: the desk must know of a request before it hears that its client has left.
-  if (wait) to->on_gone([desk = x->desk, waiter] { caf::anon_send(desk, atom::drop_v, waiter); });
+  caf::anon_send(x->service, atom::evaluate_v, std::move(entry));
+  // After it: the service must know of a request before it hears that its client has left.
+  if (wait)
+    to->on_gone([service = x->service, waiter] { caf::anon_send(service, atom::drop_v, waiter); });
 }
 
 void look(const api_ptr& x, request& r, const exchange_ptr& to) {
-  auto question = std::make_shared<desk_question>();
+  auto question = std::make_shared<evaluation_query>();
   question->id = r.parts["id"];
   question->client = r.client;
   if (auto i = r.query.find("wait_s"); i != r.query.end()) {
@@ -112,16 +113,16 @@ void look(const api_ptr& x, request& r, const exchange_ptr& to) {
   question->waiter = x->next_waiter++;
   question->reply = [to](const documents& all) { to->answer(answer_of(all, false, 200)); };
   auto waiter = question->waiter;
-  caf::anon_send(x->desk, atom::read_v, std::move(question));
-  to->on_gone([desk = x->desk, waiter] { caf::anon_send(desk, atom::drop_v, waiter); });
+  caf::anon_send(x->service, atom::read_v, std::move(question));
+  to->on_gone([service = x->service, waiter] { caf::anon_send(service, atom::drop_v, waiter); });
 }
 
 void cancel(const api_ptr& x, request& r, const exchange_ptr& to) {
-  auto question = std::make_shared<desk_question>();
+  auto question = std::make_shared<evaluation_query>();
   question->id = r.parts["id"];
   question->client = r.client;
   question->reply = [to](const documents& all) { to->answer(answer_of(all, false, 200)); };
-  caf::anon_send(x->desk, atom::cancel_v, std::move(question));
+  caf::anon_send(x->service, atom::cancel_v, std::move(question));
 }
 
 nlohmann::ordered_json tasks_document(const task_shelf& tasks) {

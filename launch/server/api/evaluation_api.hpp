@@ -1,14 +1,14 @@
 #pragma once
 
-// The HTTP routes of `kernelmill serve`: reading requests, asking the desk, writing answers. All of
-// it runs on the server's thread, which never waits; the desk answers.
+// The HTTP routes of `kernelmill serve`: reading requests, asking the service, writing answers. All
+// of it runs on the server's thread, which never waits; the service answers.
 
 #include <map>
 #include <mutex>
 
 #include "actors/handoff/handoff.hpp"
 #include "actors/policy_client/policy_keys.hpp"
-#include "launch/server/api/evaluation_desk.hpp"
+#include "launch/server/api/evaluation_service.hpp"
 #include "launch/server/api/seat_keeper.hpp"
 #include "launch/server/api/task_shelf.hpp"
 #include "launch/server/http/router.hpp"
@@ -17,10 +17,10 @@ namespace kernelmill::services {
 
 /// What the handlers share.
 struct api {
-  evaluation_desk_actor desk;
+  evaluation_service_actor service;
   std::shared_ptr<const task_shelf> tasks;
   std::string rules; ///< what else than candidate and task an answer depends on, for the cache
-  std::shared_ptr<desk_load> load;
+  std::shared_ptr<evaluation_load> load;
   handoff::handoff_actor handoff; ///< null: this server has no rollouts
   seat_keeper_actor seats;
   policy_keys keys;    ///< that clients may name

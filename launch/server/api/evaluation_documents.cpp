@@ -4,12 +4,12 @@
 
 namespace kernelmill::services {
 
-nlohmann::ordered_json evaluation_document(const evaluation_book& book, const evaluation& x,
+nlohmann::ordered_json evaluation_document(const evaluation_table& table, const evaluation& x,
                                            steady_time now) {
   using json = nlohmann::ordered_json;
   auto seconds = [](auto span) { return std::chrono::duration<double>(span).count(); };
   bool waits = x.state == evaluation_state::waiting;
-  auto wait = book.expected_wait(x);
+  auto wait = table.expected_wait(x);
   auto begun = waits ? now : x.begun;
   auto ended = x.over() ? x.ended : now;
   return {
@@ -18,7 +18,7 @@ nlohmann::ordered_json evaluation_document(const evaluation_book& book, const ev
       {"task", x.order.candidate->what->id},
       {"name", x.order.name},
       {"state", to_string(x.state)},
-      {"position", waits ? json(book.position(x)) : json(nullptr)},
+      {"position", waits ? json(table.position(x)) : json(nullptr)},
       {"expected_wait_s", wait ? json(*wait) : json(nullptr)},
       {"from_cache", x.from_cache},
       {"seconds",

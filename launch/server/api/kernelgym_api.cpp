@@ -65,7 +65,7 @@ expected<evaluation_order> order_of_task(const api& x, const nlohmann::json& giv
   return order;
 }
 
-/// Evaluations that are being waited for, on the desk's thread.
+/// Evaluations that are being waited for, on the service's thread.
 struct gathering {
   std::vector<json> all;
   size_t left = 0;
@@ -79,7 +79,7 @@ void when_over(const api_ptr& x, const std::string& client, const std::vector<st
   so_far->all.resize(ids.size());
   so_far->left = ids.size();
   for (size_t i = 0; i < ids.size(); ++i) {
-    auto question = std::make_shared<desk_question>();
+    auto question = std::make_shared<evaluation_query>();
     question->id = ids[i];
     question->client = client;
     question->wait = longest_answer;
@@ -91,7 +91,7 @@ void when_over(const api_ptr& x, const std::string& client, const std::vector<st
         so_far->fault = found.error();
       if (--so_far->left == 0) then(*so_far);
     };
-    caf::anon_send(x->desk, atom::read_v, std::move(question));
+    caf::anon_send(x->service, atom::read_v, std::move(question));
   }
 }
 
@@ -109,7 +109,7 @@ using answer_maker = std::function<json(const std::vector<std::string>&, const s
 /// by their ids.
 void enter(const api_ptr& x, const std::string& client, const std::vector<nlohmann::json>& tasks,
            const std::string& place, const exchange_ptr& to, const answer_maker& say) {
-  auto entry = std::make_shared<desk_entry>();
+  auto entry = std::make_shared<evaluation_entry>();
   std::vector<std::string> ids;
   for (size_t i = 0; i < tasks.size(); ++i) {
     auto where = place.empty() ? place : place + "[" + std::to_string(i) + "].";
@@ -129,7 +129,7 @@ void enter(const api_ptr& x, const std::string& client, const std::vector<nlohma
       to->answer(found.fault ? response_of(*found.fault) : json_response(200, say(ids, found.all)));
     });
   };
-  caf::anon_send(x->desk, atom::evaluate_v, std::move(entry));
+  caf::anon_send(x->service, atom::evaluate_v, std::move(entry));
 }
 
 void evaluate_one(const api_ptr& x, const std::string& client, const nlohmann::json& body,
@@ -178,12 +178,12 @@ void submit_workflow(const api_ptr& x, const std::string& client, const nlohmann
         [](auto& ids, auto& all) { return kernelgym_workflow(ids.front(), all.front()); });
 }
 
-/// Asks the desk of a task by the client's id; `say` makes the answer of its document.
+/// Asks the service of a task by the client's id; `say` makes the answer of its document.
 template <class Atom>
 void ask(const api_ptr& x, Atom what, const request& r, const exchange_ptr& to,
          json (*say)(const std::string&, const json&)) {
   const auto& task_id = r.parts.at("id");
-  auto question = std::make_shared<desk_question>();
+  auto question = std::make_shared<evaluation_query>();
   question->client = r.client;
   {
     std::lock_guard lock{x->kernelgym_mutex};
@@ -196,10 +196,10 @@ void ask(const api_ptr& x, Atom what, const request& r, const exchange_ptr& to,
   question->reply = [to, task_id, say](const documents& all) {
     to->answer(all ? json_response(200, say(task_id, all->front())) : response_of(all.error()));
   };
-  caf::anon_send(x->desk, what, std::move(question));
+  caf::anon_send(x->service, what, std::move(question));
 }
 
-json health_json(const desk_load& load) {
+json health_json(const evaluation_load& load) {
   return {{"status", "healthy"},
           {"timestamp", utc_text(std::time(nullptr))},
           {"gpu_status", json::object()},
@@ -213,7 +213,7 @@ json health_json(const desk_load& load) {
           {"uptime", load.uptime_s()}};
 }
 
-json metrics_json(const desk_load& load) {
+json metrics_json(const evaluation_load& load) {
   auto done = static_cast<double>(load.done.load());
   auto uptime = load.uptime_s();
   return {{"timestamp", utc_text(std::time(nullptr))},
@@ -229,7 +229,7 @@ json metrics_json(const desk_load& load) {
           {"error_metrics", {{"infrastructure", load.faults.load()}}}};
 }
 
-json queue_json(const desk_load& load) {
+json queue_json(const evaluation_load& load) {
   return {{"pending", load.waiting.load()},
           {"pending_by_prefix", json::object()},
           {"worker_queues", json::object()}};
@@ -246,7 +246,7 @@ std::map<std::string, http::handler> kernelgym_handlers(const api_ptr& x) {
       then(x, r.client, *body, to);
     };
   };
-  auto of_load = [x](json (*say)(const desk_load&)) {
+  auto of_load = [x](json (*say)(const evaluation_load&)) {
     return [x, say](const request&, const exchange_ptr& to) {
       to->answer(json_response(200, say(*x->load)));
     };

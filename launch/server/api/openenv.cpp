@@ -44,7 +44,7 @@ json largest_error(const json& verdict) {
   return result ? json(*result) : json(nullptr);
 }
 
-// One connection's episode. Messages come on the server's thread, verdicts on the desk's.
+// One connection's episode. Messages come on the server's thread, verdicts on the service's.
 class session : public std::enable_shared_from_this<session> {
 public:
   session(api_ptr x, std::string client, http::exchange_ptr to)
@@ -60,7 +60,7 @@ public:
   void gone() {
     std::lock_guard lock{mutex_};
     pending_.clear();
-    if (judging_) caf::anon_send(api_->desk, atom::drop_v, waiter_);
+    if (judging_) caf::anon_send(api_->service, atom::drop_v, waiter_);
     to_.reset(); // which holds us
   }
 
@@ -135,13 +135,13 @@ private:
         order_of(*api_, {{"task", task_->id}, {whole ? "completion" : "source", code}}, "");
     if (!order) return say(error_json(code_of(order.error()), words_of(order.error())));
     order->client = client_;
-    auto entry = std::make_shared<desk_entry>();
+    auto entry = std::make_shared<evaluation_entry>();
     entry->entry.orders.push_back(std::move(*order));
     entry->entry.kept = false;
     entry->entry.waiter = waiter_ = api_->next_waiter++;
     entry->reply = [self = shared_from_this()](const documents& all) { self->judged(all); };
     judging_ = true;
-    caf::anon_send(api_->desk, atom::evaluate_v, std::move(entry));
+    caf::anon_send(api_->service, atom::evaluate_v, std::move(entry));
   }
 
   void judged(const documents& all) {

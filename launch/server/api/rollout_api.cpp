@@ -302,7 +302,8 @@ std::map<std::string, http::handler> rollout_handlers(const api_ptr& x) {
     if (!x->handoff || !what) return plain(r, to);
     auto waiter = x->next_waiter++;
     ask(x, r, std::move(*what), to, waiter);
-    to->on_gone([who = x->handoff, waiter] { caf::anon_send(who, atom::drop_v, waiter); });
+    to->on_gone(
+        [receiver = x->handoff, waiter] { caf::anon_send(receiver, atom::drop_v, waiter); });
   };
   return result;
 }

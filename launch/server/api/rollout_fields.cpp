@@ -19,7 +19,7 @@ const fields& rollouts_fields() {
        must,
        false,
        {"running", "held", "waiting", "settled", "cancelled"}},
-      {"over", kind::flag, "Nothing will be given any more, unless a trainer goes back.", must},
+      {"over", kind::flag, "No more groups follow, unless a trainer rolls back.", must},
       {"requested", kind::whole, "Groups: the sum of those in `groups`.", must},
       {"groups", kind::object, "How many are in which state.", must, false, {}, "RolloutCounts"},
       {"dropped", kind::object, "How many were dropped, by reason.", must},
@@ -46,7 +46,7 @@ const fields& count_fields() {
                           {"leased", kind::whole, "A trainer has them.", must},
                           {"acked", kind::whole, "A trainer has learned from them.", must},
                           {"committed", kind::whole, "A checkpoint holds what was learned.", must},
-                          {"dropped", kind::whole, "Nobody will get them.", must}};
+                          {"dropped", kind::whole, "No trainer will get them.", must}};
   return all;
 }
 
@@ -58,7 +58,7 @@ const fields& batch_fields() {
       {"consumer", kind::text, "", must},
       {"generation", kind::whole, "Of the consumer.", must},
       {"until_s", kind::number, "When the lease expires, in seconds since 1970.", must, or_null},
-      {"over", kind::flag, "Nothing will be given any more, unless a trainer goes back.", must},
+      {"over", kind::flag, "No more groups follow, unless a trainer rolls back.", must},
       {"groups", kind::list, "", must, false, {}, "RolloutGroup"}};
   return all;
 }
@@ -98,7 +98,7 @@ const fields& declared_fields() {
                           {"ordinal", kind::whole, "How many versions were declared.", must},
                           {"servers",
                            kind::list,
-                           "That have loaded it now; none without `path`.",
+                           "Servers that have loaded it now; none without `path`.",
                            must,
                            false,
                            {},
@@ -107,11 +107,12 @@ const fields& declared_fields() {
 }
 
 const fields& loaded_fields() {
-  static const fields all{{"base_url", kind::text, "", must},
-                          {"kind", kind::text, "", must},
-                          {"weight_version", kind::text,
-                           "That it tells with its tokens from now on; null: it tells none.", must,
-                           or_null}};
+  static const fields all{
+      {"base_url", kind::text, "", must},
+      {"kind", kind::text, "", must},
+      {"weight_version", kind::text,
+       "Version that it reports with its tokens from now on; null: it reports none.", must,
+       or_null}};
   return all;
 }
 
@@ -145,8 +146,9 @@ const fields& rollout_order_fields() {
        "Default: "
        "any."},
       {"max_ready", kind::whole,
-       "So many groups may wait for a trainer; then no other is begun. 0: any number. Default 64."},
-      {"deadline_s", kind::number, "Seconds from now after which no group is waited for."}};
+       "Maximum number of groups that wait for a trainer; more are not begun. 0: any number. "
+       "Default 64."},
+      {"deadline_s", kind::number, "Seconds from now after which the order waits for no group."}};
   return all;
 }
 
@@ -170,14 +172,14 @@ const fields& rollout_rollback_fields() {
   static const fields all{
       {"consumer", kind::text, "", must},
       {"optimizer_step", kind::whole,
-       "The step of the checkpoint that the trainer goes on from; -1: it begins anew.", must}};
+       "The step of the checkpoint that the trainer continues from; -1: it starts over.", must}};
   return all;
 }
 
 const fields& weights_fields() {
   static const fields all{
       {"version", kind::text,
-       "Name of the version that the policy servers have from now on, as they tell it.", must},
+       "Name of the version that the policy servers have from now on, as they report it.", must},
       {"path", kind::text,
        "Folder of the checkpoint, as the servers see it: they are made to load it. Default: they "
        "have it already."},
@@ -246,9 +248,9 @@ std::vector<operation> rollout_operations() {
          "The trainer's name for this request: asked again, it gets the same lease while that is "
          "open."},
         {"groups", kind::whole, "How many. Default 1."},
-        {"wait_s", kind::number, "Waits so long for them, at most 600 seconds. Default 0."},
+        {"wait_s", kind::number, "Time to wait for them in seconds, at most 600. Default 0."},
         {"lease_s", kind::number,
-         "After so long without an acknowledgement they are given to others. Default 600."}},
+         "Seconds without an acknowledgement after which they are given to others. Default 600."}},
        "",
        "RolloutBatch",
        false,
@@ -292,8 +294,8 @@ std::vector<operation> rollout_operations() {
       {"roll_back_rollouts",
        "POST",
        "/v1/rollouts/rollback",
-       "A trainer starts from a checkpoint: what it learned after it is ready again, and whoever "
-       "used its name before is fenced.",
+       "A trainer starts from a checkpoint: what it learned after it is ready again, and earlier "
+       "users of its name are rejected.",
        {},
        "RolloutRollback",
        "RolloutConsumer",
@@ -302,7 +304,7 @@ std::vector<operation> rollout_operations() {
       {"declare_weights",
        "POST",
        "/v1/weights",
-       "Tells of a new version of the weights, and has policy servers load it.",
+       "Declares a new version of the weights, and has policy servers load it.",
        {},
        "Weights",
        "WeightsDeclared",

@@ -22,7 +22,8 @@ const fields& seat_order_fields() {
        {"vllm", "sglang", "llamacpp", "openai"}},
       {"base_url", kind::text,
        "Of the server: http://host:port/v1. Default: the address of `key`."},
-      {"model", kind::text, "Asked for whatever the agent names. Default: what the agent names."},
+      {"model", kind::text,
+       "Model to ask for, whatever the agent names. Default: what the agent names."},
       {"api_key", kind::text, "Of the server, sent as a bearer token; the agent never sees it."},
       {"key", kind::text,
        "In its place: the name of a key that the operator lists for this address."}};
@@ -32,7 +33,7 @@ const fields& seat_order_fields() {
 const fields& seat_fields() {
   static const fields all{
       {"schema_version", kind::whole, "Of this document.", seat_needs},
-      {"id", kind::text, "Nobody guesses it.", seat_needs},
+      {"id", kind::text, "Hard to guess.", seat_needs},
       {"base_url", kind::text,
        "For the agent: chat/completions, completions and models of OpenAI. Its key is this "
        "server's token.",

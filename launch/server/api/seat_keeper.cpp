@@ -22,7 +22,7 @@ constexpr uint32_t longest_answer_ms = 60 * 60 * 1000;
 constexpr auto longest_idle = std::chrono::hours{1};
 constexpr auto between_looks = std::chrono::minutes{1};
 
-/// Nobody guesses it: whoever has it may ask the server behind the seat.
+/// Hard to guess: a client that has it may ask the server behind the seat.
 std::string new_seat_id() {
   std::random_device source;
   std::array<unsigned char, 16> bytes;
@@ -141,10 +141,11 @@ void seat_keeper_state::send(const seat& at, std::shared_ptr<seat_answer> x) {
   request.body_limit = most_answer_bytes;
   request.timeout_ms = longest_answer_ms;
   ++seats_.at(x->id).asking;
-  auto number = transport_->submit(
-      std::move(request), [who = caf::actor_cast<seat_keeper_actor>(self_), x](http_response got) {
+  auto number =
+      transport_->submit(std::move(request), [keeper = caf::actor_cast<seat_keeper_actor>(self_),
+                                              x](http_response got) {
         x->got = std::move(got);
-        caf::anon_send(who, atom::finished_v, seat_answer_ptr{x});
+        caf::anon_send(keeper, atom::finished_v, seat_answer_ptr{x});
       });
   // An agent that leaves ends its request: the server stops generating.
   x->to->on_gone([transport = std::weak_ptr<http_transport>{transport_}, number] {

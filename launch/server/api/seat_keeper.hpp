@@ -75,7 +75,7 @@ using seat_keeper_actor = status_actor::extend<
     caf::reacts_to<atom::query, seat_call_ptr>,
     // INTERNAL: a server has answered.
     caf::reacts_to<atom::finished, seat_answer_ptr>,
-    // INTERNAL: looks for seats that nobody uses.
+    // INTERNAL: looks for unused seats.
     caf::reacts_to<atom::tick>>;
 
 class seat_keeper_state {

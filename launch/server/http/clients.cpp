@@ -86,7 +86,7 @@ expected<std::vector<client_rules>> load_clients(const std::string& path) {
                                "name the file of the clients with --clients");
   if ((about.st_mode & S_IRWXO) != 0)
     return configuration_error("token_exposed",
-                               "failed to use " + path + ": everybody on this machine may read it",
+                               "failed to use " + path + ": every user of this machine may read it",
                                "chmod 600 " + path);
   std::ifstream from{path, std::ios::binary};
   std::string text{std::istreambuf_iterator<char>{from}, {}};

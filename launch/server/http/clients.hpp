@@ -36,7 +36,7 @@ public:
 
   explicit client_gate(std::vector<client_rules> clients);
 
-  /// Whose token a request has in its header Authorization.
+  /// The client with the token of a request's header Authorization.
   std::optional<size_t> find(std::string_view authorization) const;
   const client_rules& rules(size_t client) const { return clients_[client].rules; }
 

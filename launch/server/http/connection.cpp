@@ -113,7 +113,7 @@ kj::Promise<size_t> client_stream::tryRead(void* to, size_t least, size_t most) 
   if (ended_) return size_t{0};
   if (!in_head_) return under_->tryRead(to, least, most);
   if (head_read_ >= head_bytes_) {
-    ended_ = true; // nobody else writes: the answers before are out
+    ended_ = true; // no other writer: the answers before are out
     auto text = kj::heap<std::string>(last_words(
         refusal(431, "head_too_large",
                 "the request's head is above " + std::to_string(head_bytes_) + " bytes")));
@@ -187,7 +187,7 @@ kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
         kept.refused =
             late ? refusal(408, "body_too_slow", "the body did not come in time")
                  : refusal(400, "bad_request", "the body is not encoded as its head says");
-        close_ = close_ || !late; // nobody knows where the next request begins
+        close_ = close_ || !late; // the start of the next request is unknown
       })
       .then([this, &kept, &body, &to] {
         if (kept.refused) return refuse(std::move(*kept.refused), body, to);

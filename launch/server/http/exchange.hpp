@@ -23,7 +23,7 @@ struct request {
   std::map<std::string, std::string> query;   ///< decoded; only those that the route names
   std::map<std::string, std::string> headers; ///< names in lower case
   std::string body;
-  std::string client = {};                  ///< whose token it has; "": all have one, or none
+  std::string client = {};                  ///< with its token; "": all have one, or none
   std::optional<size_t> client_number = {}; ///< in the server's list of clients
 
   /// The value of a header, or "".
@@ -58,8 +58,8 @@ public:
 
   /// Answers piece by piece, for server-sent events and other streams; then send() and close().
   void open(response head);
-  /// Adds a piece. False when nobody reads any more: the client has gone, or lags by more than
-  /// `limits::stream_bytes`, for which its connection is cut.
+  /// Adds a piece. False when there is no reader any more: the client has gone, or lags by more
+  /// than `limits::stream_bytes`, for which its connection is cut.
   bool send(std::string piece);
   void close();
   /// Bytes of pieces that the connection has yet to take: what a stream that would rather drop than

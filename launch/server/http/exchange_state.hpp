@@ -35,7 +35,7 @@ public:
     bool cut = false; ///< the client lags too far
   };
   step next();
-  /// Remembers whom to call, once, when next() has something; false if it has already.
+  /// Sets a callback for when next() has something, called once; false if it has already.
   bool wake_by(std::function<void()> wake);
   /// A message of a socket's client.
   void deliver(std::string text);

@@ -37,7 +37,7 @@ public:
   listening_thread(const listening_thread&) = delete;
   listening_thread& operator=(const listening_thread&) = delete;
 
-  /// Returns once somebody can connect. Called once. Categories: address_in_use,
+  /// Returns once clients can connect. Called once. Categories: address_in_use,
   /// address_unusable.
   expected<void> start(listening_options options, body work);
 

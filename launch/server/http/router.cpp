@@ -85,8 +85,8 @@ std::string host_of(const std::string& authority) {
   return lowered(authority.substr(0, authority.rfind(':')));
 }
 
-router::router(std::vector<route> routes, access who)
-    : routes_(std::move(routes)), access_(std::move(who)) {
+router::router(std::vector<route> routes, access allowed)
+    : routes_(std::move(routes)), access_(std::move(allowed)) {
   // nop
 }
 
@@ -175,7 +175,7 @@ expected<secret_ptr> load_token(const std::string& path) {
   if (::stat(path.c_str(), &about) != 0) return fail("token_missing", std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return fail("token_missing", "it is no file");
   if ((about.st_mode & S_IRWXO) != 0)
-    return fail("token_exposed", "everybody on this machine may read it");
+    return fail("token_exposed", "every user of this machine may read it");
   auto result = load_secret({}, path);
   if (!result) return fail("token_malformed", "it must hold one line, the token");
   return *result;

@@ -23,9 +23,9 @@ struct route {
   bool socket = false; ///< a WebSocket: its exchange is open, and may change something
 };
 
-/// Who may ask.
+/// The clients that may ask.
 struct access {
-  secret_ptr token;                     ///< null: nobody is asked for one
+  secret_ptr token;                     ///< null: no token is required
   std::shared_ptr<client_gate> clients; ///< null: `token` is that of all
   /// Names by which this server may be called where something changes; empty: any.
   std::set<std::string> hosts;
@@ -35,7 +35,7 @@ struct access {
 
 class router {
 public:
-  router(std::vector<route> routes, access who);
+  router(std::vector<route> routes, access allowed);
 
   /// A route with `request.parts` and `request.query` filled in, or the refusal. Looks at
   /// everything but the body. `target` is the path with its query, as it was sent.

@@ -111,7 +111,7 @@ private:
       tasks_.add(serve(kj::mv(x)).attach(kj::mv(left)));
       return;
     }
-    // Each by itself: a client that shakes hands slowly holds up nobody.
+    // Each by itself: a client with a slow handshake delays no other.
     auto greeted = parts_.timer.timeoutAfter(duration_of(parts_.bounds.header_time),
                                              tls_->wrapServer(kj::mv(x)));
     tasks_.add(greeted.then([this](kj::Own<kj::AsyncIoStream> y) { return serve(kj::mv(y)); })
@@ -254,7 +254,7 @@ expected<std::unique_ptr<server>> server::start(std::vector<route> routes, serve
     return configuration_error(
         "token_missing",
         "failed to listen on " + options.host +
-            ": beyond this machine everybody could send code without a token",
+            ": beyond this machine any client could send code without a token",
         "give --token-file FILE, or listen on 127.0.0.1");
   auto impl = std::make_unique<thread>(std::move(routes), std::move(options));
   KM_TRY(impl->start());

@@ -101,7 +101,7 @@ void answers::put(const std::string& key, document wanted, http::exchange_ptr to
   x.fresh = wanted.fresh;
   x.sampled = wanted.sampled;
   x.waiting.push_back(std::move(to));
-  if (x.working) return; // whoever makes it now makes it once more
+  if (x.working) return; // the thread that makes it now makes it once more
   x.queued = true;
   todo_.push_back(key);
   lock.unlock();

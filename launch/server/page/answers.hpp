@@ -1,8 +1,9 @@
 #pragma once
 
-// Documents are made by a few threads of their own, since the server's thread must not wait. Those
-// who ask for the same at about the same time share one making, as long as it began after the last
-// change that they can know of: whoever asks because of an event sees what the event told.
+// Documents are made by a few threads of their own, since the server's thread must not wait.
+// Requests for the same document at about the same time share one making, as long as it began after
+// the last change that their clients can know of: a client that asks because of an event sees its
+// effect.
 
 #include <chrono>
 #include <condition_variable>

@@ -17,19 +17,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-using desk_ptr = std::shared_ptr<desk>;
+using page_state_ptr = std::shared_ptr<page_state>;
 
 /// What must be done once for each request shares nothing with others.
-void do_once(const desk_ptr& x, const http::exchange_ptr& to, answers::maker make) {
+void do_once(const page_state_ptr& x, const http::exchange_ptr& to, answers::maker make) {
   auto counted = [x = x.get(), make = std::move(make)] {
     auto result = make();
-    ++x->changes; // before it is answered: whoever asks next sees it
+    ++x->changes; // before the answer, so that the next request sees it
     return result;
   };
   x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(counted), to);
 }
 
-http::handler adding_note(const desk_ptr& x) {
+http::handler adding_note(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     do_once(x, to, [x = x.get(), r] {
       auto run = run_below(x->settings.world, part(r, "run"));
@@ -40,7 +40,7 @@ http::handler adding_note(const desk_ptr& x) {
   };
 }
 
-http::handler removing_note(const desk_ptr& x) {
+http::handler removing_note(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     do_once(x, to, [x = x.get(), r] {
       auto run = run_below(x->settings.world, part(r, "run"));
@@ -51,18 +51,19 @@ http::handler removing_note(const desk_ptr& x) {
   };
 }
 
-/// Refuses where no token guards this server, or where nobody is here who would obey.
-std::optional<http::response> refuse_control(const desk& x, bool somebody, const char* whom) {
+/// Refuses where no token guards this server, or where this process can control nothing.
+std::optional<http::response> refuse_control(const page_state& x, bool controllable,
+                                             const char* subject) {
   if (x.settings.token == nullptr)
-    return refusal(403, "token_missing", std::string{whom} + " are controlled only with a token",
+    return refusal(403, "token_missing", std::string{subject} + " are controlled only with a token",
                    "start this server with --token-file");
-  if (!somebody)
-    return refusal(409, "not_live", "this process works on no " + std::string{whom},
+  if (!controllable)
+    return refusal(409, "not_live", "this process works on no " + std::string{subject},
                    "ask the process that does");
   return std::nullopt;
 }
 
-http::handler controlling_run(const desk_ptr& x) {
+http::handler controlling_run(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     if (auto no = refuse_control(*x, x->settings.control != nullptr, "runs"))
       return to->answer(*no);
@@ -82,7 +83,7 @@ http::handler controlling_run(const desk_ptr& x) {
 
 /// Sends what `make` says (verb, subject, document) to the head; null: the request is none.
 using command = std::array<std::string, 3>;
-http::handler controlling_head(const desk_ptr& x,
+http::handler controlling_head(const page_state_ptr& x,
                                std::function<expected<command>(const http::request&)> make) {
   return [x, make = std::move(make)](const http::request& r, const http::exchange_ptr& to) {
     if (auto no = refuse_control(*x, x->settings.cluster != nullptr, "nodes and policy servers"))
@@ -102,7 +103,7 @@ expected<command> drain_of(const http::request& r) {
   return configuration_error("bad_request", "\"verb\" must be drain", "send {\"verb\": \"drain\"}");
 }
 
-// No names of keys: whoever may control a cluster need not be able to send its files elsewhere.
+// No names of keys: a client that may control a cluster must not send its files elsewhere.
 expected<command> attachment_of(const http::request& r) {
   auto body = json::parse(r.body, nullptr, false);
   auto bad = [](const std::string& why) {
@@ -127,7 +128,7 @@ expected<command> detachment_of(const http::request& r) {
 
 } // namespace
 
-http::handler changing(const desk_ptr& x, const std::string& operation) {
+http::handler changing(const page_state_ptr& x, const std::string& operation) {
   if (operation == "add_note") return adding_note(x);
   if (operation == "remove_note") return removing_note(x);
   if (operation == "control") return controlling_run(x);

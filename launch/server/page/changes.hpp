@@ -10,6 +10,6 @@
 namespace kernelmill::page {
 
 /// The handler of an operation that changes something; null for one that does not.
-http::handler changing(const std::shared_ptr<desk>& x, const std::string& operation);
+http::handler changing(const std::shared_ptr<page_state>& x, const std::string& operation);
 
 } // namespace kernelmill::page

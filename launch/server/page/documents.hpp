@@ -1,7 +1,7 @@
 #pragma once
 
 // What the page shows of a run beyond the views of launch/analysis/watch: all of its episodes, one
-// episode turn by turn, curves, findings, and who held the slots when.
+// episode turn by turn, curves, findings, and which turn held which slot when.
 
 #include <string>
 

@@ -68,7 +68,7 @@ journal_part read_journal(const std::string& path, const std::string& run, uint6
   for (size_t at = 0;;) {
     auto end = text.find('\n', at);
     if (end == std::string::npos) {
-      // A line that is longer than all of it: nobody could show it.
+      // A line that is longer than all of it cannot be shown.
       if (at == 0 && text.size() == most) result.next += most;
       return result;
     }
@@ -93,7 +93,7 @@ uint64_t end_of_lines(const std::string& path, uint64_t place) {
     auto size = std::min<uint64_t>(part.size(), end);
     auto n = ::pread(file.get(), part.data(), size, static_cast<off_t>(end - size));
     if (n != static_cast<ssize_t>(size))
-      return place; // it has become shorter: whoever reads it sees that
+      return place; // it has become shorter: its reader sees that
     auto last = std::string_view{part.data(), size}.rfind('\n');
     end -= size;
     if (last != std::string_view::npos) return end + last + 1;

@@ -108,7 +108,7 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
   to.counter("kernelmill_episodes_total", "Episodes that have ended.", outcomes, "outcome");
   to.family("kernelmill_turns_total", "counter", "Turns that are committed.");
   to.add(turns);
-  to.counter("kernelmill_turns_passed_total", "Turns that came so far in the funnel.", gates,
+  to.counter("kernelmill_turns_passed_total", "Turns that passed each stage of the funnel.", gates,
              "step");
   to.counter("kernelmill_verdicts_total", "Turns by the category of their verdict.", verdicts,
              "category");
@@ -207,7 +207,7 @@ void add_nodes(writer& to, const watch::world& in) {
 
 } // namespace
 
-std::string metrics_book::text(const watch::world& in, const own_numbers& own) {
+std::string metrics_table::text(const watch::world& in, const own_numbers& own) {
   live_sums live;
   if (auto found = watch::live_runs(in, {})) {
     for (const auto& one : *found) {

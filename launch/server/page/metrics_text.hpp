@@ -18,7 +18,7 @@ struct own_numbers {
 
 /// Keeps what runs that have ended since the start had counted, so that counters never fall.
 /// Thread safety: none.
-class metrics_book {
+class metrics_table {
 public:
   /// The text format of Prometheus, version 0.0.4.
   std::string text(const watch::world& in, const own_numbers& own);

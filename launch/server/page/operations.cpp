@@ -12,9 +12,9 @@ using json = nlohmann::ordered_json;
 
 const parameter where{"where", "string",
                       "A condition over the rows' keys: `state=queued and age>60`."};
-const parameter sort{"sort", "string", "A key of the rows; `-KEY` the other way round."};
-const parameter offset{"offset", "integer", "Rows that are left out at the beginning."};
-const parameter limit{"limit", "integer", "Rows at most; 100 unless told, at most 10000."};
+const parameter sort{"sort", "string", "A key of the rows; `-KEY` sorts the other way."};
+const parameter offset{"offset", "integer", "Rows to skip at the beginning."};
+const parameter limit{"limit", "integer", "Maximum number of rows, at most 10000. Default 100."};
 const parameter of_run{"run", "string", "Of this run alone."};
 
 } // namespace
@@ -75,7 +75,7 @@ const std::vector<operation>& operations() {
       {"control", "POST", "/api/v1/runs/{run}/control",
        "Does `pause`, `resume` or `cancel` to a run: {\"verb\": \"pause\"}. Only with a token."},
       {"about", "GET", "/api/v1/about",
-       "What this server is, and which verbs it obeys with a token."},
+       "What this server is, and which verbs it accepts with a token."},
       {"drain", "POST", "/api/v1/nodes/{node}/control",
        "Drains a node of this head: {\"verb\": \"drain\"}. Only with a token."},
       {"attach", "POST", "/api/v1/policies",
@@ -109,7 +109,7 @@ const std::vector<operation>& operations() {
          "`turns`, `runs`, `live`, or several with commas; `turns` unless told."},
         {"most", "integer",
          "Turns a second, the newest; the others are counted by `dropped`. All unless told."},
-        {"since", "string", "An event id, for those who cannot send Last-Event-ID."}},
+        {"since", "string", "An event id, for clients that cannot send Last-Event-ID."}},
        "text/event-stream"},
       {"metrics", "GET", "/metrics", "For Prometheus.", {}, "text/plain; version=0.0.4"},
       {"healthz", "GET", "/healthz", "The process serves.", {}, "application/json", true},

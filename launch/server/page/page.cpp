@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What runs said a moment ago, for all who ask: a snapshot of ten thousand episodes has some
+/// What runs said a moment ago, for all requests: a snapshot of ten thousand episodes has some
 /// megabytes, and documents and events are made of the same one.
 class recent_looks {
 public:
@@ -52,7 +52,7 @@ private:
 
 // In the order in which they begin; they end the other way round.
 struct service::parts {
-  std::shared_ptr<desk> shared;
+  std::shared_ptr<page_state> shared;
   std::unique_ptr<http::server> server;
 
   ~parts() {
@@ -93,7 +93,7 @@ expected<std::unique_ptr<service>> service::start(options x) {
   web.key_file = x.key_file;
   web.guard_reads = true;
   auto result = std::make_unique<parts>();
-  result->shared = std::make_shared<desk>();
+  result->shared = std::make_shared<page_state>();
   result->shared->settings = std::move(x);
   auto& world = result->shared->settings.world;
   world.ask_run = [looks = std::make_shared<recent_looks>(world.ask_run)](

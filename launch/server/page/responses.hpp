@@ -15,7 +15,7 @@ http::response document(const watch::json& x, int status = 200);
 http::response refusal(const error& x);
 http::response refusal(int status, const char* category, std::string message, std::string hint);
 
-/// Headers of every answer: what a browser may load, and who may frame it.
+/// Headers of every answer: what a browser may load, and which pages may frame it.
 void harden(http::response& x);
 
 /// A named part of the path; empty where the route does not have it.

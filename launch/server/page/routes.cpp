@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-using desk_ptr = std::shared_ptr<desk>;
+using page_state_ptr = std::shared_ptr<page_state>;
 using maker = std::function<expected<json>(const watch::world&, const http::request&, const json&)>;
 
 /// The query as views read it: numbers as numbers. Errors: "bad_query".
@@ -157,7 +157,7 @@ const std::map<std::string, maker>& makers() {
   return all;
 }
 
-/// What the monitors say, who sample it.
+/// Documents made of what the monitors sample.
 bool is_sampled(const std::string& id) {
   static const std::set<std::string> all{"live", "top", "actors", "nodes", "gpus", "policies"};
   return all.contains(id);
@@ -171,7 +171,7 @@ std::chrono::milliseconds fresh_of(const std::string& id) {
   return id == "notes" ? 0ms : 200ms;
 }
 
-http::handler reading(const desk_ptr& x, const operation& of) {
+http::handler reading(const page_state_ptr& x, const operation& of) {
   return [x, of, make = makers().at(of.id)](const http::request& r, const http::exchange_ptr& to) {
     ++x->requests;
     auto query = query_of(of, r);
@@ -187,7 +187,7 @@ http::handler reading(const desk_ptr& x, const operation& of) {
 
 // -- what is no document -------------------------------------------------------------------------
 
-http::handler giving_text(const desk_ptr& x) {
+http::handler giving_text(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     ++x->requests;
     x->documents->ask(
@@ -211,7 +211,7 @@ http::handler giving_text(const desk_ptr& x) {
   };
 }
 
-http::handler streaming(const desk_ptr& x) {
+http::handler streaming(const page_state_ptr& x) {
   return [x](const http::request& r, const http::exchange_ptr& to) {
     ++x->requests;
     auto value = [&](const char* name) {
@@ -244,7 +244,7 @@ http::handler streaming(const desk_ptr& x) {
   };
 }
 
-http::handler measuring(const desk_ptr& x) {
+http::handler measuring(const page_state_ptr& x) {
   return [x](const http::request&, const http::exchange_ptr& to) {
     ++x->requests;
     x->documents->ask(
@@ -270,7 +270,7 @@ http::handler saying(const json& what) {
 }
 
 /// What this server is and may be asked to do, so that the page shows no button without effect.
-json about(const desk& x) {
+json about(const page_state& x) {
   auto verbs = json::array();
   if (x.settings.control && x.settings.token) verbs = {"pause", "resume", "cancel"};
   bool head = x.settings.cluster != nullptr;
@@ -279,14 +279,14 @@ json about(const desk& x) {
   return {{"build", x.settings.build}, {"head", head}, {"verbs", std::move(verbs)}};
 }
 
-http::handler being_ready(const desk_ptr& x) {
+http::handler being_ready(const page_state_ptr& x) {
   return [x](const http::request&, const http::exchange_ptr& to) {
     bool ready = ::access(x->settings.world.root.c_str(), R_OK | X_OK) == 0;
     to->answer(document({{"ready", ready}}, ready ? 200 : 503));
   };
 }
 
-http::handler handler_of(const desk_ptr& x, const operation& of) {
+http::handler handler_of(const page_state_ptr& x, const operation& of) {
   std::string id = of.id;
   if (auto handle = changing(x, id)) return handle;
   if (id == "about") return saying(about(*x));
@@ -300,7 +300,7 @@ http::handler handler_of(const desk_ptr& x, const operation& of) {
 
 } // namespace
 
-std::vector<http::route> routes_of(const std::shared_ptr<desk>& x) {
+std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x) {
   std::vector<http::route> result;
   for (const auto& one : operations()) {
     std::set<std::string> query;

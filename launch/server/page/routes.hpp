@@ -37,11 +37,11 @@ const std::vector<operation>& operations();
 
 /// What handlers share. The order of the members is that in which they may end: the answers'
 /// threads use all of the others.
-struct desk {
+struct page_state {
   options settings;
   std::atomic<uint64_t> requests = 0;
   std::atomic<uint64_t> changes = 0; ///< that readers made here
-  metrics_book metrics;
+  metrics_table metrics;
   std::mutex metrics_mutex;
   std::unique_ptr<event_stream> events;
   std::unique_ptr<answers> documents;
@@ -51,7 +51,7 @@ struct desk {
 };
 
 /// The routes of operations(), and those of the page's own files.
-std::vector<http::route> routes_of(const std::shared_ptr<desk>& x);
+std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x);
 
 /// A file of the page, from the program itself.
 struct asset {

@@ -68,9 +68,9 @@ struct event_stream::impl {
   // -- the thread's own ------------------------------------------------------------------------
   std::map<std::string, run_directory> followed;
   places_by_run at;         ///< how far each journal is read
-  places_by_run left_out;   ///< turns of the last look that nobody wanted
-  size_t newest = SIZE_MAX; ///< turns of a look that somebody wants
-  places_by_run idle;       ///< sizes of those that nobody follows
+  places_by_run left_out;   ///< turns of the last look that no reader wanted
+  size_t newest = SIZE_MAX; ///< turns of a look that readers want
+  places_by_run idle;       ///< sizes of those that no reader follows
   std::set<std::string> rewritten;
   std::map<std::string, bool> worked_on; ///< all runs; whether a process works on them
   clock::time_point searched, shown;
@@ -152,7 +152,7 @@ std::map<std::string, bool> event_stream::impl::search() {
     }
     auto run = run_below(world, name);
     if (!run) continue;
-    // A run that began while somebody watched is told from its beginning, one that was resumed from
+    // A run that began while a reader watched is told from its beginning, one that was resumed from
     // where it stood.
     auto journal = run->metrics_file();
     auto from = first ? journal_size(journal) : idle.contains(name) ? idle[name] : 0;
@@ -212,8 +212,8 @@ void event_stream::impl::follow(std::vector<event_ptr>& out) {
   }
 }
 
-/// Opens the answer, and notes where a reader that comes back left each journal. Whoever has its
-/// head is told of all that happens from then on, and finds in documents what was before.
+/// Opens the answer, and notes where a reader that comes back left each journal. A client
+/// that has its head hears of all later events, and finds earlier ones in documents.
 void event_stream::impl::welcome(stream_reader& x) {
   for (const auto& [name, until] : at) {
     auto [from, fresh] = x.what.places.emplace(name, until);
@@ -229,8 +229,8 @@ void event_stream::impl::welcome(stream_reader& x) {
   x.breathed = clock::now();
 }
 
-/// Reads on in what a reader missed as long as it takes it: whoever was away for long loses nothing
-/// by coming back. Done before the journals are followed further.
+/// Reads on in what a reader missed as long as it takes it: a reader that was away for long loses
+/// nothing by coming back. Done before the journals are followed further.
 void event_stream::impl::catch_up(stream_reader& x) {
   while (!x.behind.empty() && x.queue.size() < most_queued / 4 &&
          x.queued_bytes < most_queued_bytes / 2) {
@@ -273,7 +273,7 @@ void event_stream::impl::work() {
   std::unique_lock lock{mutex};
   while (!stop) {
     if (readers.empty() && arrived.empty()) {
-      followed.clear(); // nobody looks: nothing is read
+      followed.clear(); // no reader: nothing is read
       at.clear();
       idle.clear();
       searched = {};
@@ -305,7 +305,7 @@ void event_stream::impl::work() {
     }
     for (auto& x : readers)
       if (!x.behind.empty()) catch_up(x);
-    // What takes time is done without the lock: those who come meanwhile wait in `arrived`.
+    // Slow work is done without the lock: new readers wait in `arrived`.
     lock.unlock();
     follow(events);
     tell_of_runs(changed, events);
@@ -328,7 +328,7 @@ void event_stream::impl::work() {
   std::vector<event_ptr> last;
   follow(last);
   hand_out(last);
-  lock.unlock(); // who comes now is refused at once
+  lock.unlock(); // a reader that comes now is refused at once
   auto until = clock::now() + last_words;
   auto is_done = [&](stream_reader& x) {
     return !x.pump(until) || (x.queue.empty() && x.to->pending() == 0);

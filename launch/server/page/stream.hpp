@@ -5,8 +5,8 @@
 // the file is the event's id. So a reader that comes back with Last-Event-ID misses nothing, also
 // when this process or the run's was started again in between.
 //   turn, group   a line of the journal
-//   run           a run began to be worked on, or nobody works on it any longer
-//   live          a document of `top` once a second, for those who ask for it
+//   run           a process began to work on a run, or works on it no longer
+//   live          a document of `top` once a second, for readers that ask for it
 //   dropped       so many events were left out: this reader was too slow, or wants no more a second
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace kernelmill::page {
 
-/// Thread-safe. It works only while somebody reads.
+/// Thread-safe. It works only while there are readers.
 class event_stream {
 public:
   explicit event_stream(watch::world world);

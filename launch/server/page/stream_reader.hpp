@@ -43,10 +43,11 @@ struct stream_reader {
   /// Queues an event. Where too many wait the oldest are lost; returns how many.
   size_t push(const event_ptr& one);
 
-  /// Queues those that it wants; `left_out` are turns by run that nobody wanted. Returns as push().
+  /// Queues those that it wants; `left_out` are turns by run that no reader wanted. Returns as
+  /// push().
   size_t take(const std::vector<event_ptr>& events, const places_by_run& left_out);
 
-  /// Moves what fits to the connection. False: nobody reads any more.
+  /// Moves what fits to the connection. False: the client has gone.
   bool pump(clock::time_point now);
 
 private:

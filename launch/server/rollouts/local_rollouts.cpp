@@ -83,14 +83,14 @@ expected<ended_run> latest_ending(const store& from, const std::string& run) {
   return result;
 }
 
-/// Whether whoever made the store was killed before anything was written to it.
+/// Whether the process that made the store was killed before it wrote anything.
 bool is_unborn_store(const std::string& directory) {
   auto file = directory + "/data.mdb";
   std::error_code code;
   return (fs::file_size(file, code) == 0 && !code) || is_unborn(file);
 }
 
-/// Whoever takes batches trains on them. Errors: "licence_forbids", "unknown_terms".
+/// A client that takes batches trains on them. Errors: "licence_forbids", "unknown_terms".
 expected<void> may_train(const std::vector<std::shared_ptr<const task>>& tasks,
                          const policy_section& policy, const std::vector<std::string>& terms) {
   auto licences = installed_licences();
@@ -125,11 +125,11 @@ public:
     // nop
   }
 
-  void tell_to(const handoff::handoff_actor& who) override {
-    told_ = who;
+  void tell_to(const handoff::handoff_actor& listener) override {
+    told_ = listener;
     runs_ = make_head_runs(options_.root, options_.log, stores_,
-                           [who](const std::string& run, uint32_t group) {
-                             caf::anon_send(who, atom::finished_v, run, group);
+                           [listener](const std::string& run, uint32_t group) {
+                             caf::anon_send(listener, atom::finished_v, run, group);
                            });
   }
 
@@ -175,8 +175,8 @@ public:
       live_[run] = {entry, actor};
     }
     system_.spawn<caf::detached>(
-        [self = shared_from_this(), run, actor](caf::event_based_actor* who) {
-          return run_watcher(who, actor, [self, run] { self->end(run); });
+        [self = shared_from_this(), run, actor](caf::event_based_actor* watcher) {
+          return run_watcher(watcher, actor, [self, run] { self->end(run); });
         });
     return {};
   }
@@ -276,7 +276,7 @@ private:
     return tl::unexpected<error>{std::move(why)};
   }
 
-  // Somebody else's run of that name is none of the order's.
+  // A run of that name that the order did not make is not the order's.
   expected<head_run_ptr> continued(const std::string& run, const std::string& config) {
     auto there = read_json(folder(run) + "/config.json");
     KM_TRY(there);
@@ -290,8 +290,8 @@ private:
     return runs_->find(run);
   }
 
-  // Whoever held the store of an ended run last, such as an actor of it, may close it right now, on
-  // a thread of its own.
+  // The last holder of an ended run's store, such as an actor of it, may close it right now, on a
+  // thread of its own.
   expected<opened_store> records(const run_directory& directory) const {
     for (auto until = std::chrono::steady_clock::now() + longest_close;;) {
       opened_store result;
@@ -312,7 +312,7 @@ private:
     head_run_ptr hold;
     {
       std::lock_guard guard{mutex_};
-      hold = std::move(live_[run].hold); // nobody holds it back or lets it go while it is closed
+      hold = std::move(live_[run].hold); // no call holds it back or lets it go while it is closed
     }
     {
       std::lock_guard guard{files_};

@@ -29,10 +29,10 @@ struct local_options {
   logger log;
 };
 
-/// Also what its runs tell: before the first submit(), tell_to() says whom.
+/// Also passes on its runs' events: before the first submit(), tell_to() sets the receiver.
 class local_rollouts : public handoff::rollout_host {
 public:
-  virtual void tell_to(const handoff::handoff_actor& who) = 0;
+  virtual void tell_to(const handoff::handoff_actor& listener) = 0;
 };
 
 /// The system outlives it.

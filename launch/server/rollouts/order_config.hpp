@@ -1,6 +1,6 @@
 #pragma once
 
-// What a client's order may say of a configuration. Whoever has a token may choose tasks, servers
+// What a client's order may say of a configuration. A client with a token may choose tasks, servers
 // and sampling; files, programs, variables and secrets of this machine are the operator's.
 
 #include <string>

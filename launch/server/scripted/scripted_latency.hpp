@@ -1,7 +1,7 @@
 #pragma once
 
 // How long a scripted server takes: a distribution, and a part for every token. What is drawn is
-// a function of who asks, so a run that is repeated or resumed meets the same waits.
+// a function of the session, so a run that is repeated or resumed meets the same waits.
 
 #include <cstdint>
 

@@ -69,7 +69,7 @@ kj::ArrayPtr<const kj::byte> bytes_of(const std::string& x) {
   return {reinterpret_cast<const kj::byte*>(x.data()), x.size()};
 }
 
-// Who asks, at which turn: the same after a resume. Requests without a session share one draw.
+// A draw per session and turn: the same after a resume. Requests without a session share one draw.
 uint64_t draw_of(const scripted_request& x) {
   auto slash = x.session.rfind('/');
   auto episode = slash == std::string::npos ? x.session : x.session.substr(slash + 1);
@@ -178,7 +178,7 @@ kj::Promise<void> scripted_service::complete(scripted_route route, const std::st
   auto& kept = *x;
   return wait(kept.request.request_id, static_cast<uint64_t>(ms))
       .then([] { return false; },
-            [](kj::Exception&&) { return true; }) // somebody has asked to abort it
+            [](kj::Exception&&) { return true; }) // a client has asked to abort it
       .then([this, &kept, &response](bool aborted) {
         kept.aborted = aborted;
         return finish(kept, response);

@@ -1,6 +1,6 @@
 #pragma once
 
-// When a run tells somebody: plain rules on what is committed and on the time that passes.
+// When a run sends a notification: rules on what is committed and on the time that passes.
 
 #include <cstdint>
 #include <map>

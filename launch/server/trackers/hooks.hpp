@@ -33,7 +33,7 @@ public:
 
   ~run_hooks(); ///< finishes
 
-  /// Tells what waits, for `timeout_ms` at most, and ends; what follows later is told to nobody.
+  /// Tells what waits, for `timeout_ms` at most, and ends; later events are dropped.
   void finish();
 
   /// One record, as it is committed. Does not wait.

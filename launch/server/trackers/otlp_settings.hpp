@@ -1,7 +1,7 @@
 #pragma once
 
-// Where traces go and as whose: the keys of otlp.*, and the variables of OpenTelemetry that stand
-// in where a key is empty.
+// Where traces go and of which service: the keys of otlp.*, and the variables of OpenTelemetry that
+// stand in where a key is empty.
 
 #include <functional>
 #include <optional>

@@ -4,7 +4,7 @@
 #
 # Signals: Slurm's --signal=USR1 reaches every step and not the batch script. A node drains on USR1;
 # the head ignores it, because it must outlive the nodes to take their last results. srun forwards
-# USR1 to its tasks, but turns a TERM into a KILL of them: so nobody here sends srun a TERM.
+# USR1 to its tasks, but turns a TERM into a KILL of them: so this script never sends srun a TERM.
 
 : "${SLURM_JOB_ID:?this is run by sbatch}"
 kernelmill=${KERNELMILL:-kernelmill}

@@ -17,7 +17,7 @@ namespace kernelmill::fuzz {
 namespace {
 
 using namespace nlohmann::literals;
-using services::desk_load;
+using services::evaluation_load;
 using services::task_shelf;
 
 const services::api_ptr& service() {
@@ -27,7 +27,7 @@ const services::api_ptr& service() {
     promise(tasks.has_value() && problems.empty(), "the installed tasks can be read");
     auto result = std::make_shared<services::api>();
     result->tasks = std::make_shared<const task_shelf>(std::move(*tasks));
-    result->load = std::make_shared<desk_load>();
+    result->load = std::make_shared<evaluation_load>();
     return result;
   }();
   return one;
@@ -111,7 +111,7 @@ void api(std::string_view bytes) {
     promise(false, words.c_str());
   }
   auto step = state->next();
-  // No desk is there: what was taken for it is answered by nobody, with 500.
+  // There is no service: a request that was taken for it gets no answer but 500.
   if (step.head && step.head->status != 500) check_response(*step.head);
 }
 

@@ -1,5 +1,5 @@
 // Frames of a client of OpenEnv's WebSocket, as they come behind its handshake: the connection is
-// answered or closed, and nothing ends the server. No desk is there, so no step is judged.
+// answered or closed, and nothing ends the server. There is no service, so no step is judged.
 
 #include <cerrno>
 #include <chrono>
@@ -33,7 +33,7 @@ http::server& environment() {
     promise(tasks.has_value() && problems.empty(), "the installed tasks can be read");
     auto api = std::make_shared<services::api>();
     api->tasks = std::make_shared<const services::task_shelf>(std::move(*tasks));
-    api->load = std::make_shared<services::desk_load>();
+    api->load = std::make_shared<services::evaluation_load>();
     http::server_options options;
     options.bounds.head_bytes = 4096;
     options.bounds.body_bytes = 8192;

@@ -90,7 +90,7 @@ class Bundles(unittest.TestCase):
         self.assertEqual(named["turns"], 4)
         self.assertEqual(named["records_checked"], 9)
         self.assertIn("a key that you did not name", call("bundle", "verify", "proof.tar.zst").stdout)
-        self.assertIn("nobody signed it", call("bundle", "verify", "turn.tar.zst").stdout)
+        self.assertIn("it has no signature", call("bundle", "verify", "turn.tar.zst").stdout)
 
     def test_is_verified_where_there_is_nothing_else(self):
         libraries = re.findall(

@@ -1,4 +1,4 @@
-// Asks this server, and nobody else. A token comes by the address's fragment (#token=...) or by the
+// Asks this server and no other. A token comes by the address's fragment (#token=...) or by the
 // form, stays in this tab, and goes out in a header: no cookie that other sites could ride on.
 
 const KEY = 'kernelmill-token';
@@ -69,7 +69,7 @@ export async function save(where, name) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-// Of turns a second a page wants the newest: nobody reads more, and a busy run is not kept from its work.
+// Of turns a second a page wants the newest: a reader can follow no more, and a busy run is not slowed down.
 const MOST_TURNS = '100';
 
 /**

@@ -1,4 +1,4 @@
-// Pictures as SVG, each with a sentence for those who cannot see it.
+// Pictures as SVG, each with a sentence for readers who cannot see it.
 
 import {number, plain, seconds} from './parts.js';
 
@@ -77,7 +77,7 @@ export function intervals(turns) {
   const x = (v) => L + (W - L - 76) * (v - low) / (high - low);
   return figure('Speedup and its 95 % interval, turn by turn', picture(W, H,
     timed.map((t) => `turn ${t.turn}: ${number(t.timing.speedup.estimate)} from ${number(t.timing.speedup.low)} to ${number(t.timing.speedup.high)}`).join('; '),
-    s('line', {class: 'mark', x1: x(1), x2: x(1), y1: 0, y2: H - 20}), s('text', {x: x(1), y: H - 6, 'text-anchor': 'middle'}, 'as fast'),
+    s('line', {class: 'mark', x1: x(1), x2: x(1), y1: 0, y2: H - 20}), s('text', {x: x(1), y: H - 6, 'text-anchor': 'middle'}, '1x (baseline)'),
     timed.flatMap((t, i) => {
       const y = i * row + 14, v = t.timing.speedup;
       return [s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, `turn ${t.turn}`),
@@ -157,7 +157,7 @@ export function difference(title, tasks) {
       })));
 }
 
-/** Who held which slot when; what overlaps on one device gets lanes of its own. */
+/** Which turn held which slot when; what overlaps on one device gets lanes of its own. */
 export function lanes(rows, address) {
   if (!rows.length) return null;
   const begin = Math.min(...rows.map((x) => x.begin)), end = Math.max(...rows.map((x) => x.end));

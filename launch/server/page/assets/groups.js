@@ -22,8 +22,8 @@ export async function groups(page, run) {
 }
 
 function againstEachOther(page, run, group) {
-  const paid = group.episodes.filter((e) => e.best_reward !== null).sort((a, b) => b.best_reward - a.best_reward);
-  if (paid.length < 2) return '–';
-  const [a, b] = [paid[paid.length - 1].id, paid[0].id];
+  const rewarded = group.episodes.filter((e) => e.best_reward !== null).sort((a, b) => b.best_reward - a.best_reward);
+  if (rewarded.length < 2) return '–';
+  const [a, b] = [rewarded[rewarded.length - 1].id, rewarded[0].id];
   return el('a', {href: page.address(['compare'], {a: `${run}/${a}`, b: `${run}/${b}`}), 'aria-label': `Compare ${a} with ${b}`}, `${plain(a)} – ${plain(b)}`);
 }

@@ -8,7 +8,7 @@ const box = document.getElementById('latest');
 const list = box.querySelector('ol');
 let waiting = [], drawing = false;
 
-/** Thousands come in a second at times: those that nobody could read are never drawn. */
+/** Thousands come in a second at times: lines that come too fast to be read are never drawn. */
 export function tell(turn, address) {
   waiting.push([turn, address]);
   if (waiting.length > MOST) waiting.shift();

@@ -87,7 +87,7 @@ async function overview(page, run, buttons) {
     buttons(x.state),
     why && explanation(why),
     el('div', {class: 'charts'},
-      bars('Funnel: turns that came so far', [['all turns', x.turns, count(x.turns)],
+      bars('Funnel: turns that passed each stage', [['all turns', x.turns, count(x.turns)],
         ...x.funnel.filter((f) => known.has(f.step)).map((f) => [f.step, f.turns, `${count(f.turns)} (${Math.round((f.share ?? 0) * 100)} %)`])], x.turns),
       bars('Where the time of turns went', x.time.map((t) => [t.stage, t.seconds, seconds(t.seconds)])),
       curve('Reward of turns', curves.reward, ''), curve('Speedup of timed turns', curves.speedup, '×')),
@@ -106,7 +106,7 @@ function explanation(x) {
   };
   walk(x.findings ?? x.why ?? x.text ?? []);
   if (!lines.length) return null;
-  return el('div', {class: 'why'}, el('b', {}, 'What keeps it'), lines.map((line) => el('p', {}, plain(line))));
+  return el('div', {class: 'why'}, el('b', {}, 'Why it is waiting'), lines.map((line) => el('p', {}, plain(line))));
 }
 
 const episodeColumns = (page, name) => [
@@ -144,7 +144,7 @@ async function lanesOf(page, run) {
   const picture = lanes(x.evaluations, (e) => page.address(['runs', run, 'episodes', e.turn.slice(0, e.turn.lastIndexOf('.'))], {turn: e.turn.split('.t')[1]}));
   const waits = [...x.evaluations].sort((a, b) => b.waited_seconds - a.waited_seconds).slice(0, 20);
   return [picture ?? el('p', {}, 'Nothing was evaluated yet.'),
-    waits.length > 0 && table('Who waited longest for a slot', [['turn', 'Turn', plain], ['waited_seconds', 'Waited', seconds, true],
+    waits.length > 0 && table('Longest waits for a slot', [['turn', 'Turn', plain], ['waited_seconds', 'Waited', seconds, true],
       ['held', 'Held it', (_, r) => seconds(r.end - r.begin), true], ['lane', 'Device', plain], ['category', 'Verdict', plain]], waits)];
 }
 

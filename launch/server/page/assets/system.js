@@ -46,7 +46,7 @@ export async function systemPage(page) {
     const detach = (_, x) => pressing('Detach', `Detach ${x.name}? It finishes its requests first.`,
       () => send('DELETE', path('policies', x.name)).then(draw));
     page.draw(el('h2', {}, 'Nodes, GPUs, policy servers'),
-      !nodes.nodes.length && el('p', {}, 'No run is in progress, so no machine works.'),
+      !nodes.nodes.length && el('p', {}, 'No run is in progress: no active machines.'),
       nodes.nodes.length > 0 && table('Machines', [['node', 'Node', plain], ['state', 'State', state], ['hardware', 'Hardware', plain], ['slots', 'Slots', count, true],
         ['busy', 'Busy', count, true], ['compilers', 'Compilers', count, true], ['cores', 'Cores', count, true], ['load', 'Load', (v) => number(v), true],
         ...(may('drain') ? [['drain', 'Control', drain]] : [])], nodes.nodes),

@@ -1,6 +1,6 @@
 #pragma once
 
-// A run of a head's, for commands that read a run's folder: a copy of what they need of it.
+// A head's run for commands that read a run's folder: a local copy of the records that they need.
 
 #include <memory>
 #include <string>
@@ -10,22 +10,22 @@
 
 namespace kernelmill::commands {
 
-/// A folder that is gone with this value.
-class far_run {
+/// A temporary folder; the destructor removes it.
+class remote_run {
 public:
   /// Asks the head of --head for what `what` names. `texts`: with prompts, completions and code.
   /// Errors: those of reaching a head, "not_found".
-  static expected<std::unique_ptr<far_run>> fetch(const invocation& in, const std::string& what,
-                                                  bool texts);
-  ~far_run();
-  far_run(const far_run&) = delete;
-  far_run& operator=(const far_run&) = delete;
+  static expected<std::unique_ptr<remote_run>> fetch(const invocation& in, const std::string& what,
+                                                     bool texts);
+  ~remote_run();
+  remote_run(const remote_run&) = delete;
+  remote_run& operator=(const remote_run&) = delete;
 
   const place& where() const { return place_; }
   const std::string& directory() const { return directory_; } ///< on the head's machine
 
 private:
-  far_run() = default;
+  remote_run() = default;
 
   std::string folder_;
   place place_;

@@ -1,4 +1,4 @@
-#include "launch/commands/view/far_run.hpp"
+#include "launch/commands/view/remote_run.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/records.hpp"
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
 #include "storage/lineage/store.hpp"
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-expected<run_directory> lay_out(const std::string& folder, watch::far_records& x) {
+expected<run_directory> lay_out(const std::string& folder, watch::remote_records& x) {
   // Where the records lie there is not where they lie here.
   for (const auto* key : {"schema_version", "run", "store"}) x.manifest.erase(key);
   return create_run({folder + "/" + x.run, x.run, {}}, x.config, x.manifest);
@@ -25,16 +25,16 @@ expected<run_directory> lay_out(const std::string& folder, watch::far_records& x
 
 } // namespace
 
-far_run::~far_run() {
+remote_run::~remote_run() {
   std::error_code ignored;
   if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
-expected<std::unique_ptr<far_run>> far_run::fetch(const invocation& in, const std::string& what,
-                                                  bool texts) {
-  auto eyes = onlooker::open(in);
-  KM_TRY(eyes);
-  std::unique_ptr<far_run> result{new far_run};
+expected<std::unique_ptr<remote_run>> remote_run::fetch(const invocation& in,
+                                                        const std::string& what, bool texts) {
+  auto views = view_client::open(in);
+  KM_TRY(views);
+  std::unique_ptr<remote_run> result{new remote_run};
   auto pattern = (fs::temp_directory_path() / "kernelmill-far-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr)
     return tl::unexpected<error>{file_error(errno, "create", pattern)};
@@ -42,9 +42,9 @@ expected<std::unique_ptr<far_run>> far_run::fetch(const invocation& in, const st
   std::optional<store> records;
   std::optional<artifact_store> artifacts;
   for (std::optional<uint64_t> from = 0; from;) {
-    auto document = eyes->ask("records", {{"what", what}, {"from", *from}, {"texts", texts}});
+    auto document = views->ask("records", {{"what", what}, {"from", *from}, {"texts", texts}});
     KM_TRY(document);
-    auto part = watch::read_far_records(*document);
+    auto part = watch::read_remote_records(*document);
     KM_TRY(part);
     if (!records) {
       auto run = lay_out(result->folder_, *part);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which evaluations there are, which waits for what, and who waits for them: a plain value, told
-// what happens by the desk (evaluation_desk.hpp), which owns it.
+// The table of evaluations, their queue, and the requests that wait for them: a plain value. The
+// service (evaluation_service.hpp) owns it and tells it of each event.
 
 #include <chrono>
 #include <deque>
@@ -21,11 +21,11 @@ namespace kernelmill::services {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
-/// What somebody wants evaluated.
+/// A client's wish for one evaluation.
 struct evaluation_order {
   std::shared_ptr<const offered_candidate> candidate;
   std::string name;
-  std::string client; ///< who asked; "": nobody in particular
+  std::string client; ///< that asked; "": the server has no clients
   std::string same;   ///< equal texts: the same candidate, task, device and rules
   bool allow_cache = false;
 };
@@ -46,7 +46,7 @@ struct evaluation {
   evaluation_state state = evaluation_state::waiting;
   std::shared_ptr<const judged_evaluation> result; ///< of `done`
   bool from_cache = false;
-  bool kept = true;           ///< goes on although nobody waits
+  bool kept = true;           ///< goes on although no request waits
   std::set<uint64_t> waiters; ///< requests that wait for it
   steady_time entered, begun, ended;
 
@@ -55,7 +55,7 @@ struct evaluation {
   }
 };
 
-class evaluation_book {
+class evaluation_table {
 public:
   struct limits {
     size_t waiting = 1024; ///< evaluations that wait to be begun
@@ -68,13 +68,13 @@ public:
     std::map<std::string, client> clients = {};
   };
 
-  explicit evaluation_book(limits x) : limits_(std::move(x)) {}
+  explicit evaluation_table(limits x) : limits_(std::move(x)) {}
 
   struct entry {
     std::vector<evaluation_order> orders;
     std::string key;     ///< of idempotency; may be empty
     std::string digest;  ///< of the request, for `key`
-    uint64_t waiter = 0; ///< 0: nobody waits
+    uint64_t waiter = 0; ///< 0: no request waits
     bool kept = true;
   };
   /// Enters all or none; returns their ids. Errors: queue_full (infrastructure),
@@ -124,10 +124,10 @@ private:
   struct turns {
     size_t here = 0;    ///< that wait or run
     size_t waiting = 0; ///< of them
-    double passed = 0;  ///< what was begun, each 1 / share: who has least is next
+    double passed = 0;  ///< what was begun, each 1 / share: the client with the least is next
   };
   std::map<std::string, turns> clients_;
-  double passed_ = 0;                  ///< of the latest that was begun: who comes new begins there
+  double passed_ = 0;                  ///< of the latest that was begun: a new client begins there
   std::optional<double> mean_seconds_; ///< that one takes; the latest count most
   std::set<std::string> under_way_;    ///< begun, though perhaps cancelled since
   std::map<std::string, size_t> same_begun_; ///< `same` of those under way

@@ -1,7 +1,7 @@
 #pragma once
 
-// What `eval`, `build` and `bench` begin with: a source file becomes a candidate of a task, on the
-// backend that its name, its options or this machine say.
+// The first step of `eval`, `build` and `bench`: turns a source file into a candidate of a task, on
+// the backend that its name, its options or this machine select.
 
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/workbench.hpp"
@@ -9,10 +9,10 @@
 
 namespace kernelmill::commands {
 
-/// What becomes of the candidate. Only what is built alone needs no GPU, and may be of HIP.
-enum class offered_for : unsigned char { judging, building };
+/// What the command does with the candidate. Building alone needs no GPU and accepts HIP.
+enum class candidate_use : unsigned char { judging, building };
 
-struct offering {
+struct candidate_source {
   workbench bench;
   offered_candidate candidate;
   std::string architecture; ///< of the GPU that is built for; empty: a CPU
@@ -20,13 +20,13 @@ struct offering {
 
 /// Reads FILE, --task, --backend, --contract, --gpu, --arch, --python and --completion, as far as
 /// the command has them. Without --task it is a candidate of no task, which can be built alone.
-expected<offering> open_offering(const invocation& in, offered_for why);
+expected<candidate_source> open_candidate(const invocation& in, candidate_use why);
 
 /// Whether a file's name says that its code is HIP's: ".hip", ".hip.cpp".
 bool is_hip_name(const std::string& file);
 
-/// The options of open_offering() that `eval` and `bench` share: --contract, --backend, --gpu.
-std::vector<cli::option_spec> with_offering_options(std::vector<cli::option_spec> options);
+/// The options of open_candidate() that `eval` and `bench` share: --contract, --backend, --gpu.
+std::vector<cli::option_spec> with_candidate_options(std::vector<cli::option_spec> options);
 
 /// --backend of a command that takes these, `auto` among them.
 cli::option_spec backend_option(std::vector<std::string> choices);

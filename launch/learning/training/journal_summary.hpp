@@ -1,7 +1,7 @@
 #pragma once
 
-// What the journal of one order's run says: its samples by task, findings by rule, and the means of
-// its groups' metrics, by the keys of metrics.jsonl.
+// Summary of a run's journal: its samples by task, findings by rule, and the means of its groups'
+// metrics, by the keys of metrics.jsonl.
 
 #include <cstdint>
 #include <map>
@@ -17,30 +17,30 @@
 namespace kernelmill::training {
 
 /// An episode by its best turn.
-struct paid_sample {
+struct rewarded_sample {
   double reward = 0;
   reporting::scored score;
   std::string turn; ///< "step-3/g0.e1.t0"
 };
-using samples_by_task = std::map<std::string, std::vector<paid_sample>>;
+using samples_by_task = std::map<std::string, std::vector<rewarded_sample>>;
 
-struct run_facts {
+struct journal_summary {
   samples_by_task samples;
   std::map<std::string, uint64_t> findings; ///< by rule
   std::map<std::string, double> metrics;    ///< "kernel/correct_rate", ...
   uint64_t groups = 0, turns = 0, lost = 0; ///< turns: lost ones among them
   std::vector<std::string> prompts;         ///< of turns, without the policy's own answers
 
-  void add(const run_facts& x);
+  void add(const journal_summary& x);
 
 private:
   std::map<std::string, std::pair<double, uint64_t>> sums_;
-  friend expected<run_facts> read_facts(const std::string&, bool);
+  friend expected<journal_summary> summarize_journal(const std::string&, bool);
 };
 
 /// Reads metrics.jsonl and traces.jsonl of a run's folder; a torn last line is left out. Prompts
 /// are kept only when they are wanted.
-expected<run_facts> read_facts(const std::string& run, bool prompts = false);
+expected<journal_summary> summarize_journal(const std::string& run, bool prompts = false);
 
 struct interval {
   double value = 0, low = 0, high = 0;

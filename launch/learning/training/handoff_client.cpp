@@ -1,4 +1,4 @@
-#include "launch/learning/training/desk.hpp"
+#include "launch/learning/training/handoff_client.hpp"
 
 #include <future>
 
@@ -12,12 +12,12 @@ namespace {
 
 constexpr uint32_t groups_at_once = 256;
 constexpr auto longest_look = std::chrono::seconds{1};
-constexpr int64_t lease_ms = 24 * 3600 * 1000; ///< whoever holds it is this process
+constexpr int64_t lease_ms = 24 * 3600 * 1000; ///< this process is the only holder
 
 } // namespace
 
 template <class What>
-expected<nlohmann::json> desk::ask(What what) {
+expected<nlohmann::json> handoff_client::ask(What what) {
   auto wish = std::make_shared<handoff::request>();
   auto done = std::make_shared<std::promise<expected<std::string>>>();
   wish->what = std::move(what);
@@ -29,7 +29,7 @@ expected<nlohmann::json> desk::ask(What what) {
   return nlohmann::json::parse(*text, nullptr, false);
 }
 
-expected<void> desk::order(const std::string& id, const nlohmann::json& config) {
+expected<void> handoff_client::order(const std::string& id, const nlohmann::json& config) {
   handoff::order_request x;
   x.what.id = id;
   x.config = config.dump();
@@ -39,14 +39,14 @@ expected<void> desk::order(const std::string& id, const nlohmann::json& config) 
   return {};
 }
 
-expected<uint64_t> desk::roll_back(const std::string& consumer, int64_t step) {
+expected<uint64_t> handoff_client::roll_back(const std::string& consumer, int64_t step) {
   auto said = ask(handoff::rollback_command{consumer, step});
   KM_TRY(said);
   return said->at("generation").get<uint64_t>();
 }
 
-expected<batch> desk::next(const std::string& order, const std::string& consumer,
-                           uint64_t generation) {
+expected<batch> handoff_client::next(const std::string& order, const std::string& consumer,
+                                     uint64_t generation) {
   handoff::batch_request x;
   x.what = {order,      consumer,       "training-" + std::to_string(++asked_),
             generation, groups_at_once, lease_ms};
@@ -61,18 +61,19 @@ expected<batch> desk::next(const std::string& order, const std::string& consumer
   return result;
 }
 
-expected<void> desk::ack(uint64_t lease, int64_t step) {
+expected<void> handoff_client::ack(uint64_t lease, int64_t step) {
   KM_TRY(ask(handoff::ack_request{lease, {}, step}));
   return {};
 }
 
-expected<void> desk::commit(const std::string& consumer, uint64_t generation, int64_t step) {
+expected<void> handoff_client::commit(const std::string& consumer, uint64_t generation,
+                                      int64_t step) {
   KM_TRY(ask(handoff::commit_command{consumer, generation, step}));
   return {};
 }
 
-expected<void> desk::declare(const std::string& version, const std::string& path,
-                             const std::string& server) {
+expected<void> handoff_client::declare(const std::string& version, const std::string& path,
+                                       const std::string& server) {
   handoff::weights_request x;
   x.version = version;
   if (!path.empty()) {

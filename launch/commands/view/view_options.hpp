@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands share that show something: below --root, or at a head.
+// Options and helpers of the commands that show views: below --root, or at a head.
 
 #include <memory>
 #include <string>
@@ -14,10 +14,10 @@
 namespace kernelmill::commands {
 
 /// Asks for views: of this machine's runs, or over one connection of a head's.
-class onlooker {
+class view_client {
 public:
   /// Errors: those of reaching a head, when --head is given.
-  static expected<onlooker> open(const invocation& in);
+  static expected<view_client> open(const invocation& in);
 
   expected<nlohmann::ordered_json> ask(const std::string& view,
                                        const nlohmann::ordered_json& query);
@@ -33,7 +33,7 @@ expected<nlohmann::ordered_json> look(const invocation& in, const std::string& v
                                       const nlohmann::ordered_json& query);
 
 /// --root, --head and how its link is secured.
-std::vector<cli::option_spec> with_look_options(std::vector<cli::option_spec> options);
+std::vector<cli::option_spec> with_view_options(std::vector<cli::option_spec> options);
 
 /// --where and --sort of lists; `keys` stand in their help.
 std::vector<cli::option_spec> with_list_options(std::vector<cli::option_spec> options);

@@ -1,4 +1,4 @@
-#include "launch/cluster/head_sight.hpp"
+#include "launch/cluster/head_page_view.hpp"
 
 #include <caf/all.hpp>
 
@@ -10,33 +10,34 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The page draws once in 700 ms; each document asks for nodes twice or thrice.
+// The page draws once in 700 ms; each document asks for the nodes two or three times.
 constexpr auto fresh_for = 300ms;
 
 } // namespace
 
-head_sight::head_sight(std::string root, std::shared_ptr<open_stores> stores)
+head_page_view::head_page_view(std::string root, std::shared_ptr<open_stores> stores)
     : root_(std::move(root)), stores_(std::move(stores)) {
   // nop
 }
 
-void head_sight::ask_of(caf::actor_system& system, const head_actor& head) {
+void head_page_view::ask_of(caf::actor_system& system, const head_actor& head) {
   system_ = &system;
   head_ = head;
 }
 
-void head_sight::take(const json& status, const Message<wire::Snapshot>& nodes) {
+void head_page_view::take(const json& status, const Message<wire::Snapshot>& nodes) {
   std::lock_guard guard{mutex_};
   latest_ = {status, nodes};
   at_ = std::chrono::steady_clock::now();
 }
 
-expected<head_sight::json> head_sight::ask(const std::string& verb, const std::string& subject,
-                                           const std::string& document) {
+expected<head_page_view::json> head_page_view::ask(const std::string& verb,
+                                                   const std::string& subject,
+                                                   const std::string& document) {
   return ask_head_actor(*system_, head_, verb, subject, document);
 }
 
-expected<head_sight::seen> head_sight::look() {
+expected<head_page_view::seen> head_page_view::look() {
   std::lock_guard one_asks{asking_};
   auto known = [this]() -> std::optional<seen> {
     std::lock_guard guard{mutex_};
@@ -44,13 +45,13 @@ expected<head_sight::seen> head_sight::look() {
     return latest_;
   };
   if (auto x = known()) return *x;
-  auto asked = ask("look", sight_view, "{}");
+  auto asked = ask("look", page_view_query, "{}");
   KM_TRY(asked);
   std::lock_guard guard{mutex_};
   return latest_;
 }
 
-watch::world head_sight::world() {
+watch::world head_page_view::world() {
   auto result = watch::local_world(root_);
   result.shared_store = [this](const run_directory& run) { return stores_->of(run.name); };
   result.ask_nodes = [this]() -> expected<watch::snapshot> {

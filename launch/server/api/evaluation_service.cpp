@@ -1,4 +1,4 @@
-#include "launch/server/api/evaluation_desk.hpp"
+#include "launch/server/api/evaluation_service.hpp"
 
 #include <caf/all.hpp>
 
@@ -13,7 +13,7 @@ namespace kernelmill::services {
 
 namespace {
 
-using desk_pointer = evaluation_desk_actor::stateful_pointer<evaluation_desk_state>;
+using service_pointer = evaluation_service_actor::stateful_pointer<evaluation_service_state>;
 
 steady_time now() {
   return std::chrono::steady_clock::now();
@@ -29,7 +29,7 @@ struct course {
 };
 using course_ptr = std::shared_ptr<course>;
 
-void begin_more(desk_pointer self);
+void begin_more(service_pointer self);
 
 std::shared_ptr<const judged_evaluation> judge_course(const course& x,
                                                       const governance_config& rules) {
@@ -44,18 +44,18 @@ std::shared_ptr<const judged_evaluation> judge_course(const course& x,
   return result;
 }
 
-/// Before anybody is answered: whoever asks next finds what the answer told counted.
-void note_load(evaluation_desk_state& s) {
-  s.options.load->waiting = s.book->waiting();
-  s.options.load->running = s.book->running();
-  s.options.load->full = s.book->full();
+/// Called before any answer, so that the next request sees counts that include that answer.
+void note_load(evaluation_service_state& s) {
+  s.options.load->waiting = s.table->waiting();
+  s.options.load->running = s.table->running();
+  s.options.load->full = s.table->full();
 }
 
-/// Answers those whose evaluations are all over.
-void tell(desk_pointer self) {
+/// Answers the requests with no unfinished evaluation.
+void tell(service_pointer self) {
   auto& s = self->state;
   note_load(s);
-  for (const auto& id : s.book->take_ended())
+  for (const auto& id : s.table->take_ended())
     for (auto& [waiter, request] : s.requests)
       for (const auto& one : request.ids)
         if (one == id) --request.left;
@@ -68,33 +68,34 @@ void tell(desk_pointer self) {
     i = s.requests.erase(i);
     std::vector<nlohmann::ordered_json> all;
     for (const auto& id : request.ids)
-      if (const auto* x = s.book->find(id)) all.push_back(evaluation_document(*s.book, *x, now()));
+      if (const auto* x = s.table->find(id))
+        all.push_back(evaluation_document(*s.table, *x, now()));
     request.reply(std::move(all));
   }
 }
 
-void count(desk_load& load, const judged_evaluation& x) {
+void count(evaluation_load& load, const judged_evaluation& x) {
   ++load.done;
   if (x.verdict["outcome"] == "accepted") ++load.accepted;
   if (x.verdict["outcome"] == "infrastructure") ++load.faults;
 }
 
-void finish(desk_pointer self, const course_ptr& x, bool judged = true) {
+void finish(service_pointer self, const course_ptr& x, bool judged = true) {
   auto& s = self->state;
   auto result = judged ? judge_course(*x, s.options.rules) : nullptr;
   if (result != nullptr) count(*s.options.load, *result);
-  s.book->finish(x->id, std::move(result), now());
+  s.table->finish(x->id, std::move(result), now());
   begin_more(self);
 }
 
-void evaluate(desk_pointer self, const course_ptr& x) {
+void evaluate(service_pointer self, const course_ptr& x) {
   auto& s = self->state;
   auto request = evaluate_request_of(s.options.judging, *x->candidate, *x->built.open());
   if (!request) {
     x->fault = request.error();
     return finish(self, x);
   }
-  s.book->evaluating(x->id);
+  s.table->evaluating(x->id);
   self->request(s.cluster, s.options.patience, atom::evaluate_v, envelope{}, *request)
       .then(
           [self, x](const Message<wire::EvaluateResult>& result) {
@@ -107,14 +108,14 @@ void evaluate(desk_pointer self, const course_ptr& x) {
           });
 }
 
-void build(desk_pointer self, const course_ptr& x) {
+void build(service_pointer self, const course_ptr& x) {
   auto& s = self->state;
   self->request(s.cluster, s.options.patience, atom::build_v, envelope{},
                 build_request_of(*x->candidate))
       .then(
           [self, x](const Message<wire::BuildResult>& result) {
             x->built = result;
-            const auto* entry = self->state.book->find(x->id);
+            const auto* entry = self->state.table->find(x->id);
             if (entry == nullptr || entry->over()) return finish(self, x, false);
             if (!result.open()->getCompiled()) return finish(self, x);
             evaluate(self, x);
@@ -125,8 +126,8 @@ void build(desk_pointer self, const course_ptr& x) {
           });
 }
 
-void begin_more(desk_pointer self) {
-  while (auto* x = self->state.book->begin(now())) {
+void begin_more(service_pointer self) {
+  while (auto* x = self->state.table->begin(now())) {
     auto next = std::make_shared<course>();
     next->id = x->id;
     next->candidate = x->order.candidate;
@@ -135,28 +136,28 @@ void begin_more(desk_pointer self) {
     else {
       auto result = judge_course(*next, self->state.options.rules);
       count(*self->state.options.load, *result);
-      self->state.book->finish(next->id, std::move(result), now());
+      self->state.table->finish(next->id, std::move(result), now());
     }
   }
   tell(self);
 }
 
 /// Keeps a request until its evaluations are over.
-void wait_for(desk_pointer self, uint64_t waiter, std::vector<std::string> ids,
+void wait_for(service_pointer self, uint64_t waiter, std::vector<std::string> ids,
               std::function<void(documents)> reply) {
   auto& s = self->state;
   size_t left = 0;
   for (const auto& id : ids)
-    if (const auto* x = s.book->find(id); x != nullptr && !x->over()) ++left;
+    if (const auto* x = s.table->find(id); x != nullptr && !x->over()) ++left;
   s.requests[waiter] = {std::move(ids), left, std::move(reply)};
 }
 
-void answer_now(desk_pointer self, const std::vector<std::string>& ids,
+void answer_now(service_pointer self, const std::vector<std::string>& ids,
                 const std::function<void(documents)>& reply) {
   auto& s = self->state;
   std::vector<nlohmann::ordered_json> all;
   for (const auto& id : ids)
-    if (const auto* x = s.book->find(id)) all.push_back(evaluation_document(*s.book, *x, now()));
+    if (const auto* x = s.table->find(id)) all.push_back(evaluation_document(*s.table, *x, now()));
   reply(std::move(all));
 }
 
@@ -166,17 +167,17 @@ tl::unexpected<error> no_such(const std::string& id) {
 }
 
 /// What a question is about; null where there is none, or another client's.
-const evaluation* asked(desk_pointer self, const desk_question& x) {
-  const auto* one = self->state.book->find(x.id);
+const evaluation* asked(service_pointer self, const evaluation_query& x) {
+  const auto* one = self->state.table->find(x.id);
   return one != nullptr && one->order.client == x.client ? one : nullptr;
 }
 
-void enter(desk_pointer self, const desk_entry_ptr& x) {
+void enter(service_pointer self, const evaluation_entry_ptr& x) {
   auto waiter = x->entry.waiter;
-  auto ids = self->state.book->enter(std::move(x->entry), now());
+  auto ids = self->state.table->enter(std::move(x->entry), now());
   if (!ids) return x->reply(tl::unexpected<error>{ids.error()});
   note_load(self->state);
-  (void)self->state.book->take_ended(); // answered from the cache: nobody waits for them yet
+  (void)self->state.table->take_ended(); // answered from the cache: no request waits for them yet
   if (waiter == 0)
     answer_now(self, *ids, x->reply);
   else
@@ -184,7 +185,7 @@ void enter(desk_pointer self, const desk_entry_ptr& x) {
   begin_more(self);
 }
 
-void look(desk_pointer self, const desk_question_ptr& x) {
+void look(service_pointer self, const evaluation_query_ptr& x) {
   const auto* one = asked(self, *x);
   if (one == nullptr) return x->reply(no_such(x->id));
   if (one->over() || x->wait.count() == 0) return answer_now(self, {x->id}, x->reply);
@@ -194,30 +195,31 @@ void look(desk_pointer self, const desk_question_ptr& x) {
 
 } // namespace
 
-evaluation_desk_actor::behavior_type evaluation_desk(desk_pointer self, desk_options options,
-                                                     cluster_actor cluster) {
+evaluation_service_actor::behavior_type evaluation_service(service_pointer self,
+                                                           evaluation_service_options options,
+                                                           cluster_actor cluster) {
   auto& s = self->state;
-  s.book = std::make_unique<evaluation_book>(options.limits);
+  s.table = std::make_unique<evaluation_table>(options.limits);
   s.options = std::move(options);
   s.cluster = std::move(cluster);
   return {
       [self](atom::status) {
-        const auto& book = *self->state.book;
-        return snapshot_of("evaluation-desk", "desk", book.running() > 0 ? "evaluating" : "idle",
-                           "", {{"waiting", book.waiting()}, {"running", book.running()}});
+        const auto& table = *self->state.table;
+        return snapshot_of("evaluation-desk", "desk", table.running() > 0 ? "evaluating" : "idle",
+                           "", {{"waiting", table.waiting()}, {"running", table.running()}});
       },
-      [self](atom::evaluate, const desk_entry_ptr& x) { enter(self, x); },
-      [self](atom::read, const desk_question_ptr& x) { look(self, x); },
-      [self](atom::cancel, const desk_question_ptr& x) {
+      [self](atom::evaluate, const evaluation_entry_ptr& x) { enter(self, x); },
+      [self](atom::read, const evaluation_query_ptr& x) { look(self, x); },
+      [self](atom::cancel, const evaluation_query_ptr& x) {
         if (asked(self, *x) == nullptr) return x->reply(no_such(x->id));
-        self->state.book->cancel(x->id, now());
+        self->state.table->cancel(x->id, now());
         note_load(self->state);
         answer_now(self, {x->id}, x->reply);
         begin_more(self);
       },
       [self](atom::drop, uint64_t waiter) {
         self->state.requests.erase(waiter);
-        self->state.book->leave(waiter, now());
+        self->state.table->leave(waiter, now());
         begin_more(self);
       },
       [self](atom::tick, uint64_t waiter) {

@@ -1,4 +1,4 @@
-#include "launch/commands/judge/offering.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 
 #include <charconv>
 #include <utility>
@@ -26,7 +26,7 @@ expected<int> gpu_number(const invocation& in) {
 }
 
 // The name of a file says what its author meant; where it does not, the machine decides.
-expected<chosen_backend> backend_of(const invocation& in, const task& x, offered_for why) {
+expected<chosen_backend> backend_of(const invocation& in, const task& x, candidate_use why) {
   auto wanted = in.value("--backend");
   auto file = in.value("FILE");
   auto architecture = in.value("--arch");
@@ -38,7 +38,7 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x, offered
   if (free && (host_code || !x.names("cuda"))) wanted = "cpu";
   auto only = gpu_number(in);
   KM_TRY(only);
-  if (why == offered_for::building) {
+  if (why == candidate_use::building) {
     auto result = choose_compiler(wanted, architecture, *only);
     if (result && architecture.empty() && result->gpus.empty() && result->name != "cpu")
       cli::talk("built for " + result->architecture + "; --arch names another");
@@ -75,7 +75,7 @@ bool is_hip_name(const std::string& file) {
   return file.ends_with(".hip") || file.ends_with(".hip.cpp");
 }
 
-expected<offering> open_offering(const invocation& in, offered_for why) {
+expected<candidate_source> open_candidate(const invocation& in, candidate_use why) {
   auto loaded = task_of(in);
   KM_TRY(loaded);
   auto text = read_candidate(in.value("FILE"));
@@ -101,12 +101,12 @@ expected<offering> open_offering(const invocation& in, offered_for why) {
   KM_TRY(bench);
   if (auto fell = layers_that_fell(bench->layers()); !fell.empty()) cli::talk("warning: " + fell);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
-  return offering{std::move(*bench),
-                  {std::move(*x), std::move(parsed), std::move(sha256)},
-                  std::move(architecture)};
+  return candidate_source{std::move(*bench),
+                          {std::move(*x), std::move(parsed), std::move(sha256)},
+                          std::move(architecture)};
 }
 
-std::vector<cli::option_spec> with_offering_options(std::vector<cli::option_spec> options) {
+std::vector<cli::option_spec> with_candidate_options(std::vector<cli::option_spec> options) {
   const cli::option_spec shared[] = {
       {"--contract",
        "NAME",

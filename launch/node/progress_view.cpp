@@ -1,4 +1,4 @@
-#include "launch/node/stations.hpp"
+#include "launch/node/progress_view.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "launch/learning/training/facts.hpp"
+#include "launch/learning/training/journal_summary.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -48,10 +48,11 @@ void tally_key(std::pair<double, uint64_t>& to, const std::string& key, double x
 }
 
 /// The turn counts where it is the best so far of its episode.
-void add_turn(std::map<std::string, std::pair<std::string, paid_sample>>& episodes, const line& x) {
+void add_turn(std::map<std::string, std::pair<std::string, rewarded_sample>>& episodes,
+              const line& x) {
   auto episode = text_in(x, "episode");
   if (!x.contains("reward") || !x["reward"].is_number()) return;
-  paid_sample one;
+  rewarded_sample one;
   one.reward = x["reward"].get<double>();
   one.score.correct = flag_in(x, "kernel/correct", false) && text_in(x, "outcome") == "accepted";
   if (x.contains("kernel/speedup") && x["kernel/speedup"].is_number())
@@ -71,7 +72,7 @@ double mean_of(const samples_by_task& samples, auto what) {
 std::vector<std::pair<std::string, double>> values_at(const samples_by_task& samples,
                                                       const std::vector<double>& fast,
                                                       const std::vector<uint64_t>& pass) {
-  using all = std::vector<paid_sample>;
+  using all = std::vector<rewarded_sample>;
   std::vector<std::pair<std::string, double>> result;
   result.emplace_back("reward", mean_of(samples, [](const all& x) {
                         double sum = 0;
@@ -99,7 +100,7 @@ std::vector<std::pair<std::string, double>> values_at(const samples_by_task& sam
 
 } // namespace
 
-void run_facts::add(const run_facts& x) {
+void journal_summary::add(const journal_summary& x) {
   for (const auto& [task, all] : x.samples)
     samples[task].insert(samples[task].end(), all.begin(), all.end());
   for (const auto& [rule, count] : x.findings) findings[rule] += count;
@@ -113,9 +114,9 @@ void run_facts::add(const run_facts& x) {
                        : sum.first / static_cast<double>(sum.second);
 }
 
-expected<run_facts> read_facts(const std::string& run, bool prompts) {
-  run_facts result;
-  std::map<std::string, std::pair<std::string, paid_sample>> episodes;
+expected<journal_summary> summarize_journal(const std::string& run, bool prompts) {
+  journal_summary result;
+  std::map<std::string, std::pair<std::string, rewarded_sample>> episodes;
   KM_TRY(each_line(run + "/metrics.jsonl", [&](const line& x) {
     if (text_in(x, "kind") == "turn") {
       ++result.turns;

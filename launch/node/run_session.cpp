@@ -100,7 +100,7 @@ expected<void> hosted_run::state::open_log() {
   return {};
 }
 
-// Counts the openings. Not of a store that has lost this run: the journal would be the last copy of
+// Counts the sessions. Not of a store that has lost this run: the journal would be the last copy of
 // what it did.
 expected<void> hosted_run::state::take_up_records() {
   bool found = false;
@@ -165,7 +165,7 @@ nlohmann::ordered_json hosted_run::state::fingerprint(const execution_facts& fac
   return result;
 }
 
-expected<void> hosted_run::state::note_opening(const execution_facts& facts) const {
+expected<void> hosted_run::state::record_session(const execution_facts& facts) const {
   auto manifest = read_json(directory.manifest_file());
   KM_TRY(manifest);
   auto& all = (*manifest)["fingerprints"];
@@ -207,7 +207,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   x.artifacts->keep_recent(recent_text_bytes); // the journal reads what was committed just now
   if (x.options.resume) {
     KM_TRY(x.take_up_records());
-    KM_TRY(x.note_opening(facts));
+    KM_TRY(x.record_session(facts));
   }
   auto forked = x.take_up_fork();
   KM_TRY(forked);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a training asks the HANDOFF: orders, leases, acknowledgements, commits. The same requests as
-// those of a trainer over HTTP; each call blocks.
+// The training's client of the HANDOFF: orders, leases, acknowledgements, commits. A trainer sends
+// the same requests over HTTP. Each call blocks.
 
 #include <string>
 #include <vector>
@@ -19,14 +19,14 @@ struct batch {
   bool over = false;                  ///< nothing is left to give
 };
 
-class desk {
+class handoff_client {
 public:
-  explicit desk(handoff::handoff_actor handoff) : handoff_(std::move(handoff)) {}
+  explicit handoff_client(handoff::handoff_actor handoff) : handoff_(std::move(handoff)) {}
 
   /// The same order again is one order. Errors: those of configurations; "order_exists".
   expected<void> order(const std::string& id, const nlohmann::json& config);
 
-  /// Fences who used the consumer's name before: what it learned after `step` comes again.
+  /// Rejects earlier users of the consumer's name: groups learned after `step` are given again.
   expected<uint64_t> roll_back(const std::string& consumer, int64_t step);
 
   /// Waits a second at most; a lease of 0 when there was none in it.

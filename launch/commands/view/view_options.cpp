@@ -1,4 +1,4 @@
-#include "launch/commands/view/looking.hpp"
+#include "launch/commands/view/view_options.hpp"
 
 #include <cmath>
 
@@ -15,8 +15,8 @@ namespace kernelmill::commands {
 
 using json = nlohmann::ordered_json;
 
-expected<onlooker> onlooker::open(const invocation& in) {
-  onlooker result;
+expected<view_client> view_client::open(const invocation& in) {
+  view_client result;
   result.root_ = in.value("--root");
   if (!in.has("--head")) return result;
   auto head = head_of(in);
@@ -27,18 +27,18 @@ expected<onlooker> onlooker::open(const invocation& in) {
   return result;
 }
 
-expected<json> onlooker::ask(const std::string& view, const json& query) {
+expected<json> view_client::ask(const std::string& view, const json& query) {
   if (!line_) return watch::answer(watch::local_world(root_), view, query);
   return line_->ask("look", view, query.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 expected<json> look(const invocation& in, const std::string& view, const json& query) {
-  auto eyes = onlooker::open(in);
-  KM_TRY(eyes);
-  return eyes->ask(view, query);
+  auto views = view_client::open(in);
+  KM_TRY(views);
+  return views->ask(view, query);
 }
 
-std::vector<cli::option_spec> with_look_options(std::vector<cli::option_spec> options) {
+std::vector<cli::option_spec> with_view_options(std::vector<cli::option_spec> options) {
   options.push_back(runs_root());
   options.push_back({"--head",
                      "ADDR:PORT",
@@ -68,7 +68,7 @@ std::vector<cli::option_spec> with_list_options(std::vector<cli::option_spec> op
                      false,
                      {},
                      nothing});
-  return with_look_options(std::move(options));
+  return with_view_options(std::move(options));
 }
 
 json list_query(const invocation& in) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The programs beside a training: the policy's server, the trainer. Each is started again when it
-// ends, and ends with this process, however that ends.
+// Child processes of a training: the policy's server and the trainer. Each is restarted when it
+// ends, and ends with this process, however this process ends.
 
 #include <chrono>
 #include <map>
@@ -18,7 +18,7 @@
 namespace kernelmill::training {
 
 /// A command with {weights}, {version} and {dir} in its words.
-struct part {
+struct child_command {
   std::string name; ///< "policy"; its log is NAME.log of the folder
   std::vector<std::string> command;
 };
@@ -30,36 +30,37 @@ expected<process_spec> spec_of(const std::vector<std::string>& command,
                                const std::string& directory);
 
 /// Thread safety: any thread.
-class parts {
+class child_processes {
 public:
   /// `log_folder` is there; commands start in `directory`.
-  parts(std::shared_ptr<spawner> processes, std::string directory, std::string log_folder);
-  ~parts();
+  child_processes(std::shared_ptr<spawner> processes, std::string directory,
+                  std::string log_folder);
+  ~child_processes();
 
   /// What {weights} and others stand for from the next start on.
   void set(const std::string& word, const std::string& value);
 
-  expected<void> add(part x);
+  expected<void> add(child_command x);
 
-  /// Ends a part; it is started again at once.
+  /// Ends a process; it is started again at once.
   void restart(const std::string& name);
 
-  /// Why a part does not stay up. Errors: "part_ended" (configuration).
+  /// Why a process does not stay up. Errors: "part_ended" (configuration).
   expected<void> check() const;
 
   /// Runs a command once and waits for its end. `go_on` is asked again and again; its error ends
   /// the command. Errors: "part_ended" (with another code than 0), "part_killed" (by a signal).
   template <class GoOn>
-  expected<void> run_once(const part& x, const std::string& last_word, GoOn go_on);
+  expected<void> run_once(const child_command& x, const std::string& last_word, GoOn go_on);
 
 private:
   struct running {
-    part what;
+    child_command what;
     child process;
     uint32_t quick_ends = 0;
     std::chrono::steady_clock::time_point started;
   };
-  expected<child> start(const part& x, const std::string& last_word);
+  expected<child> start(const child_command& x, const std::string& last_word);
   void watch(const std::stop_token& stop);
 
   std::shared_ptr<spawner> processes_;
@@ -71,17 +72,18 @@ private:
   std::jthread watcher_;
 };
 
-error ended_part(const std::string& name, const exit_status& how, const std::string& log);
+error ended_child(const std::string& name, const exit_status& how, const std::string& log);
 
 template <class GoOn>
-expected<void> parts::run_once(const part& x, const std::string& last_word, GoOn go_on) {
+expected<void> child_processes::run_once(const child_command& x, const std::string& last_word,
+                                         GoOn go_on) {
   constexpr int look_ms = 200;
   auto process = start(x, last_word);
   KM_TRY(process);
   while (true) {
     auto ended = process->wait(look_ms);
     if (ended && ended->code == 0) return {};
-    if (ended) return tl::unexpected<error>{ended_part(x.name, *ended, log_folder_)};
+    if (ended) return tl::unexpected<error>{ended_child(x.name, *ended, log_folder_)};
     if (ended.error().category != "timeout") return tl::unexpected<error>{ended.error()};
     KM_TRY(go_on());
   }

@@ -1,4 +1,4 @@
-#include "launch/learning/training/facts.hpp"
+#include "launch/learning/training/journal_summary.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 namespace kernelmill::training {
-namespace facts_test {
+namespace journal_summary_test {
 
-paid_sample sample_of(double reward, bool correct, std::optional<double> speedup = {}) {
+rewarded_sample sample_of(double reward, bool correct, std::optional<double> speedup = {}) {
   return {reward, {correct, speedup}, {}};
 }
 
@@ -32,7 +32,7 @@ TEST(measures_of, each_task_counts_alike_and_speedups_by_their_lower_bounds) {
   EXPECT_TRUE(measures_of({}, {1}, {1}).empty());
 }
 
-TEST(read_facts, an_episode_is_its_best_turn_and_lost_turns_are_none) {
+TEST(summarize_journal, an_episode_is_its_best_turn_and_lost_turns_are_none) {
   auto folder = std::filesystem::path{testing::TempDir()} / "read_facts";
   std::filesystem::create_directories(folder);
   std::ofstream{folder / "metrics.jsonl"}
@@ -52,24 +52,24 @@ TEST(read_facts, an_episode_is_its_best_turn_and_lost_turns_are_none) {
          "\n"
       << R"({"kind":"turn","prompt_messages":[],"eval_result":{"findings":[{"rule":"unchanged"}]}})"
          "\n";
-  auto facts = read_facts(folder.string(), true);
-  ASSERT_TRUE(facts);
-  ASSERT_EQ(facts->samples.at("a").size(), 1u);
-  EXPECT_EQ(facts->samples.at("a")[0].turn, "r/g0.e0.t1");
-  EXPECT_EQ(facts->turns, 3u);
-  EXPECT_EQ(facts->lost, 1u);
-  EXPECT_EQ(facts->groups, 2u);
-  EXPECT_NEAR(facts->metrics.at("reward/mean"), 0.3, 1e-12);
-  EXPECT_NEAR(facts->metrics.at("reward/max"), 1.5, 1e-12);
-  EXPECT_EQ(facts->findings,
+  auto summary = summarize_journal(folder.string(), true);
+  ASSERT_TRUE(summary);
+  ASSERT_EQ(summary->samples.at("a").size(), 1u);
+  EXPECT_EQ(summary->samples.at("a")[0].turn, "r/g0.e0.t1");
+  EXPECT_EQ(summary->turns, 3u);
+  EXPECT_EQ(summary->lost, 1u);
+  EXPECT_EQ(summary->groups, 2u);
+  EXPECT_NEAR(summary->metrics.at("reward/mean"), 0.3, 1e-12);
+  EXPECT_NEAR(summary->metrics.at("reward/max"), 1.5, 1e-12);
+  EXPECT_EQ(summary->findings,
             (std::map<std::string, uint64_t>{{"slows_baseline", 1}, {"unchanged", 2}}));
-  EXPECT_EQ(facts->prompts.front(), "q\n");
-  run_facts both;
-  both.add(*facts);
-  both.add(*facts);
+  EXPECT_EQ(summary->prompts.front(), "q\n");
+  journal_summary both;
+  both.add(*summary);
+  both.add(*summary);
   EXPECT_EQ(both.findings.at("unchanged"), 4u);
   EXPECT_NEAR(both.metrics.at("reward/mean"), 0.3, 1e-12);
 }
 
-} // namespace facts_test
+} // namespace journal_summary_test
 } // namespace kernelmill::training

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a head of this process shows to a page of this process: the folder of its runs, their
-// stores, and what its nodes say. Everything is asked of the HEAD by its own messages.
+// The view of this process's head for this process's page: the folder of its runs, their stores,
+// and its nodes' snapshots. The page asks the HEAD for all of it by messages.
 
 #include <chrono>
 #include <functional>
@@ -18,24 +18,24 @@
 
 namespace kernelmill {
 
-/// The view of a query to the HEAD that hands what it knows to head_sight::take(), for the page's
-/// own views; its document is empty.
-inline constexpr const char* sight_view = "sight";
+/// The view of a query to the HEAD that hands what it knows to head_page_view::take(), for the
+/// page's own views; its document is empty.
+inline constexpr const char* page_view_query = "sight";
 
 /// Thread-safe. Keeps the latest answer for a moment, since a page asks for the same many times.
-class head_sight {
+class head_page_view {
 public:
   using json = nlohmann::ordered_json;
 
-  head_sight(std::string root, std::shared_ptr<open_stores> stores);
+  head_page_view(std::string root, std::shared_ptr<open_stores> stores);
 
-  /// Whom to ask. Called once, before anything else.
+  /// Sets the head to ask. Called once, before anything else.
   void ask_of(caf::actor_system& system, const head_actor& head);
 
-  /// What the HEAD knows, from its look() with `sight_view`.
+  /// What the HEAD knows, from its look() with `page_view_query`.
   void take(const json& status, const Message<wire::Snapshot>& nodes);
 
-  /// Sends one command of users' and waits for its document. Errors: the head's own,
+  /// Sends one user command and waits for its document. Errors: the head's own,
   /// "head_unreachable".
   expected<json> ask(const std::string& verb, const std::string& subject,
                      const std::string& document);
@@ -54,7 +54,7 @@ private:
   std::shared_ptr<open_stores> stores_;
   caf::actor_system* system_ = nullptr;
   head_actor head_;
-  std::mutex asking_; ///< one asks, others wait for the same
+  std::mutex asking_; ///< one thread asks, others wait for the same answer
   std::mutex mutex_;  ///< of what follows
   seen latest_;
   std::chrono::steady_clock::time_point at_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the turns of a run are, as the actors that they wait for say it.
+// Reads the progress of a run's turns from the snapshots of the actors that they wait for.
 
 #include "launch/node/node.hpp"
 #include "messages/run.capnp.h"

@@ -1,4 +1,4 @@
-#include "launch/server/api/evaluation_book.hpp"
+#include "launch/server/api/evaluation_table.hpp"
 
 #include <algorithm>
 #include <random>
@@ -9,7 +9,7 @@ namespace kernelmill::services {
 
 namespace {
 
-/// Nobody guesses it, and no restart repeats it.
+/// Hard to guess, and no restart repeats it.
 std::string new_id() {
   std::random_device source;
   std::array<unsigned char, 12> bytes;
@@ -30,7 +30,7 @@ const char* to_string(evaluation_state x) {
   return "";
 }
 
-expected<std::vector<std::string>> evaluation_book::known(const entry& x, bool& found) {
+expected<std::vector<std::string>> evaluation_table::known(const entry& x, bool& found) {
   found = false;
   auto i = x.key.empty() ? keys_.end() : keys_.find(x.key);
   if (i == keys_.end()) return std::vector<std::string>{};
@@ -47,7 +47,7 @@ expected<std::vector<std::string>> evaluation_book::known(const entry& x, bool& 
   return i->second.ids;
 }
 
-expected<std::vector<std::string>> evaluation_book::enter(entry x, steady_time now) {
+expected<std::vector<std::string>> evaluation_table::enter(entry x, steady_time now) {
   bool found = false;
   auto ids = known(x, found);
   if (!ids) return ids;
@@ -63,7 +63,7 @@ expected<std::vector<std::string>> evaluation_book::enter(entry x, steady_time n
       ids->push_back(one.id);
       auto& placed = all_.emplace(one.id, std::move(one)).first->second;
       auto& of = clients_[placed.order.client];
-      if (of.here == 0) of.passed = std::max(of.passed, passed_); // who was away saved nothing
+      if (of.here == 0) of.passed = std::max(of.passed, passed_); // an absence saves no turns
       ++of.here;
       ++of.waiting;
       if (!answer_from_cache(placed, now)) waiting_.push_back(placed.id);
@@ -79,13 +79,13 @@ expected<std::vector<std::string>> evaluation_book::enter(entry x, steady_time n
   return ids;
 }
 
-double evaluation_book::share_of(const std::string& client) const {
+double evaluation_table::share_of(const std::string& client) const {
   auto i = limits_.clients.find(client);
   return i == limits_.clients.end() ? 1 : i->second.share;
 }
 
 // One request has one client.
-expected<void> evaluation_book::check_room(const std::vector<evaluation_order>& orders) const {
+expected<void> evaluation_table::check_room(const std::vector<evaluation_order>& orders) const {
   if (waiting_.size() + orders.size() > limits_.waiting)
     return infrastructure_error("queue_full",
                                 "the queue is full: " + std::to_string(waiting_.size()) +
@@ -107,7 +107,7 @@ expected<void> evaluation_book::check_room(const std::vector<evaluation_order>& 
                               "try again later");
 }
 
-bool evaluation_book::answer_from_cache(evaluation& x, steady_time now) {
+bool evaluation_table::answer_from_cache(evaluation& x, steady_time now) {
   if (!x.order.allow_cache) return false;
   auto i = cache_.find(x.order.same);
   if (i == cache_.end()) return false;
@@ -119,10 +119,10 @@ bool evaluation_book::answer_from_cache(evaluation& x, steady_time now) {
 }
 
 // The place in the queue of what is next.
-std::optional<size_t> evaluation_book::choose(steady_time now) {
+std::optional<size_t> evaluation_table::choose(steady_time now) {
   auto others = static_cast<size_t>(std::count_if(
       clients_.begin(), clients_.end(), [](const auto& c) { return c.second.waiting > 0; }));
-  std::set<std::string> seen; // whose first in the queue was found
+  std::set<std::string> seen; // clients: their first in the queue was found
   std::optional<size_t> best;
   double least = 0;
   for (size_t i = 0; i < waiting_.size() && seen.size() < others;) {
@@ -144,7 +144,7 @@ std::optional<size_t> evaluation_book::choose(steady_time now) {
   return best;
 }
 
-evaluation* evaluation_book::begin(steady_time now) {
+evaluation* evaluation_table::begin(steady_time now) {
   if (running_ >= limits_.running) return nullptr;
   auto place = choose(now);
   if (!place) return nullptr;
@@ -162,12 +162,12 @@ evaluation* evaluation_book::begin(steady_time now) {
   return &x;
 }
 
-void evaluation_book::evaluating(const std::string& id) {
+void evaluation_table::evaluating(const std::string& id) {
   if (auto* x = at(id); x != nullptr && !x->over()) x->state = evaluation_state::evaluating;
 }
 
-void evaluation_book::finish(const std::string& id, std::shared_ptr<const judged_evaluation> result,
-                             steady_time now) {
+void evaluation_table::finish(const std::string& id,
+                              std::shared_ptr<const judged_evaluation> result, steady_time now) {
   auto* x = at(id);
   if (x == nullptr || under_way_.erase(id) == 0) return;
   --running_;
@@ -189,7 +189,7 @@ void evaluation_book::finish(const std::string& id, std::shared_ptr<const judged
   forget_oldest();
 }
 
-bool evaluation_book::cancel(const std::string& id, steady_time now) {
+bool evaluation_table::cancel(const std::string& id, steady_time now) {
   auto* x = at(id);
   if (x == nullptr || x->over()) return false;
   std::erase(waiting_, id);
@@ -198,7 +198,7 @@ bool evaluation_book::cancel(const std::string& id, steady_time now) {
   return true;
 }
 
-void evaluation_book::leave(uint64_t waiter, steady_time now) {
+void evaluation_table::leave(uint64_t waiter, steady_time now) {
   std::vector<std::string> orphans;
   for (auto& [id, x] : all_)
     if (x.waiters.erase(waiter) > 0 && x.waiters.empty() && !x.kept &&
@@ -207,7 +207,7 @@ void evaluation_book::leave(uint64_t waiter, steady_time now) {
   for (const auto& id : orphans) cancel(id, now);
 }
 
-void evaluation_book::end(evaluation& x, evaluation_state how, steady_time now) {
+void evaluation_table::end(evaluation& x, evaluation_state how, steady_time now) {
   if (x.begun == steady_time{}) x.begun = now;
   if (auto i = clients_.find(x.order.client); i != clients_.end()) {
     if (x.state == evaluation_state::waiting) --i->second.waiting;
@@ -220,7 +220,7 @@ void evaluation_book::end(evaluation& x, evaluation_state how, steady_time now) 
   ended_.push_back(x.id);
 }
 
-void evaluation_book::forget_oldest() {
+void evaluation_table::forget_oldest() {
   for (size_t looked = 0; over_.size() > limits_.finished && looked < over_.size(); ++looked) {
     auto id = std::move(over_.front());
     over_.pop_front();
@@ -237,18 +237,18 @@ void evaluation_book::forget_oldest() {
   });
 }
 
-evaluation* evaluation_book::at(const std::string& id) {
+evaluation* evaluation_table::at(const std::string& id) {
   auto i = all_.find(id);
   return i == all_.end() ? nullptr : &i->second;
 }
 
-const evaluation* evaluation_book::find(const std::string& id) const {
+const evaluation* evaluation_table::find(const std::string& id) const {
   auto i = all_.find(id);
   return i == all_.end() ? nullptr : &i->second;
 }
 
 // Of its own client those before it, of others what their shares bring until then.
-size_t evaluation_book::position(const evaluation& x) const {
+size_t evaluation_table::position(const evaluation& x) const {
   const auto& client = x.order.client;
   size_t own = 0;
   for (const auto& id : waiting_) {
@@ -264,13 +264,13 @@ size_t evaluation_book::position(const evaluation& x) const {
 }
 
 // One is begun whenever one of those that run ends.
-std::optional<double> evaluation_book::expected_wait(const evaluation& x) const {
+std::optional<double> evaluation_table::expected_wait(const evaluation& x) const {
   if (!mean_seconds_ || x.state != evaluation_state::waiting) return std::nullopt;
   return *mean_seconds_ * static_cast<double>(position(x) + 1) /
          static_cast<double>(limits_.running);
 }
 
-std::vector<std::string> evaluation_book::take_ended() {
+std::vector<std::string> evaluation_table::take_ended() {
   return std::exchange(ended_, {});
 }
 

@@ -1,4 +1,4 @@
-#include "launch/learning/training/parts.hpp"
+#include "launch/learning/training/child_processes.hpp"
 
 #include <cerrno>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto quick = 20s;        ///< who ends earlier did not come up
+constexpr auto quick = 20s;        ///< a process that ends earlier did not come up
 constexpr uint32_t most_quick = 5; ///< in a row
 constexpr int one_look_ms = 200;
 
@@ -52,7 +52,7 @@ expected<process_spec> spec_of(const std::vector<std::string>& command,
   return result;
 }
 
-error ended_part(const std::string& name, const exit_status& how, const std::string& log_folder) {
+error ended_child(const std::string& name, const exit_status& how, const std::string& log_folder) {
   bool killed = how.signal != 0;
   return {killed ? fault_class::infrastructure : fault_class::configuration,
           killed ? "part_killed" : "part_ended",
@@ -61,23 +61,24 @@ error ended_part(const std::string& name, const exit_status& how, const std::str
           "see " + log_folder + "/" + name + ".log"};
 }
 
-parts::parts(std::shared_ptr<spawner> processes, std::string directory, std::string log_folder)
+child_processes::child_processes(std::shared_ptr<spawner> processes, std::string directory,
+                                 std::string log_folder)
     : processes_(std::move(processes)), directory_(std::move(directory)),
       log_folder_(std::move(log_folder)) {
   watcher_ = std::jthread{[this](const std::stop_token& stop) { watch(stop); }};
 }
 
-parts::~parts() {
+child_processes::~child_processes() {
   watcher_.request_stop();
   if (watcher_.joinable()) watcher_.join();
 }
 
-void parts::set(const std::string& word, const std::string& value) {
+void child_processes::set(const std::string& word, const std::string& value) {
   std::lock_guard guard{mutex_};
   words_[word] = value;
 }
 
-expected<child> parts::start(const part& x, const std::string& last_word) {
+expected<child> child_processes::start(const child_command& x, const std::string& last_word) {
   auto words = [this] {
     std::lock_guard guard{mutex_};
     return words_;
@@ -92,7 +93,7 @@ expected<child> parts::start(const part& x, const std::string& last_word) {
   return processes_->start(*spec);
 }
 
-expected<void> parts::add(part x) {
+expected<void> child_processes::add(child_command x) {
   auto process = start(x, {});
   KM_TRY(process);
   std::lock_guard guard{mutex_};
@@ -100,7 +101,7 @@ expected<void> parts::add(part x) {
   return {};
 }
 
-void parts::restart(const std::string& name) {
+void child_processes::restart(const std::string& name) {
   std::lock_guard guard{mutex_};
   for (auto& x : running_)
     if (x.what.name == name) {
@@ -110,17 +111,17 @@ void parts::restart(const std::string& name) {
     }
 }
 
-expected<void> parts::check() const {
+expected<void> child_processes::check() const {
   std::lock_guard guard{mutex_};
   if (trouble_) return tl::unexpected<error>{*trouble_};
   return {};
 }
 
-void parts::watch(const std::stop_token& stop) {
+void child_processes::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds{one_look_ms});
     for (size_t i = 0;; ++i) {
-      part again;
+      child_command again;
       {
         std::lock_guard guard{mutex_};
         if (i >= running_.size()) break;
@@ -130,7 +131,7 @@ void parts::watch(const std::stop_token& stop) {
         auto ended = x.process.wait(one_look_ms);
         if (x.quick_ends >= most_quick) {
           if (!trouble_)
-            trouble_ = ended_part(x.what.name, ended.value_or(exit_status{}), log_folder_);
+            trouble_ = ended_child(x.what.name, ended.value_or(exit_status{}), log_folder_);
           continue;
         }
         again = x.what;
