@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-using kernelmill::nests_deeper;
+namespace kernelmill {
+namespace json_depth_test {
 
 TEST(nests_deeper, counts_lists_and_objects_that_are_open_at_once) {
   EXPECT_FALSE(nests_deeper("", 0));
@@ -28,3 +29,6 @@ TEST(nests_deeper, passes_over_comments_and_sees_what_a_quote_in_one_would_hide)
   EXPECT_TRUE(nests_deeper(R"(["//", [1]])", 1));
   EXPECT_FALSE(nests_deeper("[ /* never ends [[[[", 1));
 }
+
+} // namespace json_depth_test
+} // namespace kernelmill

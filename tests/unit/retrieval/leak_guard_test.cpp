@@ -5,6 +5,7 @@
 #include "tests/unit/retrieval/test_support.hpp"
 
 namespace kernelmill {
+namespace leak_guard_test {
 
 using test::row_max_kernel;
 using test::row_sum_kernel;
@@ -91,4 +92,5 @@ TEST(LeakGuard, RelatedTasksShareTheirSolutions) {
   EXPECT_FALSE(guard.withholds("native/x", "native/softmax", {}));
 }
 
+} // namespace leak_guard_test
 } // namespace kernelmill
