@@ -1,9 +1,9 @@
 #include "messages/json.hpp"
 
 #include <capnp/schema.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

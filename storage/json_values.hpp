@@ -6,7 +6,8 @@
 #include <string>
 
 #include <capnp/blob.h>
-#include <nlohmann/json.hpp>
+
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

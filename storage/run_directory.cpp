@@ -5,10 +5,9 @@
 #include <ctime>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/clock.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {

@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 
 namespace kernelmill {

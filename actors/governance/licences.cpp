@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
-#include <nlohmann/json.hpp>
+
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/handoff/handoff_state.hpp"
 #include "actors/snapshots.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::handoff {
 

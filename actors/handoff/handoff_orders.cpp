@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/handoff/handoff_state.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::handoff {
 

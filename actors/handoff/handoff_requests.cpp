@@ -6,9 +6,9 @@
 #include <memory>
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/handoff/handoff_state.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::handoff {
 

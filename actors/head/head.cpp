@@ -1,6 +1,5 @@
-#include <nlohmann/json.hpp>
-
 #include "actors/head/head_state.hpp"
+#include "messages/base/json_value.hpp"
 
 #include "actors/gather.hpp"
 #include "actors/snapshots.hpp"

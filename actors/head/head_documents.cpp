@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/defaults.hpp"
 #include "messages/fault.hpp"
 

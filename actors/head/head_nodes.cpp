@@ -1,9 +1,8 @@
-#include <nlohmann/json.hpp>
-
 #include "actors/cluster/remote_workers.hpp"
 #include "actors/head/head_state.hpp"
 #include "actors/plain_name.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/sandbox_layers.hpp"
 

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/head/head_state.hpp"
 #include "actors/policy_client/server_probe.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {

@@ -10,10 +10,10 @@
 #include <set>
 
 #include <curl/curl.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/plain_name.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {

@@ -3,11 +3,11 @@
 #include <future>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/protocol/token_protocol.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -2,13 +2,12 @@
 
 #include "actors/episode/episode_score.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>
 #include <cmath>
 #include <limits>
-
-#include <nlohmann/json.hpp>
 
 namespace kernelmill {
 

@@ -6,10 +6,9 @@
 #include <charconv>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/profiler/csv.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {

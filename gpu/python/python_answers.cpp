@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "messages/base/files.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

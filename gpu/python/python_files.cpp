@@ -7,10 +7,9 @@
 #include <map>
 #include <mutex>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/python/python_answers.hpp"
 #include "messages/base/descriptor.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/task/distribution.hpp"
 #include "gpu/task/task_files.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 

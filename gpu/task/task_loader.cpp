@@ -2,13 +2,12 @@
 #include <filesystem>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/task/device_fill.hpp"
 #include "gpu/task/task_files.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {

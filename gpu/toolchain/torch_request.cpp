@@ -5,9 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

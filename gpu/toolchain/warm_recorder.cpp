@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/referee/doubts.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
@@ -24,6 +23,7 @@
 #include "gpu/torch/torch_blocks.hpp"
 #include "gpu/torch/torch_speedup.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {

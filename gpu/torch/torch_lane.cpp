@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "gpu/sandbox/seccomp.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/categories.hpp"
 

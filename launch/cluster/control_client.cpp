@@ -1,8 +1,8 @@
 #include "launch/cluster/control_client.hpp"
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {

@@ -7,7 +7,6 @@
 #include <random>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <sys/file.h>
 
 #include <caf/all.hpp>
@@ -22,6 +21,7 @@
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
 #include "messages/base/descriptor.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {

@@ -10,11 +10,11 @@
 #include <string>
 
 #include <caf/fwd.hpp>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/world.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "messages/actors.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -6,11 +6,10 @@
 
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/config/keys.hpp"
 #include "launch/config/load.hpp"
 #include "launch/node/hosted_run.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {

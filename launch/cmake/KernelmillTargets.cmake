@@ -6,6 +6,12 @@ target_compile_options(kernelmill_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wformat=2
   -Wno-restrict # g++ 12 reports `"x" + std::string` (its bug 105651)
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Its garbage collector runs each time that the heap has grown by a third; with templates like ours that is a tenth
+  # of all the time. Up to 2 GB a compiler this way.
+  target_compile_options(kernelmill_flags INTERFACE
+    "SHELL:--param ggc-min-expand=300" "SHELL:--param ggc-min-heapsize=2000000")
+endif()
 if(KERNELMILL_WERROR)
   target_compile_options(kernelmill_flags INTERFACE -Werror)
 endif()
@@ -28,12 +34,14 @@ if(KERNELMILL_FUZZ)
     -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -Wno-unknown-warning-option)
 endif()
 
-# The headers that cost most, compiled once for -O1 and once for -O2, for whole builds with
+# The headers that cost most, compiled once for each level of optimization, for builds with
 # KERNELMILL_UNITY. A library that is declared before this is called parses them itself.
 function(kernelmill_headers)
-  foreach(level 1 2)
+  set(levels 0 1 ${KERNELMILL_OPTIMIZE})
+  list(REMOVE_DUPLICATES levels)
+  foreach(level ${levels})
     set(name kernelmill_headers_O${level})
-    add_library(${name} STATIC ${CMAKE_SOURCE_DIR}/launch/cmake/headers.cpp)
+    add_library(${name} STATIC EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/launch/cmake/headers.cpp)
     target_link_libraries(${name} PRIVATE kernelmill_flags kernelmill_messages CAF::core fmt::fmt
       nlohmann_json::nlohmann_json)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${level}>)
@@ -41,10 +49,17 @@ function(kernelmill_headers)
   endforeach()
 endfunction()
 
+function(kernelmill_use_headers name level)
+  if(KERNELMILL_UNITY AND TARGET kernelmill_headers_O${level})
+    target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O${level})
+  endif()
+endfunction()
+
 # kernelmill_library(NAME SOURCES... [HOT sources] [PUBLIC libs] [PRIVATE libs] [ONCE] [APART])
 # HOT are those of the sources that time goes into while candidates wait: loops over elements, which g++
 # vectorizes only at -O3; they have it in every build, and are compiled one by one. ONCE is for what
-# runs once in a command: compiling it takes longer than running it. Only a release build heeds it.
+# runs once in a command: compiling it takes longer than running it. The others have -O${KERNELMILL_OPTIMIZE}.
+# Only a release build heeds either.
 # With -DKERNELMILL_UNITY=ON up to sixteen sources of a library are compiled as one, since most of
 # their time goes into the headers of CAF and JSON. Names in the unnamed namespaces of one library
 # must differ then; tests/unit/folders/unity_test.py finds those that do not. Small libraries with
@@ -53,24 +68,18 @@ function(kernelmill_library name)
   cmake_parse_arguments(arg "ONCE;APART" "" "SOURCES;HOT;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kernelmill_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
-  if(arg_ONCE)
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  else()
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  set(level ${KERNELMILL_OPTIMIZE})
+  if(arg_ONCE AND level GREATER 1)
+    set(level 1)
   endif()
-  # Headers that were compiled with -O2 do not serve them.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+  # Headers that were compiled with another level do not serve them.
   set_property(SOURCE ${arg_HOT} APPEND PROPERTY COMPILE_OPTIONS -O3)
   set_property(SOURCE ${arg_HOT} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
-  if(KERNELMILL_UNITY)
-    if(NOT arg_APART)
-      set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-    endif()
-    if(arg_ONCE AND TARGET kernelmill_headers_O1)
-      target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O1)
-    elseif(TARGET kernelmill_headers_O2)
-      target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O2)
-    endif()
+  if(KERNELMILL_UNITY AND NOT arg_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
+  kernelmill_use_headers(${name} ${level})
 endfunction()
 
 # kernelmill_program(NAME SOURCES... [LINK libs])
@@ -78,7 +87,7 @@ function(kernelmill_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kernelmill_flags ${arg_LINK})
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${KERNELMILL_OPTIMIZE}>)
 endfunction()
 
 # Messages are allocated by one thread and freed by another; glibc's malloc takes locks for that.
@@ -108,9 +117,7 @@ function(kernelmill_test_program name label)
   target_compile_options(${name} PRIVATE -O0)
   if(KERNELMILL_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    if(TARGET kernelmill_headers_O0)
-      target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O0)
-    endif()
+    kernelmill_use_headers(${name} 0)
   endif()
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_ALONE)

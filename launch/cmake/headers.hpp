@@ -27,8 +27,8 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/actors.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 #include "messages/message.hpp"

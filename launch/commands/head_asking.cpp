@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include <nlohmann/json.hpp>
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -3,11 +3,10 @@
 #include <filesystem>
 #include <mutex>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/lineage/store.hpp"
 
 namespace kernelmill::commands {

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/governance/bias.hpp"
 #include "launch/cli/terminal.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"

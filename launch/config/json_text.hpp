@@ -8,8 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

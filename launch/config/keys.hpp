@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/config/run_config.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

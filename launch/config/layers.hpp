@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/config/json_text.hpp"
 #include "launch/config/load.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

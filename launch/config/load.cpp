@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "launch/config/keys.hpp"
 #include "launch/config/layers.hpp"
 #include "launch/config/paths.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 
 namespace kernelmill {

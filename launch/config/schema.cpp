@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/config/keys.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -4,10 +4,10 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/base/clock.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "messages/message.hpp"
 #include "storage/artifacts.hpp"

@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 #include "storage/run_directory.hpp"
 

@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/bundle/bundle_file.hpp"
 #include "storage/files.hpp"
 

@@ -4,10 +4,9 @@
 #include <cmath>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "storage/files.hpp"
 

@@ -6,11 +6,10 @@
 #include <set>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/task/task.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {

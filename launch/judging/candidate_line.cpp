@@ -1,8 +1,7 @@
 #include "launch/judging/candidate_line.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

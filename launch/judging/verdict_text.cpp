@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 

@@ -7,10 +7,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/machine/accelerators.hpp"
 #include "launch/machine/python.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

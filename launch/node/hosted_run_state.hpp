@@ -12,7 +12,6 @@
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/governance/governance.hpp"
 #include "actors/lineage/store_sink.hpp"
@@ -24,6 +23,7 @@
 #include "launch/server/scripted/scripted_server.hpp"
 #include "launch/server/trackers/hooks.hpp"
 #include "launch/server/trackers/otlp.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/journal/run_journal.hpp"
 #include "storage/run_directory.hpp"
 

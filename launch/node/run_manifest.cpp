@@ -1,6 +1,6 @@
 #include "launch/node/run_manifest.hpp"
 
-#include <nlohmann/json.hpp>
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

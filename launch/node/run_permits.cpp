@@ -4,8 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/lineage/fork.hpp"
 
 namespace kernelmill {

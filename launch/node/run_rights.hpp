@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/governance/licences.hpp"
 #include "gpu/task/task.hpp"
+#include "messages/base/json_value.hpp"
 #include "retrieval/search/index.hpp"
 
 namespace kernelmill {

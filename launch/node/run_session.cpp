@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/config/load.hpp"
 #include "launch/machine/fingerprint.hpp"
 #include "launch/node/hosted_run_state.hpp"
 #include "launch/node/run_manifest.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/lineage/fork.hpp"
 
 namespace kernelmill {

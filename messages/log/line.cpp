@@ -5,8 +5,8 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 
 namespace kernelmill {

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/base/base64.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 
 namespace kernelmill {

@@ -7,11 +7,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_value.hpp"
 #include "retrieval/corpora/knowledge.hpp"
 #include "retrieval/search/hashed_lexical_embedder.hpp"
 

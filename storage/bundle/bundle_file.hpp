@@ -14,8 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/bundle/signing.hpp"
 
 namespace kernelmill::bundles {

@@ -1,8 +1,7 @@
 #include "storage/bundle/signed_list.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/bundle/bundle_file.hpp"
 
 namespace kernelmill::bundles {

@@ -12,8 +12,7 @@
 
 #include <map>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/export/contamination.hpp"
 #include "storage/export/licences/licence_gate.hpp"
 #include "storage/export/row_file.hpp"

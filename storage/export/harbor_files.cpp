@@ -1,7 +1,8 @@
 #include "storage/export/harbor_files.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::exports {
 

@@ -7,8 +7,7 @@
 #include <functional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/export/rows/rows.hpp"
 

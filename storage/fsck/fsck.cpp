@@ -7,12 +7,12 @@
 #include <unordered_map>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "messages/base/descriptor.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/fsck/repair.hpp"
 #include "storage/journal/run_journal.hpp"

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/lineage/store.hpp"
 

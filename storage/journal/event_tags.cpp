@@ -4,7 +4,7 @@
 #include <cctype>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

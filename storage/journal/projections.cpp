@@ -4,8 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "storage/files.hpp"

@@ -9,10 +9,10 @@
 
 #include <fcntl.h>
 #include <kj/exception.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/journal/event_file.hpp"
 #include "storage/journal/event_tags.hpp"

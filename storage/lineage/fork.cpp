@@ -2,9 +2,8 @@
 
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "storage/lineage/group_reader.hpp"
 

@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/lineage/group_reader.hpp"
 #include "storage/run_directory.hpp"
 

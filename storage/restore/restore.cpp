@@ -12,13 +12,13 @@
 #include <tuple>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "messages/base/clock.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/base/json_depth.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/journal/projections.hpp"
 #include "storage/lineage/store.hpp"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <capnp/schema.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
 

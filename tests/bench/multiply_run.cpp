@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "storage/lineage/group_reader.hpp"
 #include "storage/run_directory.hpp"

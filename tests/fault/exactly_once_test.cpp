@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "storage/journal/run_journal.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 

@@ -16,13 +16,13 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
-#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/open_files.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 

@@ -4,8 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
 

@@ -9,10 +9,9 @@
 #include <emmintrin.h>
 #endif
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/protocol/json_view.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 
 namespace kernelmill {

@@ -2,10 +2,9 @@
 #include <array>
 #include <cctype>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/protocol/openai_protocol.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

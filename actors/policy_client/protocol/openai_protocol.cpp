@@ -4,10 +4,9 @@
 #include <charconv>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/protocol/json_text.hpp"
 #include "actors/policy_client/protocol/json_view.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/protocol/json_view.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

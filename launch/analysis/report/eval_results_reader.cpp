@@ -2,10 +2,10 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/report/eval_results.hpp"
 #include "launch/analysis/report/python_json.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::reporting {
 

@@ -4,9 +4,9 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/report/eval_results.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 

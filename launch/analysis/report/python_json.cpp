@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill::reporting {

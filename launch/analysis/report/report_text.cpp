@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/report/report.hpp"
 #include "launch/cli/terminal.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::reporting {
 

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/study/paired.hpp"
 #include "launch/analysis/study/run_scores.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::study {
 

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 #include "messages/lineage.capnp.h"
 #include "storage/artifacts.hpp"

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/filter.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/artifacts.hpp"
 
 namespace kernelmill::study {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include <capnp/dynamic.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 
 namespace kernelmill::study {

@@ -1,13 +1,13 @@
 // Actors, machines and slots, from the same trees.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

@@ -1,7 +1,6 @@
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/records.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 
 namespace kernelmill::watch {

@@ -6,11 +6,11 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"

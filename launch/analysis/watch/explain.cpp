@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/stored.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

@@ -1,11 +1,11 @@
 // `explain`: the findings of a run or an episode as one document.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/explain.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
 #include "storage/lineage/group_reader.hpp"

@@ -6,8 +6,7 @@
 #include <map>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 

@@ -11,9 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/world.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

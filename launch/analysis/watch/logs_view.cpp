@@ -4,10 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

@@ -4,11 +4,10 @@
 #include <iterator>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/world.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/lineage.capnp.h"
 
 namespace kernelmill::watch {

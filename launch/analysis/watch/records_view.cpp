@@ -1,11 +1,11 @@
 #include "launch/analysis/watch/records.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include <kj/exception.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

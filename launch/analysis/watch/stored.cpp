@@ -8,8 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/evidence.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"

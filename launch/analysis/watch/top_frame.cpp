@@ -5,11 +5,11 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 
 namespace kernelmill::watch {

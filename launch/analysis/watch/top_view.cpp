@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 

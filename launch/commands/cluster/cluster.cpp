@@ -4,7 +4,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -14,6 +13,7 @@
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -1,13 +1,12 @@
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/certificates.hpp"
 #include "launch/cluster/credentials.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

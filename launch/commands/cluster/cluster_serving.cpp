@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/head.hpp"
@@ -14,6 +12,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/simulate/measured.hpp"
 #include "launch/analysis/simulate/simulation.hpp"
@@ -15,6 +14,7 @@
 #include "launch/commands/sources.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

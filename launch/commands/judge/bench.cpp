@@ -1,7 +1,6 @@
 // `kernelmill bench`: one candidate at several shapes of its task, by the referee and its clock.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
@@ -14,6 +13,7 @@
 #include "launch/judging/benching/shapes.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "launch/machine/scratch_folder.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 
 namespace kernelmill::commands {

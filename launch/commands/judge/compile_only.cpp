@@ -1,11 +1,11 @@
 #include "launch/commands/judge/compile_only.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill::commands {

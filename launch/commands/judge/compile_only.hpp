@@ -4,11 +4,10 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/judging/candidate_judging.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

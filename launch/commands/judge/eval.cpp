@@ -1,7 +1,5 @@
 // `kernelmill eval`: one candidate through the same compiler, referee and judge as in a run.
 
-#include <nlohmann/json.hpp>
-
 #include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -11,6 +9,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

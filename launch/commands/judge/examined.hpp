@@ -5,13 +5,12 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/examine/examine.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/candidate_judging.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -1,7 +1,5 @@
 // `kernelmill inspect`: what the compiler made of a kernel, beside its source.
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -17,6 +15,7 @@
 #include "launch/machine/programs.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

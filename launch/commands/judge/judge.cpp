@@ -13,8 +13,6 @@
 #include <optional>
 #include <thread>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/governance/judge.hpp"
 #include "gpu/referee/clock.hpp"
 #include "launch/cli/exit_code.hpp"
@@ -28,6 +26,7 @@
 #include "launch/judging/verdict_text.hpp"
 #include "launch/machine/python.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -4,7 +4,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -18,6 +17,7 @@
 #include "launch/machine/python.hpp"
 #include "launch/machine/scratch_folder.hpp"
 #include "launch/node/node_plan.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

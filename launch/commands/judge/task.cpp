@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gpu/task/task.hpp"
 #include "launch/cli/exit_code.hpp"
@@ -10,6 +9,7 @@
 #include "launch/commands/tasks_root.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "messages/evaluate.capnp.h"
 

@@ -5,7 +5,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -14,6 +13,7 @@
 #include "launch/config/paths.hpp"
 #include "launch/import/kernelbench.hpp"
 #include "launch/import/task_writer.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -5,13 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/inspect/card_lines.hpp"
 #include "gpu/profiler/cards.hpp"
 #include "gpu/profiler/ncu_report.hpp"
 #include "gpu/profiler/roofline.hpp"
 #include "gpu/profiler/sanitizer_report.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/profiler/trace_report.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -1,7 +1,5 @@
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -11,6 +9,7 @@
 #include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/server/api/api_fields.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

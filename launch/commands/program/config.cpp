@@ -1,5 +1,3 @@
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -7,6 +5,7 @@
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/schema.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

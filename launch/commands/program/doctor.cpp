@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -1,11 +1,11 @@
 #include <caf/config.hpp>
 #include <capnp/common.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/envelope.hpp"
 #include "storage/lineage/store.hpp"
 

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/monitoring.hpp"
@@ -13,6 +12,7 @@
 #include "launch/commands/stored_runs.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/load.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "storage/files.hpp"
 #include "storage/lineage/fork.hpp"

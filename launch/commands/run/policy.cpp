@@ -1,13 +1,12 @@
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/server/scripted/scripted_server.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

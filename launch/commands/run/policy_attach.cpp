@@ -1,13 +1,13 @@
 // `kernelmill policy attach`, `list`, `detach`, `weights`: what a head's runs sample from.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

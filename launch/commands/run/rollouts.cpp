@@ -1,12 +1,12 @@
 // `kernelmill rollouts log`: what was handed to trainers, from the log itself.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/handoff/handoff.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 
 namespace kernelmill::commands {

@@ -8,7 +8,6 @@
 #include <stop_token>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/world.hpp"
 #include "launch/cli/exit_code.hpp"
@@ -27,6 +26,7 @@
 #include "launch/config/keys.hpp"
 #include "launch/node/node.hpp"
 #include "launch/node/run_rights.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "storage/lineage/fork.hpp"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/policy_client/policy_keys.hpp"
@@ -30,6 +29,7 @@
 #include "launch/server/api/evaluation_api.hpp"
 #include "launch/server/http/server.hpp"
 #include "launch/server/rollouts/hosting.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -2,7 +2,6 @@
 // that judge, and the loop; the policy's server and the trainer are programs beside it.
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/cluster/cluster.hpp"
 #include "launch/cli/exit_code.hpp"
@@ -22,6 +21,7 @@
 #include "launch/node/node_plan.hpp"
 #include "launch/node/slot_actors.hpp"
 #include "launch/server/rollouts/hosting.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 

@@ -4,10 +4,9 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/learning/training/held_out.hpp"
 #include "launch/learning/training/training_record.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

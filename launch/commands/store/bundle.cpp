@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/bundle/make_bundle.hpp"
 #include "launch/cli/exit_code.hpp"
@@ -14,6 +13,7 @@
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/bundle/proof.hpp"
 
 namespace kernelmill::commands {

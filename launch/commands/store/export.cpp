@@ -6,7 +6,6 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -16,6 +15,7 @@
 #include "launch/commands/store/export_kernelbench.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/commands/store/export_runs.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

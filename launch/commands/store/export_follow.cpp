@@ -6,12 +6,11 @@
 #include <set>
 #include <thread>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/store/export_folders.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/export/gates.hpp"
 
 namespace kernelmill::commands {

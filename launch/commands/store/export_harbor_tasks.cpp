@@ -3,7 +3,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
@@ -11,6 +10,7 @@
 #include "launch/commands/store/export_folders.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/export/gates.hpp"
 #include "storage/export/harbor_files.hpp"
 #include "storage/files.hpp"

@@ -1,12 +1,12 @@
 #include "launch/commands/store/export_kernelbench.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/report/kernelbench_folder.hpp"
 #include "launch/analysis/report/run_samples.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/store/export_folders.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -1,9 +1,8 @@
 #include "launch/commands/store/export_runs.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "storage/lineage/fork.hpp"
 #include "storage/lineage/verdicts.hpp"

@@ -2,12 +2,12 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/store/export_folders.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/export/gates.hpp"
 #include "storage/export/sol_files.hpp"
 #include "storage/files.hpp"

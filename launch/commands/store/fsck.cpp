@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/fsck/fsck.hpp"
 
 namespace kernelmill::commands {

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -12,6 +11,7 @@
 #include "launch/import/gpu_rl.hpp"
 #include "launch/import/kernel_rl.hpp"
 #include "launch/node/run_rights.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -3,7 +3,6 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -12,6 +11,7 @@
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/node/node_retrieval.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "retrieval/search/index.hpp"
 #include "storage/artifacts.hpp"

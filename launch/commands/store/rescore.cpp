@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -15,6 +14,7 @@
 #include "launch/config/load.hpp"
 #include "launch/judging/rejudging.hpp"
 #include "launch/node/node_plan.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/lineage/fork.hpp"
 #include "storage/lineage/verdicts.hpp"
 #include "storage/restore/trace_record.hpp"

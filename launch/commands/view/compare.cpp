@@ -4,7 +4,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/study/comparison.hpp"
 #include "launch/analysis/study/turn_query.hpp"
@@ -15,6 +14,7 @@
 #include "launch/commands/stored_runs.hpp"
 #include "launch/commands/view/compare_text.hpp"
 #include "launch/commands/view/number_lists.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -1,12 +1,12 @@
 // `kernelmill explain`: why a run or an episode is where it is.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -2,14 +2,13 @@
 
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -6,7 +6,6 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/study/turn_query.hpp"
 #include "launch/cli/terminal.hpp"
@@ -15,6 +14,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/stored_runs.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
 

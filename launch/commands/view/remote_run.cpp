@@ -3,10 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/records.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
 #include "storage/lineage/store.hpp"

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/report/eval_results.hpp"
 #include "launch/analysis/report/report.hpp"
@@ -16,6 +15,7 @@
 #include "launch/commands/view/number_lists.hpp"
 #include "launch/commands/view/remote_run.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

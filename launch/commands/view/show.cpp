@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -15,6 +14,7 @@
 #include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <ctime>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/top_frame.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -15,6 +13,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/screen.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

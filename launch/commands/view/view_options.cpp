@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -13,6 +12,7 @@
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/log/line.hpp"
 
 namespace kernelmill::commands {

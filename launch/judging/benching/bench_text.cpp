@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::benching {
 

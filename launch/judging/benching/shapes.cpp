@@ -7,9 +7,8 @@
 #include <limits>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/files.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 

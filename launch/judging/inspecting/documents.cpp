@@ -1,7 +1,6 @@
-#include <nlohmann/json.hpp>
-
 #include "launch/cli/terminal.hpp"
 #include "launch/judging/inspecting/parts.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::inspecting {
 

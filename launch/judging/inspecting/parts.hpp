@@ -5,10 +5,9 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/profiler/occupancy.hpp"
 #include "launch/judging/inspecting/inspected.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::inspecting {
 

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/handoff/handoff.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::training {
 

@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/report/metrics.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill::training {

@@ -5,10 +5,9 @@
 #include <functional>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/learning/training/child_processes.hpp"
 #include "launch/learning/training/train_config.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::training {
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 

@@ -13,9 +13,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/judging/candidate_judging.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::services {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::services {
 

@@ -1,8 +1,7 @@
 // docs/reference/openapi.json, made from the tables of the API.
 
-#include <nlohmann/json.hpp>
-
 #include "launch/server/api/api_fields.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::services {
 

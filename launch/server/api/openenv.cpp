@@ -6,11 +6,11 @@
 #include <utility>
 
 #include <caf/send.hpp>
-#include <nlohmann/json.hpp>
 
 #include "actors/episode/prompt.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::services {
 

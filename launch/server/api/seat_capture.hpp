@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/protocol/openai_protocol.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill::services {

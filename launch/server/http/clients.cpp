@@ -8,11 +8,11 @@
 #include <iterator>
 #include <set>
 
-#include <nlohmann/json.hpp>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
 
 #include "actors/plain_name.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::http {
 

@@ -1,8 +1,7 @@
 #include "launch/server/http/exchange.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "launch/server/http/exchange_state.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::http {
 

@@ -3,11 +3,10 @@
 #include <array>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/notes.hpp"
 #include "launch/server/page/responses.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
 

@@ -5,12 +5,12 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/study/comparison.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 

@@ -5,12 +5,12 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"

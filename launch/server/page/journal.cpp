@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/descriptor.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill::page {

@@ -7,13 +7,13 @@
 #include <random>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include "messages/base/clock.hpp"
 #include "messages/base/descriptor.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 
 namespace kernelmill::page {

@@ -1,8 +1,7 @@
 // The table of ways to ask, and docs/reference/page-openapi.json made from it.
 
-#include <nlohmann/json.hpp>
-
 #include "launch/server/page/routes.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
 

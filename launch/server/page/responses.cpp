@@ -1,6 +1,6 @@
 #include "launch/server/page/responses.hpp"
 
-#include <nlohmann/json.hpp>
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
 

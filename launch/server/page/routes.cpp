@@ -2,7 +2,6 @@
 
 #include <charconv>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "launch/analysis/watch/live.hpp"
@@ -13,6 +12,7 @@
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/notes.hpp"
 #include "launch/server/page/responses.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
 

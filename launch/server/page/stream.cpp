@@ -15,12 +15,11 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/watch/views.hpp"
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/journal.hpp"
 #include "launch/server/page/stream_reader.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
 

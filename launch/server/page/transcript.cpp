@@ -2,10 +2,10 @@
 // UTF-8 replaced, and the page shows them as text.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/handoff/lease_table.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/export/rows/rows.hpp"
 #include "storage/export/split.hpp"
 

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include <caf/all.hpp>
-#include <nlohmann/json.hpp>
 
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/keys.hpp"
@@ -18,6 +17,7 @@
 #include "launch/server/rollouts/group_rows.hpp"
 #include "launch/server/rollouts/order_config.hpp"
 #include "launch/server/rollouts/weight_loading.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/lineage/group_reader.hpp"
 #include "storage/lineage/page_check.hpp"
 #include "storage/run_directory.hpp"

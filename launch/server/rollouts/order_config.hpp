@@ -5,9 +5,8 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/policy_keys.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::rollouts {
 

@@ -3,9 +3,8 @@
 #include <future>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/http/http_client.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::rollouts {
 

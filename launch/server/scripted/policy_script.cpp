@@ -5,10 +5,9 @@
 #include <initializer_list>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

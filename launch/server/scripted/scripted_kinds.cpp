@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -1,9 +1,8 @@
 #include "launch/server/scripted/scripted_reply.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/protocol/json_text.hpp"
 #include "messages/base/hash.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 
 namespace kernelmill {

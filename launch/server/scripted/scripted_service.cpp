@@ -4,10 +4,10 @@
 #include <sstream>
 
 #include <kj/debug.h>
-#include <nlohmann/json.hpp>
 #include <openssl/crypto.h>
 
 #include "messages/base/hash.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

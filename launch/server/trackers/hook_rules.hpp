@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/config/run_config.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/lineage.capnp.h"
 
 namespace kernelmill::trackers {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <capnp/blob.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/server/trackers/otlp_settings.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/trace_ids.hpp"
 
 namespace kernelmill::trackers {

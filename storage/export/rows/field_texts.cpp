@@ -1,7 +1,6 @@
 // What is made of the tables of fields: JSON Schemas, features of data cards, a reference page.
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/export/rows/forms.hpp"
 
 namespace kernelmill::exports {

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/export/rows/material.hpp"
 
 namespace kernelmill::exports {

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "storage/export/rows/rows.hpp"
 #include "storage/export/rows/sequences.hpp"
 

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/protocol/json_text.hpp"
 #include "actors/policy_client/protocol/token_protocol.hpp"
 #include "actors/policy_client/server_metrics.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"

@@ -1,11 +1,10 @@
 // Configuration: a file, the command line's overrides, the environment.
 
-#include <nlohmann/json.hpp>
-
 #include "launch/config/address.hpp"
 #include "launch/config/json_text.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/load.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

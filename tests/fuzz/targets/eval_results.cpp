@@ -1,10 +1,9 @@
 // KernelBench's eval_results.json and timing files, which other programs wrote.
 
 #include "launch/analysis/report/eval_results.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace kernelmill::fuzz {
 

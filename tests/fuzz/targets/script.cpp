@@ -1,9 +1,8 @@
 // Policy scripts, and what clients ask a scripted server.
 
-#include <nlohmann/json.hpp>
-
 #include "launch/server/scripted/policy_script.hpp"
 #include "launch/server/scripted/scripted_kinds.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

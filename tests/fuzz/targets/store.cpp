@@ -3,9 +3,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/keys.hpp"
 #include "storage/lineage/page_check.hpp"

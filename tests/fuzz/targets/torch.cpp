@@ -2,12 +2,11 @@
 // word that is none must end the evaluation, never the process. Each line of the input is the
 // answer to the next question; then there are no more.
 
-#include <nlohmann/json.hpp>
-
 #include "gpu/referee/machine.hpp"
 #include "gpu/torch/torch_evaluation.hpp"
 #include "gpu/torch/torch_lane.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 

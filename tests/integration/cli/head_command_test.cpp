@@ -12,9 +12,9 @@
 #include <caf/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cluster/link.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/integration/cli/program.hpp"
 #include "tests/integration/cli/small_cluster.hpp"
 

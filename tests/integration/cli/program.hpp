@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::test {
 

@@ -6,8 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"

@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

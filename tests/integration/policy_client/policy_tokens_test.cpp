@@ -8,11 +8,11 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/policy_client/server_probe.hpp"
 #include "launch/server/scripted/scripted_server.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 using result_message = Message<wire::CompletionResult>;

@@ -2,10 +2,10 @@
 #include <future>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/http/http_client.hpp"
 #include "launch/server/scripted/scripted_server.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

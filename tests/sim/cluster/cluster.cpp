@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/node_gate.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/sim/cluster/user.hpp"
 #include "tests/sim/cluster/workers.hpp"
 

@@ -1,7 +1,6 @@
 #include "tests/sim/cluster/user.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill::sim {

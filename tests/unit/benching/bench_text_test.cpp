@@ -1,8 +1,8 @@
 #include "launch/judging/benching/bench_text.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 

@@ -2,6 +2,7 @@
 // ends.
 
 #include "actors/head/head.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <condition_variable>
 #include <filesystem>
@@ -13,7 +14,6 @@
 #include <caf/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/cluster/node_gate.hpp"
 #include "actors/policy_pool/policy_pool.hpp"

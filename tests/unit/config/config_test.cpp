@@ -1,8 +1,8 @@
 #include "launch/config/load.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/config/json_text.hpp"
 #include "launch/config/keys.hpp"

@@ -1,9 +1,9 @@
 #include "launch/config/schema.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>

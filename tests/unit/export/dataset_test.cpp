@@ -1,3 +1,4 @@
+#include "messages/base/json_value.hpp"
 #include "storage/export/dataset.hpp"
 
 #include <filesystem>
@@ -5,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <zstd.h>
 
 #include "material.hpp"

@@ -5,9 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/export/rows/rows.hpp"
 
 namespace kernelmill::exports::testing {

@@ -168,6 +168,7 @@ KEPT = {
     r"caf/(io|openssl)/": "launch/cluster",
     r"kj/compat/http\.h$": "launch/server/http launch/server/scripted",
     r"caf/": "messages actors launch",
+    r"nlohmann/json\.hpp$": "messages/base",  # json_value.hpp: instantiated once
 }
 
 

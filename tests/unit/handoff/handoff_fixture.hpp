@@ -16,11 +16,11 @@
 
 #include <caf/all.hpp>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/caf_error.hpp"
 #include "actors/handoff/handoff.hpp"
 #include "folder.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::handoff {
 

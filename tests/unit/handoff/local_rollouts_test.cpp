@@ -1,6 +1,7 @@
 // What a host of rollouts reads of runs whose store somebody else in this process still has.
 
 #include "launch/server/rollouts/local_rollouts.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <chrono>
 #include <optional>
@@ -8,7 +9,6 @@
 
 #include <caf/all.hpp>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"

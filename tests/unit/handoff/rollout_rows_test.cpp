@@ -1,9 +1,9 @@
 // What a trainer gets of a group: rows, or a flaw that says why there are none.
 
 #include "launch/server/rollouts/group_rows.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/handoff/lease_table.hpp"
 #include "tests/unit/storage/fixtures.hpp"

@@ -5,11 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "gpu/task/task.hpp"
 #include "launch/import/kernelbench.hpp"
 #include "launch/import/task_writer.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 namespace kernelbench_test {

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kj/debug.h>
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "messages/base/descriptor.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/without_stack.hpp"

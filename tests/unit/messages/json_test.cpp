@@ -1,9 +1,9 @@
+#include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "messages/evaluate.capnp.h"
 #include "messages/lineage.capnp.h"

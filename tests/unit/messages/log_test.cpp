@@ -8,8 +8,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "messages/log/logger.hpp"
 
 namespace kernelmill {

@@ -3,9 +3,9 @@
 #include <random>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/json_text.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

@@ -1,9 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/protocol/openai_protocol.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

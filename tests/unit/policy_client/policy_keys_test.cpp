@@ -1,6 +1,7 @@
 // Which keys clients may have sent, and where to.
 
 #include "actors/policy_client/policy_keys.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +11,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 using namespace kernelmill;
 using ::testing::HasSubstr;

@@ -1,11 +1,11 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/token_protocol.hpp"
 #include "launch/server/scripted/scripted_kinds.hpp"
 #include "launch/server/scripted/scripted_latency.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

@@ -3,10 +3,10 @@
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/json_view.hpp"
 #include "actors/policy_client/token_exchange.hpp"
+#include "messages/base/json_value.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

@@ -1,9 +1,9 @@
 // When the contract `torch` has blocks enough to pay a speedup.
 
 #include "gpu/torch/torch_blocks.hpp"
+#include "messages/base/json_value.hpp"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "gpu/referee/paid_kinds.hpp"
 

@@ -6,9 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/report/eval_results.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::reporting {
 

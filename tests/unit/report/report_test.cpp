@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "launch/analysis/report/report.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::reporting {
 

@@ -1,3 +1,4 @@
+#include "messages/base/json_value.hpp"
 #include "retrieval/search/http_embedder.hpp"
 
 #include <cmath>
@@ -5,7 +6,6 @@
 #include <future>
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/policy_client/http/http_client.hpp"
 #include "tests/unit/retrieval/test_support.hpp"

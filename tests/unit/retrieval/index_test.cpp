@@ -1,7 +1,7 @@
+#include "messages/base/json_value.hpp"
 #include "retrieval/search/index.hpp"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include "retrieval/search/hashed_lexical_embedder.hpp"
 #include "retrieval/search/kernel_feed.hpp"

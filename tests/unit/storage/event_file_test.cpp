@@ -1,10 +1,9 @@
+#include "messages/base/json_value.hpp"
 #include "storage/journal/event_file.hpp"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
-
-#include <nlohmann/json.hpp>
 
 #include "messages/base/digest.hpp"
 #include "storage/journal/event_tags.hpp"

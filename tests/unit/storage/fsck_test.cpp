@@ -7,10 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <lmdb.h>
-#include <nlohmann/json.hpp>
 
 #include "fixtures.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/fsck/fsck.hpp"
 #include "storage/journal/run_journal.hpp"

@@ -1,5 +1,6 @@
 // A store made anew from traces.jsonl: what comes back, what does not, and kills at every step.
 
+#include "messages/base/json_value.hpp"
 #include "storage/restore/restore.hpp"
 
 #include <csignal>
@@ -9,7 +10,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 

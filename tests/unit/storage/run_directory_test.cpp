@@ -1,10 +1,10 @@
+#include "messages/base/json_value.hpp"
 #include "storage/run_directory.hpp"
 
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "fixtures.hpp"
 #include "messages/base/digest.hpp"

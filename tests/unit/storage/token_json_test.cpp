@@ -3,8 +3,8 @@
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "messages/base/json_value.hpp"
 #include "messages/message.hpp"
 #include "storage/token_json.hpp"
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 #include "gpu/python/python_files.hpp"
 #include "gpu/task/torch_artifact.hpp"
@@ -16,6 +15,7 @@
 #include "gpu/toolchain/toolchain.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_value.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 

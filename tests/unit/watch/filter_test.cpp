@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/filter.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 namespace watch_filter_test {

@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/snapshots.hpp"
 #include "launch/analysis/watch/explain.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 
 namespace kernelmill::watch {

@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 

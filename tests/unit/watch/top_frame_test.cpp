@@ -1,9 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "launch/analysis/watch/top_frame.hpp"
 #include "launch/cli/terminal.hpp"
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
 namespace top_frame_test {
