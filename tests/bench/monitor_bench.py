@@ -121,7 +121,10 @@ def timed(work, count, pause):
 def spread(values):
     """Of milliseconds."""
     high = sorted(values)[round(0.95 * (len(values) - 1))]
-    return f"median {statistics.median(values):.0f} ms, {min(values):.0f} to {max(values):.0f}, 95 % within {high:.0f} (of {len(values)})"
+    return (
+        f"median {statistics.median(values):.0f} ms, {min(values):.0f} to {max(values):.0f}, "
+        f"95 % within {high:.0f} (of {len(values)})"
+    )
 
 
 def top_cpu(root, seconds):

@@ -10,7 +10,8 @@ turns were judged to be must be what an undisturbed run says, or a fault of the 
 
     chaos.py [--actions N] [--seed N] [--evaluated SHARE] [--evaluated-actions N]
 
-A night's: chaos.py --actions 10000 --evaluated-actions 1000. The folder of a run that broke a promise stays. Exit code 77: it cannot run here.
+A night's: chaos.py --actions 10000 --evaluated-actions 1000. The folder of a run that broke a promise stays.
+Exit code 77: it cannot run here.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The reference trainer: what a step learns, what is held out, and that a step depends on its checkpoint and batch alone.
+"""The reference trainer: what a step learns, what is held out,
+and that a step depends on its checkpoint and batch alone.
 
 Needs torch: of $KERNELMILL_TRAINER_PYTHON, else of python3 or /usr/bin/python3. Without it the tests are skipped."""
 

@@ -286,7 +286,8 @@ class Page(unittest.TestCase):
             const ground = of(getComputedStyle(document.body).backgroundColor);
             return [...document.querySelectorAll(arguments[0])].map((x) => {
                 const ink = of(getComputedStyle(x).color);
-                return [x.className + ' ' + x.textContent.slice(0, 20), (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05)];
+                const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+                return [x.className + ' ' + x.textContent.slice(0, 20), contrast];
             });"""
         grounds = []
         for scheme in ("dark", "light"):

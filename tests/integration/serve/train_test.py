@@ -101,8 +101,8 @@ class Training(unittest.TestCase):
         return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
 
     def learned_once(self, steps, most_alike=0):
-        """The weights are those of each step once, and so are the groups; the log of the hand-off agrees. A policy that is killed counts
-        anew, so that all groups of a step may be alike: then the weights stay."""
+        """The weights are those of each step once, and so are the groups; the log of the hand-off agrees. A policy that
+        is killed counts anew, so that all groups of a step may be alike: then the weights stay."""
         lines = self.lines()
         groups = [x for line in lines for x in line["groups"]]
         self.assertEqual(len(groups), len(set(groups)))

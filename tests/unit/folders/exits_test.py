@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """What reads the groups of a store says whether they leave it.
 
-A licence may forbid that a task, an example in a prompt or a model's answer is trained on or passed on. Whatever leaves the
-store takes an exports::admitted_group, which only a licence_gate makes. This test holds the list of the files that read groups
-of a store without one, and the gate of those that let something out.
+A licence may forbid that a task, an example in a prompt or a model's answer is trained on or passed on. Whatever leaves
+the store takes an exports::admitted_group, which only a licence_gate makes. This test holds the list of the files that
+read groups of a store without one, and the gate of those that let something out.
 """
 
 import json
@@ -34,7 +34,9 @@ STAY = {
     "launch/commands/run_view.cpp": "show",
     "launch/commands/view/show.cpp": "show",
     "launch/server/page/transcript.cpp": "the page",
-    "launch/analysis/report/run_samples.cpp": "figures, no texts; export --form kernelbench asks check_all of its tasks",
+    "launch/analysis/report/run_samples.cpp": (
+        "figures, no texts; export --form kernelbench asks check_all of its tasks"
+    ),
     "launch/server/rollouts/local_rollouts.cpp": "whether a group has ended; group_rows.cpp makes its rows",
     "launch/analysis/simulate/measured.cpp": "durations",
     "launch/analysis/study/comparison.cpp": "compare",

@@ -327,8 +327,14 @@ def own_share(profile, own):
             ("def own_share", "def other_share"),
         ):
             self.assertFalse(same_torch.is_alike(same_torch.KERNELS, older, newer.replace(*change)), change)
-        referee = "from kernelmill_torch import counted, kernels\nLEAST_SHARE = 1\nMOST = 2\ndef measure_share(self):\n    return counted\n"
-        moved = "from kernelmill_torch import kernel_share, kernels\nMOST = 2\ndef measure_share(self):\n    return kernel_share\n"
+        referee = (
+            "from kernelmill_torch import counted, kernels\nLEAST_SHARE = 1\nMOST = 2\ndef measure_share(self):\n"
+            "    return counted\n"
+        )
+        moved = (
+            "from kernelmill_torch import kernel_share, kernels\nMOST = 2\ndef measure_share(self):\n"
+            "    return kernel_share\n"
+        )
         self.assertTrue(same_torch.is_alike(same_torch.REFEREE, referee, moved))
         self.assertFalse(same_torch.is_alike(same_torch.REFEREE, referee, moved.replace("2", "3")))
 

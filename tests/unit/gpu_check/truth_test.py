@@ -421,7 +421,8 @@ class Time(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "timer"
             program.write_text(
-                '#!/bin/sh\nn=0\n[ "$1" = --guards ] && n=10\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; '
+                '#!/bin/sh\nn=0\n[ "$1" = --guards ] && n=10\n'
+                "while read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; "
                 "*) echo $n 2 3;; esac; done\n"
             )
             os.chmod(program, 0o755)

@@ -94,7 +94,8 @@ class Settled(unittest.TestCase):
         return fault.cls, fault.category
 
     def test_a_gpu_that_others_have_filled_is_not_the_candidates_doing(self):
-        """Seen on an H100: tasks of the other contracts had 64 of its 79 GiB, and a small problem's referee found 16 MiB."""
+        """Seen on an H100: tasks of the other contracts had 64 of its 79 GiB,
+        and a small problem's referee found 16 MiB."""
         for given_back, category in (1 << 29, "gpu_memory"), (40 << 30, "disturbed_referee"):
             x, free = referee(control_works=True), [(1 << 24, 79 << 30)] + 2 * [((1 << 24) + given_back, 79 << 30)]
             x.device, x.judgement.bench.needed = "cuda", 1 << 30
@@ -104,8 +105,9 @@ class Settled(unittest.TestCase):
             self.assertEqual(fault.category, category)
 
     def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
-        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share, and 5 are as good as needed. What we hold
-        ourselves is none of others': neither what the three share, nor the baseline's, nor what is kept of other problems."""
+        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share, and 5 are as good as
+        needed. What we hold ourselves is none of others': neither what the three share, nor the baseline's, nor what is
+        kept of other problems."""
         for free, given_back, held, ours, category in (
             (1, 61, 0, 0, "disturbed_referee"),
             (49, 12, 0, 0, "disturbed_referee"),

@@ -81,9 +81,10 @@ class KindsThatNoBlockHad(unittest.TestCase):
 
     def test_each_comes_in_a_row_and_is_checked(self):
         x = self.judged(lambda _kind: 1.0)
-        kinds = []
-        while not kinds or found["unmet"]:
+        kinds, unmet = [], True
+        while unmet:
             found = x.block()
+            unmet = found["unmet"]
             kinds.append(found["kind"])
             self.assertEqual(x.kind, found["kind"])
         self.assertLess(len(kinds), 12)

@@ -71,7 +71,8 @@ class CallsApart(unittest.TestCase):
         self.assertEqual(len(x.asked), 12)
 
     def test_what_first_launches_take_is_no_calls(self):
-        """20 calls of the baseline take 1 ms in a row and 0.9 ms of the GPU's work, those of the candidate 0.5 and 0.44."""
+        """20 calls of the baseline take 1 ms in a row and 0.9 ms of the GPU's work,
+        those of the candidate 0.5 and 0.44."""
         for can_queue, baseline, candidate in (True, 5e-6, 3e-6), (False, 0.0, 0.0):
             x = self.judged([26e-6] * 4, queued=0.54e-3, opening=0.1e-3)
             row_of = x.baseline_row
@@ -227,7 +228,8 @@ class CallsApart(unittest.TestCase):
         self.assertEqual(self.charged(200, 204, 204, 1, 30, 3)[0], 32)  # one launch for all calls of a row
 
     def test_nobody_is_charged_beyond_the_baselines_call(self):
-        """A copy beside 16 busy processes, on an H100: its launches alone were late, five times as long as the baseline's; 0.207 was paid."""
+        """A copy beside 16 busy processes, on an H100: its launches alone were late,
+        five times as long as the baseline's; 0.207 was paid."""
         x = self.launching(18, 22, 17.5, 21, 109, 35, to_parity=True)
         x.block()
         found = x.block()

@@ -69,8 +69,8 @@ SOURCE = "@triton.jit\ndef mine(x):\n    pass\n"
 
 
 class Told:
-    """A candidate of which is written down what is done to it. What its calls end in, one after another, is in `in_calls`: the category of a
-    fault, or nothing."""
+    """A candidate of which is written down what is done to it. What its calls end in, one after another,
+    is in `in_calls`: the category of a fault, or nothing."""
 
     def __init__(self, kernels=(), in_calls=(), at_the_end=None, in_draw=None, in_synchronize=None, alive=True):
         self.kernels, self.in_calls, self.at_the_end, self.in_draw, self.is_alive = (

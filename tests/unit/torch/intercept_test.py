@@ -71,7 +71,8 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(saved, 0.236e-3)  # 1.18 was paid; 0.29 in another evaluation
         self.assertAlmostEqual(charge_of(0.113e-3, 0.48e-3, saved), (0.528 - 0.113) * 1e-3)
         self.assertAlmostEqual(charge_of(0.3e-3, 0.5e-3, 0.2e-3), 0.2e-3)  # not twice
-        # A launch of 10 us in place of many that take 500 us, 35 us colder alone, is ten times as fast and not as slow as these.
+        # A launch of 10 us in place of many that take 500 us, 35 us colder alone,
+        # is ten times as fast and not as slow as these.
         self.assertAlmostEqual(charge_of(10e-6, 45e-6, 30e-6), 39.5e-6)
 
     def test_a_fence_that_takes_a_copy_as_long_as_the_baseline_is_free(self):

@@ -1,4 +1,5 @@
-"""Whole measurements on a model of a GPU's rows: what honest candidates are charged, and what others gain. Microseconds."""
+"""Whole measurements on a model of a GPU's rows: what honest candidates are charged, and what others gain.
+Microseconds."""
 
 import math
 import random
@@ -22,9 +23,10 @@ NOISE = 3
 
 
 class Modelled:
-    """A process whose calls take so long to launch, in kernels of so much work. Its first launch of a row is colder. It launches once
-    for several calls, and work of calls side by side is less. Rows of several calls behind a gate have work as they like; with infinite work none can
-    wait there. One that `hides` says by turns that it is done before its work there is over."""
+    """A process whose calls take so long to launch, in kernels of so much work. Its first launch of a row is colder. It
+    launches once for several calls, and work of calls side by side is less. Rows of several calls behind a gate have
+    work as they like; with infinite work none can wait there. One that `hides` says by turns that it is done before its
+    work there is over."""
 
     def __init__(
         self, launch, work, kernels=1, colder=40, at_once=1, beside=None, behind_gate=None, hides=False, scatter=0
@@ -94,8 +96,9 @@ class ModelledBench(BusyBench):
 @unittest.skipIf(torch is None, "there is no torch here")
 class Measurements(unittest.TestCase):
     def paid(self, baseline, proven=False, length=0, late_when_empty=0.7, **candidate):
-        """What a candidate is paid, times what it is worth, in the middle; how often it is charged. `proven`: as its interval's low end.
-        `length`: in rows of so many calls. `late_when_empty`: as much of its late launches has a row without calls."""
+        """What a candidate is paid, times what it is worth, in the middle; how often it is charged. `proven`: as its
+        interval's low end. `length`: in rows of so many calls. `late_when_empty`: as much of its late launches has a
+        row without calls."""
         ratios, charged = [], 0
         for seed in range(TRIES):
             dice = random.Random(seed)

@@ -79,7 +79,8 @@ class Exactness(unittest.TestCase):
         self.assertEqual(truth.floor, [admission.LARGEST_FLOOR])
 
     def test_it_runs_while_nothing_else_is_held(self):
-        """It takes four times the memory of a run in float32, and a sixth of an 80 GB card is a large problem's inputs."""
+        """It takes four times the memory of a run in float32,
+        and a sixth of an 80 GB card is a large problem's inputs."""
         p, done = problem("x * 2"), []
         with (
             unittest.mock.patch.object(p.models[torch.float32], "forward", lambda x: done.append("own") or x * 2),
