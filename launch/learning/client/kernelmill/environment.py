@@ -4,7 +4,8 @@ import dataclasses
 import os
 from typing import Dict, List, Optional
 
-from .client import Client, Evaluation, KernelmillError, NotFound
+from .client import Client, Evaluation
+from .transport import KernelmillError, NotFound
 
 
 class MachineFault(KernelmillError):

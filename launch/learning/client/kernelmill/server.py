@@ -7,8 +7,9 @@ import subprocess
 import tempfile
 from typing import Iterator, Optional, Sequence
 
-from .client import Client, KernelmillError
+from .client import Client
 from .program import find_program
+from .transport import KernelmillError
 
 
 @contextlib.contextmanager
