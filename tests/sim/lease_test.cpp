@@ -256,7 +256,7 @@ TEST_F(queues, keep_nothing_of_a_job_whose_worker_was_lost) {
   EXPECT_TRUE(left.expired());
 }
 
-TEST_F(queues, do_not_work_for_who_has_ended) {
+TEST_F(queues, do_not_work_for_an_asker_that_has_ended) {
   start({});
   add_worker("w");
   submit();

@@ -90,7 +90,7 @@ TEST_F(queues, end_what_a_worker_has_when_its_asker_is_gone) {
   runner.held.clear();
 }
 
-TEST_F(queues, end_the_jobs_of_an_envelope_for_who_asked_for_them) {
+TEST_F(queues, end_the_jobs_of_an_envelope_for_its_asker) {
   start({});
   endless_runner runner;
   auto who = runner.spawn(system_);

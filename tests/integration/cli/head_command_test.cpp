@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 constexpr const char* nobody = "127.0.0.1:1"; // tcpmux, which nobody serves
 
-TEST(head_command, that_nobody_answers_is_69_and_says_where) {
+TEST(head_command, a_head_that_does_not_answer_is_69_and_says_where) {
   for (std::vector<std::string> words : {std::vector<std::string>{"status"},
                                          {"drain", "n1"},
                                          {"cancel", "first"},
@@ -39,7 +39,7 @@ TEST(head_command, that_nobody_answers_is_69_and_says_where) {
   }
 }
 
-TEST(head_command, that_somebody_accepts_and_says_nothing_is_69) {
+TEST(head_command, a_head_that_accepts_and_says_nothing_is_69) {
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -226,7 +226,7 @@ TEST(head_command, a_drain_outlasts_the_head_that_asked_for_it) {
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
-TEST(head_command, a_run_that_failed_ends_whoever_waits_with_the_exit_code_of_its_cause) {
+TEST(head_command, a_run_that_failed_ends_a_waiting_command_with_the_exit_code_of_its_cause) {
   small_cluster cluster{scratch() + "/failing"};
   auto server = write_file("other_script.json", R"({"replies": [{"task": "x", "text": "hello"}]})");
   running_program odd{{"policy", "scripted", "--script", server}};

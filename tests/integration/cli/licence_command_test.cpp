@@ -279,7 +279,7 @@ TEST(licence_command, answers_of_a_bound_model_leave_nowhere_until_its_terms_are
   expect_nothing_leaves(run, "answers of the model m");
 }
 
-TEST(licence_command, a_source_that_nobody_has_confirmed_is_for_evaluation_alone) {
+TEST(licence_command, an_unconfirmed_source_is_for_evaluation_alone) {
   auto run = run_over("hearsay", add_task("mine/hearsay", "own"),
                       {"tasks.group_size=1", "policy.licence=openai-answers"});
   expect_no_export(run, {"sft", "rl"}, {"--accept-terms", "openai-answers"});
@@ -323,7 +323,7 @@ TEST(licence_command, a_fork_asks_for_its_own_model_and_for_that_of_its_origin) 
   EXPECT_GT(x.document()["rows"], 0);
 }
 
-TEST(licence_command, what_is_imported_leaves_when_somebody_says_whose_it_is) {
+TEST(licence_command, what_is_imported_leaves_when_its_importer_names_the_source) {
   auto sol = read_file_json(bound_run() + "/manifest.json")["tasks"][0]["id"];
   ASSERT_EQ(sol, "sol-execbench/softmax");
   auto import = [](const std::string& from, const std::string& name, const std::string& source) {

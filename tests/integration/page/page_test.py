@@ -423,7 +423,7 @@ class Live(unittest.TestCase):
                 {(x[2]["episode"], x[2]["turn"]) for x in told}, {(f"g0.e{e}", t) for e in range(3) for t in range(2)}
             )
 
-    def test_whoever_asks_because_of_an_event_sees_what_it_told(self):
+    def test_a_request_that_follows_an_event_sees_what_it_told(self):
         with tempfile.TemporaryDirectory() as home:
             os.environ["XDG_CACHE_HOME"] = home + "/cache"
             script = serving.write_script(home, [{"text": "No kernel."}], latency_ms=20)

@@ -221,7 +221,7 @@ class OpenEnv(unittest.TestCase):
         self.assertIn("CAPACITY_REACHED", {x["data"].get("code") for x in said})
         self.assertEqual([x["type"] for x in said].count("observation"), 1)
 
-    def test_who_may_not_is_refused_before_the_socket_opens(self):
+    def test_a_client_without_a_token_is_refused_before_the_socket_opens(self):
         for status, headers in (
             (401, {"Authorization": "Bearer wrong"}),
             (403, {"Origin": "http://elsewhere.example"}),
@@ -230,7 +230,7 @@ class OpenEnv(unittest.TestCase):
         ):
             self.assertEqual(self.connect(**headers).status, status, headers)
 
-    def test_broken_clients_harm_nobody(self):
+    def test_broken_clients_harm_no_others(self):
         for data, opcode in ((b"x" * 100, 3), (b"x" * (9 << 20), 1)):
             ws = self.connect()
             with contextlib.suppress(ConnectionError):

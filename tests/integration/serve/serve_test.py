@@ -501,7 +501,7 @@ class Quotas(unittest.TestCase):
             who["a"].cancel(mine[0].id)
             who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)])
 
-    def test_who_comes_late_waits_for_no_other_clients_queue(self):
+    def test_a_client_that_comes_late_waits_for_no_other_clients_queue(self):
         with clients(a={}, b={}, c={"share": 2}) as who:
             self.fill(who["b"])
             many = who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)] * 20)

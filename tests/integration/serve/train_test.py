@@ -191,7 +191,7 @@ class Training(unittest.TestCase):
                     result[words[words.index(str(PARTS).encode()) + 1].decode()] = int(path.parent.name)
         return result
 
-    def test_whoever_is_killed_it_goes_on_and_no_group_is_learned_from_twice(self):
+    def test_it_goes_on_after_any_kill_and_learns_from_no_group_twice(self):
         # The trainer's words name the folder too, so that it can be found.
         self.config["trainer"]["command"].insert(-1, str(self.folder))
         path = self.write(steps=1000, evaluation={"every": 0})  # more than it takes while this test looks elsewhere

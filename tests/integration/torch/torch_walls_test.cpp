@@ -35,7 +35,7 @@ protected:
   }
 };
 
-TEST_F(torch_walls, nobody_else_is_there) {
+TEST_F(torch_walls, no_other_process_is_there) {
   EXPECT_EQ(printed("print([x for x in os.listdir('/proc') if x.isdigit()])"), "['1']");
 }
 
@@ -115,7 +115,7 @@ TEST_F(torch_walls, nothing_that_it_does_looks_like_a_kill_from_outside) {
   }
 }
 
-TEST_F(torch_walls, who_was_killed_from_outside_is_judged_again) {
+TEST_F(torch_walls, a_candidate_that_was_killed_from_outside_is_judged_again) {
   auto kills_before = kills_for_memory_anywhere();
   outsider operator_{"km-victim", 1, 0, outsider::kills()};
   auto result =
@@ -130,7 +130,7 @@ TEST_F(torch_walls, who_was_killed_from_outside_is_judged_again) {
 }
 
 // Its parent waits for it; the process that this was forked from is everybody's.
-TEST_F(torch_walls, who_lost_the_warm_process_is_not_at_fault) {
+TEST_F(torch_walls, a_candidate_that_lost_the_warm_process_is_not_at_fault) {
   auto kills_before = kills_for_memory_anywhere();
   outsider operator_{"km-victim", 1, 0, [](int pid) {
                        int warm = parent_of(parent_of(pid));

@@ -212,7 +212,7 @@ class Traces(unittest.TestCase):
             self.assertEqual(theirs["kind"], mine["kind"])
             self.assertEqual(theirs["service"]["service.name"], "kernels")
 
-    def test_texts_are_sent_to_whoever_asks_for_them(self):
+    def test_texts_are_sent_to_a_collector_that_asks_for_them(self):
         with Receiver() as collector, Policy([serving.GOOD]) as policy:
             self.run_with(policy, f"otlp.endpoint={collector.url}", "otlp.content=true", members=1, turns=1)
             spans = spans_of(collector.wait(lambda xs: any("parentSpanId" not in x for x in spans_of(xs))))

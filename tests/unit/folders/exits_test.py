@@ -65,7 +65,7 @@ def readers():
 
 
 class Exits(unittest.TestCase):
-    def test_who_reads_groups_says_whether_they_leave(self):
+    def test_a_reader_of_groups_says_whether_they_leave(self):
         found = dict(readers())
         unnamed = sorted(set(found) - set(EXITS) - set(STAY))
         self.assertEqual(

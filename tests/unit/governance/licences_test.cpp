@@ -144,7 +144,7 @@ TEST(licences, that_forbid_are_lifted_by_no_terms) {
   EXPECT_THAT(said.hint, HasSubstr("no terms that are accepted change that"));
 }
 
-TEST(licences, that_nobody_knows_allow_to_evaluate_alone) {
+TEST(licences, that_are_unknown_allow_to_evaluate_alone) {
   auto all = three();
   for (const origin_facts& x :
        {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "nobody"}, {"free/a", {}, "nobody"}}) {
@@ -155,7 +155,7 @@ TEST(licences, that_nobody_knows_allow_to_evaluate_alone) {
   }
 }
 
-TEST(licences, of_terms_that_nobody_has_are_refused) {
+TEST(licences, of_unknown_terms_are_refused) {
   auto ok = three().check_terms({"asks-1.0", "asks-2.0"});
   ASSERT_FALSE(ok);
   EXPECT_EQ(ok.error().category, "unknown_terms");
@@ -228,7 +228,7 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
                                       "(LicenseRef-OpenAI-terms) nobody has confirmed"));
 }
 
-TEST_F(shipped_licences, that_nobody_has_confirmed_allow_to_evaluate_alone) {
+TEST_F(shipped_licences, that_are_unconfirmed_allow_to_evaluate_alone) {
   std::set<std::string> everything;
   for (const auto& x : book_.all())
     if (!x.terms.empty()) everything.insert(x.terms);

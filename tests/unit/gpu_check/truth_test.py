@@ -140,7 +140,7 @@ class Comparing(unittest.TestCase):
         self.assertEqual(found.missing, [("call", "softmax copy")])
         self.assertEqual(found.off_modules(), {"softmax copy"})
 
-    def test_who_was_in_doubt_once_and_has_times_in_other_verdicts_is_told(self):
+    def test_a_module_in_doubt_once_with_times_in_other_verdicts_is_told(self):
         for again, holds in ((verdict(2.0), True), (DOUBT, False)):
             found = truth_findings.Findings("native")
             for one in (DOUBT, again):

@@ -169,7 +169,7 @@ TEST_F(HttpServer, AnsweredIsNotGone) {
   EXPECT_FALSE(left);
 }
 
-TEST_F(HttpServer, WhenItStopsAllWhoWaitAreGone) {
+TEST_F(HttpServer, WhenItStopsAllWaitingClientsAreGone) {
   start();
   talker x{port};
   x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -185,7 +185,7 @@ TEST_F(log_files, people_see_warnings_only_and_the_first_of_a_flood) {
   EXPECT_THAT(text(), AllOf(HasSubstr("for the file"), HasSubstr("warning 99")));
 }
 
-TEST_F(log_files, nobody_waits_for_a_reader_that_hangs_and_losses_are_counted) {
+TEST_F(log_files, a_reader_that_hangs_is_not_waited_for_and_losses_are_counted) {
   std::promise<void> released;
   auto wanted = options();
   wanted.show_all = true;
@@ -198,7 +198,7 @@ TEST_F(log_files, nobody_waits_for_a_reader_that_hangs_and_losses_are_counted) {
   EXPECT_THAT(text(), AllOf(HasSubstr("lines were lost"), HasSubstr("line 19999")));
 }
 
-TEST_F(log_files, a_disk_that_takes_nothing_is_told_of_once_and_ends_nobody) {
+TEST_F(log_files, a_disk_that_takes_nothing_is_told_of_once_and_ends_no_process) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
   fs::create_symlink("/dev/full", folder + "/run.log");
   std::vector<std::string> shown;

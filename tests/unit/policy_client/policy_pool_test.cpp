@@ -436,7 +436,8 @@ TEST_F(policy_pool_simulation, requests_wait_in_order_for_a_first_server) {
   EXPECT_LE(member("a").deadlines.front(), 50'000u);
 }
 
-TEST_F(policy_pool_simulation, who_waits_in_vain_hears_at_the_deadline_that_there_was_no_server) {
+TEST_F(policy_pool_simulation,
+       a_request_that_waits_in_vain_hears_at_the_deadline_that_there_was_no_server) {
   ask(1, "s", 5000);
   advance(4800ms);
   EXPECT_EQ(category(1), "unanswered");

@@ -56,7 +56,7 @@ TEST(buffers, what_is_not_writable_cannot_be_mapped_or_written) {
   ::munmap(reading, page_bytes);
 }
 
-TEST(buffers, nobody_can_change_their_size) {
+TEST(buffers, their_size_cannot_be_changed) {
   auto x = shared_buffer::create(100, true).value();
   EXPECT_NE(::ftruncate(x.descriptor(), 0), 0);
   EXPECT_NE(::ftruncate(x.descriptor(), 1 << 20), 0);

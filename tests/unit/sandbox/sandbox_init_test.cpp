@@ -90,7 +90,7 @@ int run_as_nobody(std::vector<std::string> words) {
   return WEXITSTATUS(status);
 }
 
-TEST(somebody_who_is_not_root, finds_all_walls_standing) {
+TEST(a_user_other_than_root, finds_all_walls_standing) {
   if (::geteuid() != 0) GTEST_SKIP() << "all other tests are run by somebody who is not root";
   auto self = std::filesystem::read_symlink("/proc/self/exe").string();
   if (run_as_nobody({self, "--gtest_filter=none", "--gtest_brief=1"}) != 0)

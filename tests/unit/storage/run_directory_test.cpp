@@ -352,7 +352,7 @@ TEST_F(recorded_run, leaves_the_event_files_of_others_alone) {
   EXPECT_EQ(groups_in_events(event_file_of(run)), (std::vector<int>{0, 1}));
 }
 
-TEST_F(recorded_run, has_no_event_file_that_nobody_wants) {
+TEST_F(recorded_run, has_no_event_file_without_a_reader) {
   record_all();
   ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
   EXPECT_FALSE(fs::exists(run.tensorboard()));

@@ -194,7 +194,7 @@ class TooMuchMemory(unittest.TestCase):
             admitted=types.SimpleNamespace(full=full << 30),
         )
 
-    def test_who_seems_wrong_chooses_no_ending_by_it(self):
+    def test_a_candidate_that_seems_wrong_chooses_no_ending_by_it(self):
         """KernelBench's 63 of level 1 on 80 GiB, with outputs of 8: what was wrong on hidden contents was looked at
         again in five times as much, and a candidate of 10 to 21 GiB, of which 9 are its share, ran the referee out of
         memory by that alone."""

@@ -158,7 +158,7 @@ class CallsApart(unittest.TestCase):
         x.block()
         self.assertAlmostEqual(x.block()["beside"], 20e-6)
 
-    def test_who_waits_for_a_core_of_a_busy_machine_pays_nothing(self):
+    def test_a_candidate_that_waits_for_a_core_of_a_busy_machine_pays_nothing(self):
         x = self.judged([], device="cpu", alone=[4e-3] * 8 + [30e-6] + [4e-3] * 3)
         x.block()
         self.assertEqual(x.block()["beside"], 0.0)
@@ -217,7 +217,7 @@ class CallsApart(unittest.TestCase):
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 80), (63, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 200), (195, 12))
 
-    def test_who_launches_once_for_several_calls_pays_for_each(self):
+    def test_a_candidate_that_launches_once_for_several_calls_pays_for_each(self):
         for calls, charged in (2, 15), (3, 35), (30, 44):  # of 30 us, of which 3 are the GPU's
             self.assertEqual(self.charged(30, 41, 11, 30 // calls, 41, 11), (charged, 12))
         self.assertEqual(self.charged(30, 41, 11, 15, 41, 30), (15, 12))  # work behind the gate that is not there else
@@ -227,7 +227,7 @@ class CallsApart(unittest.TestCase):
         self.assertEqual(self.charged(16, 20, 16, 30, 65, 31)[0], 0)  # Triton beside one kernel of torch's own
         self.assertEqual(self.charged(200, 204, 204, 1, 30, 3)[0], 32)  # one launch for all calls of a row
 
-    def test_nobody_is_charged_beyond_the_baselines_call(self):
+    def test_no_candidate_is_charged_beyond_the_baselines_call(self):
         """A copy beside 16 busy processes, on an H100: its launches alone were late,
         five times as long as the baseline's; 0.207 was paid."""
         x = self.launching(18, 22, 17.5, 21, 109, 35, to_parity=True)
@@ -238,7 +238,7 @@ class CallsApart(unittest.TestCase):
         x.block()
         self.assertAlmostEqual(x.block()["beside"], 1.05 * 30e-6 - 8e-6)
 
-    def test_who_draws_random_numbers_launches_for_each_call_too(self):
+    def test_a_candidate_that_draws_random_numbers_launches_for_each_call_too(self):
         for is_random in False, True:
             x = self.launching(30, 33, 3, 15, 33, 3)
             x.bench.is_random = is_random
@@ -343,7 +343,7 @@ class CallsApart(unittest.TestCase):
         self.assertRaises(Fault, x.block)
         self.assertEqual(len(x.alone[0]), 1)
 
-    def test_nobody_is_charged_for_launches_by_four_rows(self):
+    def test_no_candidate_is_charged_for_launches_by_four_rows(self):
         x = self.launching(30, 41, 11, 30, 56, 11)
         alone = [56e-6] * 4 + [41e-6] * 8
         row_of = x.candidate_row

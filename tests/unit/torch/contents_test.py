@@ -226,7 +226,7 @@ class Honest(unittest.TestCase):
         self.assertGreater(apart, 0)
         self.assertEqual(near, 0)
 
-    def test_nobody_is_moved_out_of_the_domain_of_a_problem(self):
+    def test_no_input_is_moved_out_of_the_domain_of_a_problem(self):
         p = problem("torch.nn.functional.binary_cross_entropy(x, x.flip(0).detach())", "torch.rand(64, 1024)")
         admitted = admission.admit(p, "cpu")
         self.assertIn("extremes", admitted.others)

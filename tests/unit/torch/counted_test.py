@@ -152,14 +152,14 @@ class Share(unittest.TestCase):
         self.assertEqual(self.found([["softmax_forward", 9.0]]), [("framework_fallback", "critical")])
         self.assertEqual(self.found([["Memcpy DtoD", 9.0]]), [("framework_fallback", "critical")])
 
-    def test_where_nothing_was_counted_nobody_fell_back(self):
+    def test_where_nothing_was_counted_no_candidate_fell_back(self):
         self.assertEqual(self.found([]), [("no_profile", "warning")])
 
-    def test_who_fails_while_kernels_are_counted_is_no_warning(self):
+    def test_a_candidate_that_fails_while_kernels_are_counted_is_no_warning(self):
         for category in OWN_FAULTS - {"out_of_memory"}:
             self.assertEqual(self.found(in_calls=[category]), [("decoy_kernel", "critical")], category)
 
-    def test_who_lacks_memory_has_all_there_is_and_one_try_more(self):
+    def test_a_candidate_that_lacks_memory_has_all_there_is_and_one_try_more(self):
         x = Told([["mine", 9.0]], ["out_of_memory"])
         self.assertEqual(kernel_share.measure(x, SOURCE, "triton", 1)["kernel_share"], 1.0)
         self.assertEqual((x.rules, x.steps[-4:]), ([], ["calls", "release", "calls", "profile"]))
@@ -171,7 +171,7 @@ class Share(unittest.TestCase):
             self.assertEqual(self.found(in_calls=[category]), [("no_profile", "warning")], category)
         self.assertEqual(self.found(at_the_end="runtime_error"), [("no_profile", "warning")])
 
-    def test_what_fails_before_its_calls_costs_nobody_a_verdict(self):
+    def test_what_fails_before_its_calls_costs_no_other_a_verdict(self):
         for problem in (
             MemoryError(),
             BadProblem("bad_problem", "get_inputs() failed"),
@@ -180,12 +180,12 @@ class Share(unittest.TestCase):
             self.assertEqual(self.found(in_draw=problem), [("no_profile", "warning")])
             self.assertEqual(self.found(in_synchronize=problem), [("no_profile", "warning")])
 
-    def test_who_is_gone_is_told_nothing(self):
+    def test_a_candidate_that_is_gone_is_told_nothing(self):
         x = Told(alive=False)
         kernel_share.measure(x, SOURCE, "triton", 1)
         self.assertEqual((x.rules, x.steps), ([("no_profile", "warning")], []))
 
-    def test_who_was_ended_for_want_of_memory_is_not_tried_again(self):
+    def test_a_candidate_that_was_ended_for_want_of_memory_is_not_tried_again(self):
         x = Told(in_calls=["out_of_memory"])
         x.call = lambda *_given: setattr(x, "is_alive", False) or Told.call(x)
         x.process.call = x.call

@@ -111,7 +111,7 @@ class OwnKernels(unittest.TestCase):
         for source in ("def x(:", "\0", "-" * 99999 + "1"):
             self.assertEqual(kernels.own_kernels(source, "any"), set())
 
-    def test_who_wants_no_language_is_not_asked(self):
+    def test_a_task_that_wants_no_language_is_not_asked(self):
         self.assertTrue({"any", "torch"}.isdisjoint(kernels.LANGUAGES))
 
     def test_share_of_the_time_without_copies(self):
@@ -192,7 +192,7 @@ class OwnOnes(unittest.TestCase):
             ["mine", "mine_0d1d2de3"],
         )
 
-    def test_what_libraries_and_compilers_make_is_nobodys(self):
+    def test_what_libraries_and_compilers_make_is_no_candidates(self):
         for language in kernels.LANGUAGES:
             self.assertEqual(
                 self.own(MADE + [x + "_0d1d" for x in MADE], {*MADE, *(x + "_0d1d" for x in MADE)}, language), []

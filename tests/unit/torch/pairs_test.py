@@ -109,7 +109,7 @@ class OrderOfAPair(unittest.TestCase):
         self.assertEqual(done[-1], "baseline")
         self.assertEqual(self.done(True, small=False)[-2:], audit)
 
-    def test_who_finds_too_little_memory_beside_what_we_keep_has_a_row_of_new_contents(self):
+    def test_a_candidate_that_finds_too_little_memory_beside_what_we_keep_has_a_row_of_new_contents(self):
         for spare, times, lacks in (1 << 30, 2, False), (1 << 30, 3, True), (1 << 20, 1, True):
             for name in "candidate", "baseline":
                 bench = WatchedBench(True)
@@ -194,7 +194,7 @@ class Audit(unittest.TestCase):
             return type(e).__name__, [f["rule"] for f in x.findings]
         return "right", x.findings
 
-    def test_a_draw_without_an_answer_says_nothing_of_who_is_wrong(self):
+    def test_a_draw_without_an_answer_says_nothing_of_which_side_is_wrong(self):
         for answers, said in ([None, None, True], True), ([None, False], False), ([None] * 99, False):
             x, asked = judgement(types.SimpleNamespace(device="cpu", is_random=False)), []
             x.kind, x.timed = "steep", 5
@@ -227,7 +227,7 @@ class Audit(unittest.TestCase):
             self.kind, self.is_right = "held", is_right
             self.assertEqual(self.audit(1.0, moved=False), ("Fault", rules))
 
-    def test_nobody_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
+    def test_no_candidate_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
         self.assertEqual(self.audit(1.0, moved=False, is_gated=True), ("Gateless", []))
 
     def test_a_pair_whose_outputs_moved_is_taken_again(self):

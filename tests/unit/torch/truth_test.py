@@ -19,7 +19,7 @@ except ImportError:
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class Exactness(unittest.TestCase):
-    def test_who_takes_all_memory_does_not_end_it(self):
+    def test_a_process_that_takes_all_memory_does_not_end_it(self):
         p = problem("x * 2")
         self.assertIsNotNone(p.run_exact(p.draw(1)))
         model = p.models[torch.float64]
@@ -33,7 +33,7 @@ class Exactness(unittest.TestCase):
         del model.forward
         self.assertIsNotNone(p.run_exact(p.draw(1)))
 
-    def test_nor_who_breaks_what_lies_below_torch(self):
+    def test_nor_one_that_breaks_what_lies_below_torch(self):
         p = problem("x * 2")
         inputs = p.draw(1)
         self.assertIsNotNone(p.run_exact(inputs))

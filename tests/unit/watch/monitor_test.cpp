@@ -126,7 +126,7 @@ TEST_F(monitor, viewers_that_come_together_share_one_round) {
   EXPECT_EQ(own().rounds, 1u);
 }
 
-TEST_F(monitor, one_that_is_silent_is_stuck_and_nobody_waits_for_it_twice) {
+TEST_F(monitor, one_that_is_silent_is_stuck_and_not_waited_for_twice) {
   ASSERT_FALSE(look().empty());
   pass(1500ms);
   state(1).silent = true;
