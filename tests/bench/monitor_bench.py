@@ -272,7 +272,7 @@ def throughput(home, seconds, rows):
 
 
 def latency(home, rows):
-    """From a turn's commit to whoever looks; three episodes, one turn in about 100 ms."""
+    """From a turn's commit to the reader of the page; three episodes, one turn in about 100 ms."""
     run = Run(home, "latency", 1, 3, 256, 250)
     name = "latency"
     late = []

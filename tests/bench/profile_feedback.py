@@ -81,7 +81,7 @@ def rows_on_cpu(task: str, left: set[str]) -> str:
     parameters, caught, row = bodies[task]
     one = f"static void one(int r, {parameters}) {{\n    (void)rows; {row}\n}}\n"
     names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))
-    if "fewer_threads" in left:  # a thread for each few rows, and somebody who waits for it
+    if "fewer_threads" in left:  # a thread for each few rows, and one that waits for it
         loop = (
             "for (int from = 0; from < rows; from += 16)\n"
             f"    std::thread([=] {{ for (int r = from; r < rows && r < from + 16; ++r) "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A key that nobody else may see: where is it after a run against a server that says it aloud?
+"""A key that only its owner may see: where is it after a run against a server that says it aloud?
 
 The policy server puts the Authorization header that it was sent into its answers, into errors and into headers, as it
 is, in Base64 and in hexadecimal; a second run has them as a stream, cut within the key. The first run is killed with a

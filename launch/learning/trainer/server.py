@@ -19,7 +19,7 @@ MOST_ROWS = 64  # completions that are sampled together
 
 
 class Wish(NamedTuple):
-    """A completion that somebody waits for."""
+    """A completion that a request waits for."""
 
     prompt: List[int]
     most: int

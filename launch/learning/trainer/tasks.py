@@ -79,7 +79,7 @@ def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), bac
                 # down.
                 rows = draw.choice([256, 384, 512]) if family == "turned" else draw.randrange(128, 321, 16)
                 # An odd number of lines a row: walked down 144 rows of 52 lines, a baseline is at the edge of what its
-                # cache's sets hold, and slower after whoever ran before it (`slows_baseline`).
+                # cache's sets hold, and slower after a candidate that ran before it (`slows_baseline`).
                 shape = (
                     (rows, draw.randrange(528, 1025, 32))
                     if backend == "cpu"

@@ -35,7 +35,7 @@ PROFILE_KERNELS = lies("profile_kernels.cu", "tests/gpu/profile_kernels.cu")
 SANITIZER_KERNELS = lies("sanitizer_kernels.cu", "tests/gpu/sanitizer_kernels.cu")
 EVENT_TIMER = lies("event_timer.cu", "tests/bench/event_timer.cu")
 
-# The low end of a speedup up to which nobody is paid for it.
+# A speedup with a low end of at most this is not paid.
 MOST_UNPAID = 1.02
 
 options = argparse.Namespace()  # of the command line
@@ -206,7 +206,7 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
         ender.start()
         try:
             for line in process.stdout:
-                kept.write(line)  # what was judged is there also when somebody ends this script
+                kept.write(line)  # what was judged is there also when this script is ended
                 kept.flush()
                 if line.startswith("{") and line.endswith("}\n"):  # the last one may be cut when time is over
                     yield with_numbers(json.loads(line))

@@ -54,7 +54,7 @@ SLIPS = ("AttributeError", "NameError", "TypeError", "UnboundLocalError", "Modul
 
 
 def did_not_attack(variant, verdict):
-    """Whether a variant found nothing to attack, or failed by itself: nobody caught it then."""
+    """Whether a variant found nothing to attack, or failed by itself: then the referee did not catch it."""
     error = verdict.get("error") or {}
     never_ran = NEVER_RAN.get(variant.get("contract", "").split("-")[0], set())
     return (

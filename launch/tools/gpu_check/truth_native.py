@@ -16,8 +16,8 @@ GUARDED = 2  # that sitting has its buffers as the referee has them: some kernel
 CALLS = 20  # alone, and five rows: three short sittings of a process each say more than one long one
 VERDICT_S = 0.8  # on an H200
 UNSEEN = 0.5  # of the time of calls: where events have less, the work is not where they are
-# A pool gives its memory back whenever somebody waits for the GPU:
-# then a call takes longer in short rows than in long ones.
+# A pool gives its memory back whenever a process waits for the GPU.
+# Then a call takes longer in short rows than in long ones.
 TAKES_FROM_POOL = "cudaMallocAsync"
 
 
@@ -53,8 +53,7 @@ def sources(contract):
         if TAKES_FROM_POOL in text:
             say(
                 f"        {file.stem} is left out: it takes memory from a pool in every call, "
-                "so how long one takes depends on how "
-                "often somebody waits"
+                "so how long one takes depends on how often a process waits"
             )
             continue
         yield f"{task.split('/')[1]} {file.stem if contract == 'device' or name != task else 'copy'}", task, text

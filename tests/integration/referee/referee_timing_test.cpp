@@ -198,7 +198,8 @@ TEST_F(referee_timing, a_profile_counts_instead_of_timing) {
   for (auto m : x->getMissing()) std::printf("missing %s\n", m.cStr());
 }
 
-// Whoever asks has the verdict: the shapes of cases are not called again, hidden ones least of all.
+// The client has the verdict already: the shapes of cases are not called again, hidden ones least
+// of all.
 TEST_F(referee_timing, a_profile_calls_the_timed_shape_alone_and_finds_nothing_right) {
   auto result = evaluate(
       row_sum("if (rows != 128 || cols != 1024) __builtin_trap();" + std::string{honest_body}),

@@ -214,7 +214,7 @@ class OpenEnv(unittest.TestCase):
         ):
             ws.send(json.dumps(message))
         self.assertEqual([ws.answer()["type"] for _ in range(3)], ["observation", "observation", "state"])
-        # All are there at once, and a source that nobody compiled before takes longer than to read them.
+        # All are there at once, and a source that was not compiled before takes longer than to read them.
         step = {"type": "step", "data": {"code": WRONG + "// " + secrets.token_hex()}}
         ws.link.sendall(b"".join(ws.frame(json.dumps(x)) for x in [step] + [{"type": "state"}] * 100))
         said = [ws.answer() for _ in range(101)]

@@ -65,7 +65,7 @@ class Training(unittest.TestCase):
         }
 
     def kept_port(self):
-        """A port that the system gives to nobody else meanwhile; who asks to reuse its address may listen there."""
+        """A port that the system gives to no other socket meanwhile; one with SO_REUSEADDR may listen there."""
         kept = self.stack.enter_context(socket.socket())
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))

@@ -96,7 +96,7 @@ TEST_F(torch_walls, a_process_that_ends_itself_is_told) {
             "crashed");
 }
 
-// Who was killed is judged again, and nobody's fault; nothing in here looks like that.
+// A candidate that was killed from outside is judged again, without a fault. Nothing here looks so.
 TEST_F(torch_walls, nothing_that_it_does_looks_like_a_kill_from_outside) {
   for (const char* body :
        {"os._exit(137)", "os.kill(os.getpid(), 9)\nos._exit(137)",
@@ -125,7 +125,7 @@ TEST_F(torch_walls, a_candidate_that_was_killed_from_outside_is_judged_again) {
                              "self.calls += 1\nreturn torch.relu(self.linear(x))"));
   EXPECT_EQ(operator_.done(), 1);
   if (kills_for_memory_anywhere() != kills_before)
-    GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+    GTEST_SKIP() << "the kernel has ended a process for want of memory meanwhile";
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
 }
 
@@ -142,7 +142,7 @@ TEST_F(torch_walls, a_candidate_that_lost_the_warm_process_is_not_at_fault) {
                              "time.sleep(2)\nreturn torch.relu(self.linear(x))"));
   EXPECT_EQ(operator_.done(), 1);
   if (kills_for_memory_anywhere() != kills_before)
-    GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+    GTEST_SKIP() << "the kernel has ended a process for want of memory meanwhile";
   EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::INFRASTRUCTURE);
   EXPECT_THAT(category(result), AnyOf("referee_killed", "killed_outside")) << summary(result);
 }

@@ -226,7 +226,7 @@ class Traces(unittest.TestCase):
 
     def test_a_collector_that_is_silent_refuses_or_is_gone_costs_the_run_nothing(self):
         with Policy([serving.GOOD]) as policy:
-            # Who answers has the time for it on a busy machine, too.
+            # A collector has the time to answer on a busy machine, too.
             for name, answer, says, patience in (
                 ("silent", lambda _: None, "timeout", 300),
                 ("gone", None, "refused", 5000),
@@ -235,7 +235,7 @@ class Traces(unittest.TestCase):
             ):
                 with self.subTest(name), Receiver(answer or (lambda _: 200)) as collector:
                     self.directory = self.directory.with_name(name)
-                    url = collector.url if answer else "http://127.0.0.1:9/"  # nobody listens there
+                    url = collector.url if answer else "http://127.0.0.1:9/"  # no program listens there
                     self.run_with(policy, f"otlp.endpoint={url}", f"otlp.timeout_ms={patience}", members=2, turns=1)
                     self.assertIn("failed to send traces to the collector: ", self.log())
                     self.assertIn(says, self.log())

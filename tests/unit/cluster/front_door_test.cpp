@@ -16,7 +16,7 @@ protected:
 
   void open(const door_limits& limits, const shared_tls& tls) {
     auto made = front_door::open("127.0.0.1", 0, tls, limits, [this](link_socket x) {
-      // Who has the answer is counted.
+      // Peers that have the answer are counted.
       std::lock_guard guard{mutex};
       // A head greets first.
       if (x.session)
@@ -162,7 +162,7 @@ TEST_F(front_door_test, without_descriptors_it_pauses_and_goes_on) {
   std::vector<descriptor> crowd;
   for (int i = 0; i < 8; ++i) crowd.push_back(new_socket());
   {
-    // The lowest free one: those that are open stay, and nobody gets another.
+    // The lowest free one: those that are open stay, and no peer gets another.
     few_descriptors none{static_cast<rlim_t>(new_socket().get())};
     for (const auto& fd : crowd) ASSERT_TRUE(connect(fd, door->port()));
     EXPECT_TRUE(hung_up(crowd.front()));

@@ -16,7 +16,7 @@ SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 READS = re.compile(r"\b(?:for_each_group|read_group|read_episode|scan_group|scan_turns)\s*\(")
 ASKS = re.compile(r"\badmit\s*\(|\blicence_gate\b")
 
-# Something of what they read leaves the store: for a trainer, for somebody else, or into prompts.
+# Something of what they read leaves the store: for a trainer, for another user, or into prompts.
 EXITS = {
     "launch/analysis/bundle/make_bundle.cpp": "bundles",
     "launch/commands/store/export_harbor_tasks.cpp": "export --form harbor-tasks",
@@ -26,7 +26,7 @@ EXITS = {
     "storage/export/dataset.cpp": "every form of export that has rows",
 }
 
-# They show a run to whoever has its store, judge it, or keep it in order. Nothing of it is written as data.
+# They show a run to the owner of its store, judge it, or keep it in order. Nothing of it is written as data.
 STAY = {
     "launch/commands/store/export_follow.cpp": "when a group has ended; dataset.cpp writes its rows",
     "launch/commands/judge/replay.cpp": "builds and evaluates again",

@@ -147,7 +147,7 @@ TEST(licences, that_forbid_are_lifted_by_no_terms) {
 TEST(licences, that_are_unknown_allow_to_evaluate_alone) {
   auto all = three();
   for (const origin_facts& x :
-       {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "nobody"}, {"free/a", {}, "nobody"}}) {
+       {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "unknown"}, {"free/a", {}, "unknown"}}) {
     EXPECT_TRUE(decide(all, x, purpose::evaluate, {}).allowed);
     auto said = decide(all, x, purpose::train, {});
     EXPECT_FALSE(said.allowed) << x.id << " " << x.source;
@@ -203,7 +203,7 @@ TEST_F(shipped_licences, allow_what_is_free_and_ask_where_terms_are_to_be_read) 
     for (auto wanted : all_purposes) EXPECT_TRUE(may(task, wanted)) << task;
   EXPECT_FALSE(may("reference-kernels/amd/gemm", purpose::train));
   EXPECT_TRUE(may("reference-kernels/amd/gemm", purpose::train, {"researcher-reciprocity-1.0"}));
-  EXPECT_FALSE(may("somebody/task", purpose::train));
+  EXPECT_FALSE(may("another/task", purpose::train));
 }
 
 TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {

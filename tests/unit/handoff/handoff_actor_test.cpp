@@ -57,7 +57,7 @@ TEST_F(Handoff, KnowsAllAfterAnEnd) {
   finish("run", 0);
   until("run", "ready", 1);
   EXPECT_EQ(ask(batch("run", 1))["lease"], 1);
-  host_->standings["run"].groups = {0, 2}; // one was committed, and nobody heard of it
+  host_->standings["run"].groups = {0, 2}; // one was committed, and the trainer did not hear of it
   host_->standings["run"].live = false;    // the machine went down
   end();
   start();

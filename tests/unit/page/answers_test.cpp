@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Somebody who asks, and waits for the answer.
+/// A client that asks, and waits for the answer.
 struct asker {
   std::shared_ptr<http::exchange::state> state = std::make_shared<http::exchange::state>(1 << 20);
   http::exchange_ptr to = std::make_shared<http::exchange>(state);

@@ -218,7 +218,7 @@ TEST(spawner, stops_a_process_that_overruns_its_deadline) {
 TEST(spawner, kills_what_a_child_left_behind_when_it_ends) {
   auto x = launch();
   auto ends = make_pipe();
-  // One in the group, one in a session of its own, one that nobody waits for.
+  // One in the group, one in a session of its own, one that is not waited for.
   auto spec =
       shell("sleep 1000 & setsid sleep 1000 & (setsid setsid -f sleep 1000 &) ; echo ready");
   spec.environment = {"PATH=/usr/bin"};
@@ -291,7 +291,7 @@ TEST(spawner, starts_again_when_it_is_killed) {
   EXPECT_EQ(run(x, shell("exit 4")).status.code, 4);
 }
 
-// Between its start and its first word there is a moment in which nobody knows it.
+// Between its start and its first word there is a moment in which it is not known.
 TEST(spawner, starts_again_when_it_is_killed_at_once) {
   for (int i = 0; i < 20; ++i) {
     outsider operator_{"kernelmill-spawner", 1, 0, outsider::kills()};
@@ -417,7 +417,7 @@ TEST(awake_time, counts_the_time_in_which_a_process_left_no_core_to_its_observer
   awake_time x{0, core_seconds{}};
   EXPECT_DOUBLE_EQ(x.look(3, false, {2.9, 2.8}), 2.8);
   EXPECT_DOUBLE_EQ(x.lost(), 3 - 2.8);
-  // Who looks was stopped, or all of the machine; or other programs had the cores.
+  // The observer was stopped, or all of the machine; or other programs had the cores.
   EXPECT_DOUBLE_EQ(x.look(6, false, {5.9, 2.8}), 2.8 + awake_time::longest_look);
   EXPECT_DOUBLE_EQ(x.look(9, false, {5.9, 5.8}), 2.8 + 2 * awake_time::longest_look);
   EXPECT_DOUBLE_EQ(x.look(12, true, {8.9, 8.8}), 2.8 + 2 * awake_time::longest_look);

@@ -92,7 +92,7 @@ public:
       ::rmdir(folder_.c_str());
     }
   }
-  /// Goes once nobody is in it.
+  /// Goes once no process is in it.
   ~frozen_group() {
     if (!works()) return;
     set(false);

@@ -98,7 +98,7 @@ TEST(buffers, a_tensor_that_moves_on_lies_elsewhere) {
   }
   EXPECT_EQ(x.places(), 15u);
   EXPECT_EQ(offsets.size(), x.places());
-  // Nobody may access the page between two places.
+  // No process may access the page between two places.
   for (size_t offset : offsets) EXPECT_LT(offset % (x.capacity() + page_bytes), x.capacity());
   for (size_t bytes : {300 << 10, 500 << 10, 1 << 20, 2 << 20, 8 << 20})
     EXPECT_EQ(shared_buffer::create(bytes, true).value().places() % 2, 1u) << bytes;

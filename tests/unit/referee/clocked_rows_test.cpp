@@ -103,7 +103,7 @@ TEST(times_of, first_launches_that_are_late_in_some_rows_of_both_sides_change_no
   EXPECT_NEAR(found.speedup.estimate, 2, 0.02);
 }
 
-// Nobody knows how a candidate would do that.
+// No way is known in which a candidate could do that.
 TEST(times_of, long_rows_that_launch_late_are_not_believed) {
   auto rows = rows_of([](unsigned, unsigned calls) { return launched(row(calls, 50e-6), 0); });
   for (size_t i = 0; i < rows.pairs.size(); ++i) {

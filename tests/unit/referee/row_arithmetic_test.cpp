@@ -85,7 +85,7 @@ TEST(fit_line, late_first_launches_of_most_long_rows_do_not_move_it) {
   ASSERT_TRUE(line);
   EXPECT_NEAR(line->launch, 20e-6, 1e-9);
   EXPECT_GT(line->launch_error, 15e-6) << "of two, however alike";
-  for (auto& x : rows) x.launched += x.calls == 40 ? 0.2e-3 : 0; // nobody is left
+  for (auto& x : rows) x.launched += x.calls == 40 ? 0.2e-3 : 0; // no row is left
   EXPECT_NEAR(fit_line(rows)->launch, 0.22e-3, 1e-9) << "the least";
 }
 

@@ -110,7 +110,7 @@ TEST(second_look,
   auto unlucky = right();
   unlucky.timing.measured = false;
   unlucky.fault = {fault_class::configuration, "bad_baseline", "it is wrong", {}};
-  EXPECT_FALSE(wants_second_look(unlucky)); // nobody knows on what
+  EXPECT_FALSE(wants_second_look(unlucky)); // on what is unknown
   unlucky.wrong_baseline.emplace();
   EXPECT_TRUE(wants_second_look(unlucky));
   EXPECT_FALSE(is_accused(confirmed(unlucky, right())));

@@ -47,7 +47,7 @@ TEST(torch_blocks, a_slow_kind_is_called_so_once_noise_is_known) {
   EXPECT_FALSE(few.wants_more_kinds());
   auto paid = pay_slowest(few.without_fixed());
   EXPECT_FALSE(paid.in_doubt);
-  EXPECT_GT(paid.speedup.low, 1.9); // which nobody is to be paid
+  EXPECT_GT(paid.speedup.low, 1.9); // which is not to be paid
   EXPECT_TRUE(few.is_undecided());
 
   auto enough = blocks_of(5, others);

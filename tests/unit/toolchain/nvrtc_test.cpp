@@ -48,7 +48,7 @@ std::string nvrtc_program() {
   return test.parent_path().parent_path() / "bin/kernelmill-nvrtc";
 }
 
-// A file that only one who is let in can read, with a text that nobody should see.
+// A file that only a permitted process can read, with a text that no candidate may see.
 class secret_file {
 public:
   explicit secret_file(const std::string& folder) {

@@ -1,4 +1,4 @@
-"""Who else was at work on the GPU or had the core, and which rows count then."""
+"""Other programs were at work on the GPU or had the core: which rows count then."""
 
 import itertools
 import types
@@ -68,7 +68,7 @@ class DisturbedPairs(unittest.TestCase):
 @unittest.skipIf(torch is None, "there is no torch here")
 class BusyGpu(unittest.TestCase):
     BLAMED = ("candidate", "integrity"), ["background_work"]
-    NOBODY = ("infrastructure", "gpu_disturbed"), []
+    NOT_BLAMED = ("infrastructure", "gpu_disturbed"), []
 
     def work(self, takes, settles, alone=((0.5,),)):
         x = judgement(BusyBench(settles, alone))
@@ -101,7 +101,7 @@ class BusyGpu(unittest.TestCase):
     def test_work_before_there_is_a_candidate_is_another_programs(self):
         x = judgement(BusyBench([False]))
         x.process = None
-        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.NOBODY)
+        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.NOT_BLAMED)
 
     def test_work_while_costs_are_learned_is_no_fault_of_the_problem(self):
         x = judgement(BusyBench([False, True], alone=[[2.0], [0.5]]))
@@ -112,18 +112,18 @@ class BusyGpu(unittest.TestCase):
         self.assertEqual(self.outcome(x, lambda: x.learn_costs([], 1.0)), (("configuration", "bad_problem"), []))
 
     def test_work_that_is_there_without_it_too_is_another_programs(self):
-        self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOBODY)
-        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
+        self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOT_BLAMED)
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOT_BLAMED)
 
     def test_a_flush_that_a_busy_core_made_long_excuses_no_candidate(self):
         self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 13 + [2.0]])[0], self.BLAMED)
 
     def test_many_long_flushes_without_it_are_another_programs(self):
-        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 9 + [2.0] * 5])[0], self.NOBODY)
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 9 + [2.0] * 5])[0], self.NOT_BLAMED)
 
     def test_no_candidate_is_blamed_without_a_look(self):
         with unittest.mock.patch("kernelmill_torch.quiet.ALONE_SECONDS", 0.0):  # this process was stopped meanwhile
-            self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
+            self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOT_BLAMED)
 
     def test_what_a_candidate_leaves_behind_for_a_while_is_its_own(self):
         self.assertEqual(self.work([[[2.0]]], [False, False, True])[0], self.BLAMED)

@@ -66,7 +66,7 @@ class CallsApart(unittest.TestCase):
         self.assertAlmostEqual(found["beside"], 25e-6)
         self.assertAlmostEqual(found["apart"], 51e-6)
         self.assertAlmostEqual(found["cost"], 1e-6)
-        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
+        self.assertEqual(x.asked, ["audit"] * 12)  # four rows charge no candidate
         x.block()
         self.assertEqual(len(x.asked), 12)
 
@@ -87,7 +87,7 @@ class CallsApart(unittest.TestCase):
             self.assertEqual((len(x.queued[1]), len(x.watch.rows[1]), x.is_gated), (4 * can_queue, 8, False))
 
     def test_whose_calls_cannot_wait_there_takes_nothing_from_the_baseline(self):
-        for more in {}, {"flushing": 9.0}:  # nor whoever leaves work there
+        for more in {}, {"flushing": 9.0}:  # nor one that leaves work there
             x = self.judged([26e-6] * 8, queued=0.54e-3 if more else None, opening=0.1e-3)
             row_of, known = x.candidate_row, x.baseline_row
             x.baseline_row = lambda seeds, is_apart=False, laws=(): (
@@ -212,7 +212,7 @@ class CallsApart(unittest.TestCase):
     def test_launches_are_what_is_not_there_behind_the_gate(self):
         self.assertEqual(
             self.charged(50, 65, 65, 25, 90, 26), (0, 3)
-        )  # the baseline's work is the GPU's: launches limit nobody
+        )  # the baseline's work is the GPU's: launches limit neither
         self.assertEqual(self.charged(50, 55, 55, 25, 48, 48), (18, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 80), (63, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 200), (195, 12))

@@ -43,7 +43,7 @@ class Domains(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class BesideOthers(unittest.TestCase):
-    """What arenas and processes take while somebody is judged is taken, too, while contents are tried."""
+    """What arenas and processes take while a candidate is judged is taken, too, while contents are tried."""
 
     def setUp(self):
         for name, said in ("reset_peak_memory_stats", None), ("max_memory_allocated", 7):

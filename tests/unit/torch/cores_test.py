@@ -1,4 +1,4 @@
-"""The core on which timed processes take turns: who is put there, and what happens where nobody can be."""
+"""The core on which timed processes take turns: which process is put there, and what happens where none can be."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Kernels are counted where a model that asks torch is told that nobody profiles it."""
+"""Kernels are counted where a model that asks torch is told that it is not profiled."""
 
 import threading
 import types

@@ -101,7 +101,9 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(
             unseen_work(1.9e-3, 2e-3, 3.97e-3, 4e-3), 0.07e-3
         )  # the baseline's does not show it all either
-        self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3)  # of which somebody may have made more
+        self.assertAlmostEqual(
+            unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3
+        )  # of which a candidate may have made more
 
     def test_a_candidate_that_makes_the_baselines_rows_uneven_gains_little(self):
         self.assertAlmostEqual(charged(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)

@@ -91,7 +91,7 @@ class OrderOfAPair(unittest.TestCase):
             self.assertEqual(bench.done[-1], "audit")
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
             self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
-            bench.flushing = 2.0  # somebody has the GPU
+            bench.flushing = 2.0  # another program has the GPU
             x.pair(reference_first)
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
         self.assertEqual(
@@ -118,7 +118,7 @@ class OrderOfAPair(unittest.TestCase):
                 bench.spare_bytes, row, left, latest = lambda spare=spare: spare, bench.row, [times], [None]
 
                 class Contents(list):
-                    """Of which somebody could hold on to what is to be given back."""
+                    """A reference to one of them could keep what is to be given back."""
 
                 def release(released=released, latest=latest):
                     self.assertIsNone(latest[0]())
@@ -164,7 +164,7 @@ class OrderOfAPair(unittest.TestCase):
                     x.pair(True)
                 bench.changes_inputs = True  # the model does so itself
                 x.pair(True)
-                bench.changes_inputs = bench.shares_arena = False  # nobody else could
+                bench.changes_inputs = bench.shares_arena = False  # no other check could
             x.pair(True)
             self.assertEqual([f["rule"] for f in x.findings], rules)
 

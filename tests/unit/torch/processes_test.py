@@ -149,7 +149,7 @@ class Stop(unittest.TestCase):
         self.assertEqual(self.worked(), 0.0)
 
     def test_a_process_that_starts_processes_without_end_is_at_fault(self):
-        numbers = iter(range(1 << 24, 1 << 25))  # nobody has those
+        numbers = iter(range(1 << 24, 1 << 25))  # no process has those
         self.process._numbers = lambda: [next(numbers)]
         killed = []
         self.process.kill = lambda: killed.append(True)

@@ -224,7 +224,7 @@ class Measurements(unittest.TestCase):
             call = max(launch + LOOP, work)
             for own in 0.87, 0.95, 1.2:
                 self.assertLess(self.paid(model, proven=True, **model, behind_gate=own * call)[0], 1.02, (model, own))
-            for known in 0.95, 1.05, 1.5:  # whoever makes the baseline's longer
+            for known in 0.95, 1.05, 1.5:  # a candidate that makes the baseline's longer
                 self.assertLess(self.paid({**model, "behind_gate": known * call}, **model)[0], 1.02, (model, known))
 
     def test_a_candidate_that_makes_calls_together_or_side_by_side_gains_next_to_nothing(self):

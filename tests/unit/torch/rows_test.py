@@ -240,7 +240,7 @@ class PartsOfARow(unittest.TestCase):
         process.call = call
         sets[1].inputs[0].fill_(9)
         bench.row(process, 1, 1.0, contents_of(5))
-        self.assertEqual(seen, [3, 5])  # first what nobody will ask for again
+        self.assertEqual(seen, [3, 5])  # first what will not be asked for again
         self.assertEqual(bench.decoy, contents_of(5)[0])
         result = list(found), bench.changed_inputs
         with unittest.mock.patch.object(rows_module, "MOST_KEPT", 1):  # bytes; a set has 2

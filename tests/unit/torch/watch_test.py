@@ -1,4 +1,4 @@
-"""What rows show of who was at work when nobody should have been."""
+"""What rows show of work while no process should have worked."""
 
 import unittest
 
@@ -109,7 +109,7 @@ class LongBeforeCandidate(unittest.TestCase):
 
     def test_no_other(self):
         self.assertIsNone(self.look([0.5] * 8, [0.5] * 7 + [2.0]))
-        self.assertIsNone(self.look([2.0] * 8, [2.0] * 8))  # somebody else
+        self.assertIsNone(self.look([2.0] * 8, [2.0] * 8))  # another program
         self.assertIsNone(self.look([0.5] * 8, [2.0] * 6 + [0.5] * 2))
         self.assertIsNone(self.look([0.5] * 6, [2.0] * 6))  # too few to say so
 

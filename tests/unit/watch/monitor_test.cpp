@@ -184,7 +184,7 @@ TEST_F(monitor, samples_for_a_minute_after_the_last_viewer_and_then_rests) {
   pass(40'000ms);
   auto asked = state(0).asked;
   pass(120'000ms);
-  EXPECT_EQ(state(0).asked, asked) << "nobody looks: it costs nothing";
+  EXPECT_EQ(state(0).asked, asked) << "without a reader it costs nothing";
 }
 
 TEST_F(monitor, a_worker_that_ended_by_a_fault_is_shown_as_gone) {

@@ -1,4 +1,4 @@
-"""Groups of episodes for a trainer: each is learned from once, whoever is killed in between.
+"""Groups of episodes for a trainer: each is learned from once, also after kills.
 
 stream = client.rollouts("my-order", groups=8, checkpoint=step_of_latest_checkpoint)
 for batch in stream:
