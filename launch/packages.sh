@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Kernelmill needs; does nothing when all are present.
 #   launch/packages.sh build   what the build and the quickstart need
-#   launch/packages.sh test    that, plus what the tests and benchmarks need; ruff
+#   launch/packages.sh test    that, plus what the tests and benchmarks need; ruff, and a hook for commits
 #   launch/packages.sh package what the build needs, plus what makes the tarball and the .deb
 set -euo pipefail
 
@@ -34,10 +34,14 @@ for package in "${wanted[@]}"; do
   [ "$status" = "install ok installed" ] || missing+=("$package")
 done
 
-# What tests need beside Debian's packages.
+# What tests need beside Debian's packages: ruff, and git's hook for messages of commits.
 finish() {
   [ "${1:-build}" = test ] || return 0
   "$tools/ruff.sh" --version >/dev/null || echo "packages.sh: without ruff the test folders.ruff is skipped" >&2
+  if top=$(git -C "$tools" rev-parse --show-toplevel 2>/dev/null) && [ "$top/launch/tools" = "$tools" ] &&
+    ! git -C "$top" config --get core.hooksPath >/dev/null; then
+    git -C "$top" config core.hooksPath launch/tools/hooks
+  fi
 }
 tools=$(cd "$(dirname "$0")" && pwd -P)/tools
 
