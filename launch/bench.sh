@@ -12,18 +12,18 @@ if [ "${1:-}" = --quick ]; then
   shift
 fi
 launch/packages.sh test
-cmake --preset default -DKERNELMILL_BENCH=ON >&2
-cmake --build --preset default --parallel "$(nproc)" >&2
+cmake --preset bench >&2
+cmake --build --preset bench --parallel "$(nproc)" >&2
 shopt -s nullglob
-benchmarks=(build/bench/*_bench)
+benchmarks=(build-bench/bench/*_bench)
 [ "${#benchmarks[@]}" -gt 0 ] || { echo "bench.sh: no benchmark was built" >&2; exit 1; }
-export KERNELMILL_BIN_DIR="$PWD/build/bin" KERNELMILL_SOURCE_DIR="$PWD"
+export KERNELMILL_BIN_DIR="$PWD/build-bench/bin" KERNELMILL_SOURCE_DIR="$PWD"
 for program in "${benchmarks[@]}"; do
-  [ "$program" != build/bench/cluster_bench ] || continue # takes other arguments
+  [ "$program" != build-bench/bench/cluster_bench ] || continue # takes other arguments
   echo "== $(basename "$program")"
   "$program" "$@"
 done
 echo "== cluster_bench"
-build/bench/cluster_bench "${quick[@]}"
+build-bench/bench/cluster_bench "${quick[@]}"
 echo "== policy_bench.py"
 tests/bench/policy_bench.py "${quick[@]}"

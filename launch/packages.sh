@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Kernelmill needs; does nothing when all are present.
 #   launch/packages.sh build   what the build and the quickstart need
-#   launch/packages.sh test    that, plus what the tests and benchmarks need
+#   launch/packages.sh test    that, plus what the tests and benchmarks need; ruff, and a hook for commits
 #   launch/packages.sh package what the build needs, plus what makes the tarball and the .deb
 set -euo pipefail
 
@@ -10,11 +10,11 @@ build=(
   libcaf-dev capnproto libcapnp-dev liblmdb-dev libfaiss-dev libopenblas-pthread-dev
   nlohmann-json3-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev libzstd-dev libcli11-dev
   libspdlog-dev libmimalloc-dev libfmt-dev libxxhash-dev libexpected-dev libseccomp-dev bubblewrap
-  libncurses-dev libsqlite3-dev
+  libncurses-dev libsqlite3-dev lld
 )
 test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
-  python3-minimal python3-venv mypy python3-aiohttp python3-yaml shellcheck codespell systemd openssl hipcc
+  python3-minimal python3-venv clang-format mypy python3-aiohttp python3-yaml shellcheck codespell systemd openssl hipcc
   chromium chromium-driver python3-selenium python3-prometheus-client
   python3-torch libtorch-dev pybind11-dev python3-dev
   clang libclang-rt-dev # tests/fuzz
@@ -33,7 +33,22 @@ for package in "${wanted[@]}"; do
   status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
   [ "$status" = "install ok installed" ] || missing+=("$package")
 done
-[ "${#missing[@]}" -gt 0 ] || exit 0
+
+# What tests need beside Debian's packages: ruff, and git's hook for messages of commits.
+finish() {
+  [ "${1:-build}" = test ] || return 0
+  "$tools/ruff.sh" --version >/dev/null || echo "packages.sh: without ruff the test folders.ruff is skipped" >&2
+  if top=$(git -C "$tools" rev-parse --show-toplevel 2>/dev/null) && [ "$top/launch/tools" = "$tools" ] &&
+    ! git -C "$top" config --get core.hooksPath >/dev/null; then
+    git -C "$top" config core.hooksPath launch/tools/hooks
+  fi
+}
+tools=$(cd "$(dirname "$0")" && pwd -P)/tools
+
+if [ "${#missing[@]}" -eq 0 ]; then
+  finish "$@"
+  exit 0
+fi
 
 sudo=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -44,3 +59,4 @@ echo "Installing ${#missing[@]} Debian packages: ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 "${sudo[@]}" apt-get update -qq >&2
 "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+finish "$@"

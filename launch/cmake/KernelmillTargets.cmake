@@ -147,7 +147,7 @@ endfunction()
 # each test file has a namespace of its own, named as the file is, so that helpers of one name are no trouble.
 function(kernelmill_test program)
   cmake_parse_arguments(arg "APART" "" "SOURCES;LINK" ${ARGN})
-  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ REGEX "^[^/]")
   target_sources(${program} PRIVATE ${arg_SOURCES})
   target_link_libraries(${program} PRIVATE ${arg_LINK})
   if(arg_APART)

@@ -40,7 +40,7 @@ Message<wire::EvaluateResult> verdict() {
   });
 }
 
-/// Makes libraries that nobody has seen, in a folder that keeps the latest.
+/// Makes libraries that no node has seen, in a folder that keeps the latest.
 class library_maker {
 public:
   library_maker(std::string directory, uint64_t seed, size_t bytes)

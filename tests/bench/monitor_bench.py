@@ -121,7 +121,10 @@ def timed(work, count, pause):
 def spread(values):
     """Of milliseconds."""
     high = sorted(values)[round(0.95 * (len(values) - 1))]
-    return f"median {statistics.median(values):.0f} ms, {min(values):.0f} to {max(values):.0f}, 95 % within {high:.0f} (of {len(values)})"
+    return (
+        f"median {statistics.median(values):.0f} ms, {min(values):.0f} to {max(values):.0f}, "
+        f"95 % within {high:.0f} (of {len(values)})"
+    )
 
 
 def top_cpu(root, seconds):
@@ -269,7 +272,7 @@ def throughput(home, seconds, rows):
 
 
 def latency(home, rows):
-    """From a turn's commit to whoever looks; three episodes, one turn in about 100 ms."""
+    """From a turn's commit to the reader of the page; three episodes, one turn in about 100 ms."""
     run = Run(home, "latency", 1, 3, 256, 250)
     name = "latency"
     late = []

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LOAD = HERE.parent.parent / "build" / "bench" / "policy_load"
+LOAD = HERE.parent.parent / "build-bench" / "bench" / "policy_load"
 
 
 class Server:

@@ -2,12 +2,13 @@
 
     python3 tests/bench/profile_feedback.py --kernelmill build/bin/kernelmill [--backend cuda] [--groups 8] [--out DIR]
 
-Each episode begins with a kernel that is right and has two flaws. A turn is one strategy: it mends the flaw that it is made
-for, or nothing. With `none` the policy tries strategies in a random order. With `card` it takes the one that MEANT_FOR names
-for what the feedback says limits the kernel, and a random one where that says nothing new; with `numbers` it does the same and
-looks into the numbers where the card names nothing that is left to try. What is learnt is so an upper end: a policy that
-believes the card, and knows what to do about it. Of each turn the best speedup so far is kept (0 without a right kernel), and
-the turn by which both flaws are mended. Printed are n, means and 95 % intervals over episodes.
+Each episode begins with a kernel that is right and has two flaws. A turn is one strategy: it mends the flaw that it is
+made for, or nothing. With `none` the policy tries strategies in a random order. With `card` it takes the one that
+MEANT_FOR names for what the feedback says limits the kernel, and a random one where that says nothing new; with
+`numbers` it does the same and looks into the numbers where the card names nothing that is left to try. What is learnt
+is so an upper end: a policy that believes the card, and knows what to do about it. Of each turn the best speedup so far
+is kept (0 without a right kernel), and the turn by which both flaws are mended. Printed are n, means and 95 % intervals
+over episodes.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ FLAWS = {"cpu": ("independent_work", "fewer_threads"), "cuda": ("more_blocks", "
 TASKS = {"cpu": ("native/row_sum", "native/softmax"), "cuda": ("native/row_sum",)}
 
 
-# -- kernels: `left` holds the strategies whose flaw is still there -------------------------------------------------------------
+# -- kernels: `left` holds the strategies whose flaw is still there ----------------------------------------------------
 
 
 def rows_on_cpu(task: str, left: set[str]) -> str:
-    """One function of a row for each task. A chain of additions in which each waits for the last, or sixteen beside each other."""
+    """One function of a row for each task. A chain of additions in which each waits for the last,
+    or sixteen beside each other."""
     add = 'asm volatile("" : "+x"(s));' if "independent_work" in left else ""
     total = f"""template <class F> static float total(int n, F f) {{
   {
@@ -79,9 +81,10 @@ def rows_on_cpu(task: str, left: set[str]) -> str:
     parameters, caught, row = bodies[task]
     one = f"static void one(int r, {parameters}) {{\n    (void)rows; {row}\n}}\n"
     names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))
-    if "fewer_threads" in left:  # a thread for each few rows, and somebody who waits for it
+    if "fewer_threads" in left:  # a thread for each few rows, and one that waits for it
         loop = (
-            f"for (int from = 0; from < rows; from += 16)\n    std::thread([=] {{ for (int r = from; r < rows && r < from + 16; ++r) "
+            "for (int from = 0; from < rows; from += 16)\n"
+            f"    std::thread([=] {{ for (int r = from; r < rows && r < from + 16; ++r) "
             f"one(r, {names}); }}).join();"
         )
     else:
@@ -127,7 +130,7 @@ extern "C" __global__ void {bounds}sums(const float* x, float* y, int rows, int 
 """
 
 
-# -- the policy -----------------------------------------------------------------------------------------------------------------
+# -- the policy --------------------------------------------------------------------------------------------------------
 
 
 def choose(backend: str, feedback: str, tried: list[str], rng: random.Random, told: bool) -> tuple[str, bool]:
@@ -201,7 +204,7 @@ def task_is(task: str, messages) -> bool:
     return titles[task] in messages[1]["content"].lower()
 
 
-# -- runs -----------------------------------------------------------------------------------------------------------------------
+# -- runs --------------------------------------------------------------------------------------------------------------
 
 
 def configuration(backend: str, mode: str, groups: int, address: str, out: pathlib.Path) -> dict:
@@ -237,7 +240,8 @@ def interval(values):
 
 
 def rows_of(run: pathlib.Path):
-    """Of each whole episode: best speedup by turn, reward by turn, the turn by which no flaw is left, choices by the profile."""
+    """Of each whole episode: best speedup by turn, reward by turn, the turn by which no flaw is left,
+    choices by the profile."""
     result = []
     for turns in turns_of(run).values():
         if sorted(turns) != list(range(TURNS)):
@@ -286,7 +290,8 @@ def main(arguments) -> int:
         found[mode] = rows_of(run)
     server.shutdown()
     print(
-        f"{given.backend}, tasks {', '.join(TASKS[given.backend])}; best speedup by turn (from 0), means and 95 % intervals over episodes"
+        f"{given.backend}, tasks {', '.join(TASKS[given.backend])}; best speedup by turn (from 0), "
+        "means and 95 % intervals over episodes"
     )
     for mode, rows in found.items():
         if not rows:

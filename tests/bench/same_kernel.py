@@ -56,7 +56,8 @@ def main():
         s = x["speedup"]
         print(
             f"{number:3} {s['estimate']:.4f} [{s['low']:.4f}, {s['high']:.4f}]  {x['candidate_ms']:.5f} ms"
-            f" against {x['reference_ms']:.5f} ms, an empty call {x['overhead_ms'] * 1e3:.2f} us, {x['samples']} calls; load {os.getloadavg()[0]:.1f}",
+            f" against {x['reference_ms']:.5f} ms, an empty call {x['overhead_ms'] * 1e3:.2f} us, "
+            f"{x['samples']} calls; load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
     if not timed:

@@ -5,9 +5,9 @@
 
 First by HTTP: all clients connect and keep their connection. In each round a client posts a candidate, asks where it
 stands and cancels it. Every answer must be 200, 202 or 429 with Retry-After. Then by OpenEnv's /ws: all sessions are
-opened at once, and each resets its episode, asks for its state in each round, and takes a step; a step must be judged, or
-answered CAPACITY_REACHED, and then the session goes on. Prints what was answered, latencies and the server's memory; ends
-with 1 where an answer was another or a connection was lost.
+opened at once, and each resets its episode, asks for its state in each round, and takes a step; a step must be judged,
+or answered CAPACITY_REACHED, and then the session goes on. Prints what was answered, latencies and the server's memory;
+ends with 1 where an answer was another or a connection was lost.
 """
 
 import argparse
@@ -263,7 +263,8 @@ def main():
     took = sorted(load.seconds)
     at = lambda x: f"{took[min(len(took) - 1, int(x * len(took)))]:.3f}"  # noqa: E731
     print(
-        f"{given.clients} clients, {given.hostile} hostile ones ({attacks} times): {len(took)} answers in {seconds:.1f} s "
+        f"{given.clients} clients, {given.hostile} hostile ones ({attacks} times): "
+        f"{len(took)} answers in {seconds:.1f} s "
         f"({len(took) / seconds:.0f}/s), load {os.getloadavg()[0]:.0f}"
     )
     print("answers:", ", ".join(f"{n} x {status}" for status, n in sorted(load.answers.items())))

@@ -54,7 +54,7 @@ torch::Tensor run(torch::Tensor x) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return y;
 }
-""",
+""",  # noqa: E501
     "matmul, shared memory": r"""
 #define TILE 32
 __global__ void matmul_kernel(const float* a, const float* b, float* c, int m, int n, int k) {

@@ -2,7 +2,7 @@
 """Kills, freezes and cuts over fast runs; no acknowledged turn may be lost or doubled.
 
 A run asks a scripted policy server over HTTP through a relay. At random the run or the server is killed with SIGKILL
-or frozen, and the connections between them are cut or fall silent. Whoever is dead is started again; a run is
+or frozen, and the connections between them are cut or fall silent. A dead process is started again; a run is
 resumed. After each kill of a run its store is checked by `kernelmill fsck` and its traces are read here, without
 Kernelmill's code: no line that was there once may be gone or changed, no turn may be missing or there twice, and
 each turn that the relay saw the successor of must be in the store. One run in ten is built and evaluated; what its
@@ -10,7 +10,8 @@ turns were judged to be must be what an undisturbed run says, or a fault of the 
 
     chaos.py [--actions N] [--seed N] [--evaluated SHARE] [--evaluated-actions N]
 
-A night's: chaos.py --actions 10000 --evaluated-actions 1000. The folder of a run that broke a promise stays. Exit code 77: it cannot run here.
+A night's: chaos.py --actions 10000 --evaluated-actions 1000. The folder of a run that broke a promise stays.
+Exit code 77: it cannot run here.
 """
 
 import argparse
@@ -213,7 +214,7 @@ class Chaos:
             raise Broken(f"fsck of {name}: exit {done.returncode}: {done.stderr[-2000:]}") from None
 
     def check(self, name: str, traces: Traces) -> None:
-        """Of a run that nobody has open now."""
+        """Of a run that no process has open now."""
         traces.read()
         if not (self.folder / name / "manifest.json").exists():
             if any(self.relay.asked.values()):

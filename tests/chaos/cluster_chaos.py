@@ -135,7 +135,8 @@ class ClusterChaos(Chaos):
             time.sleep(0.05)
 
     def state_of(self, name: str) -> str:
-        """Of a run; empty while the head cannot be asked. One that had ended before the head was killed is in no list of the new one."""
+        """Of a run; empty while the head cannot be asked. One that had ended before the head was killed is in no list
+        of the new one."""
         done = self.ask("status", "--json")
         if done.returncode != 0:
             return ""

@@ -1,7 +1,7 @@
 """A relay between a run and its policy server: it can cut, fall silent, and witnesses what was asked for.
 
-A request for turn t of an episode says that turn t - 1 was acknowledged: nobody asks for it otherwise. What the run
-says of itself is not needed for that.
+A request for turn t of an episode says that turn t - 1 was acknowledged: the run does not ask for it otherwise. What
+the run says of itself is not needed for that.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ class Relay:
     """Listens on a free port of the loopback, on a thread of its own."""
 
     def __init__(self):
-        self.upstream = 0  # the server's port; 0: nobody is there
+        self.upstream = 0  # the server's port; 0: there is no server
         self.port = 0
         self.asked: dict = {}  # episode -> the latest turn that was asked for
         self.requests = 0
@@ -38,7 +38,7 @@ class Relay:
         self._cut = False
 
     def silence(self) -> None:
-        """Nothing comes through, and nobody is told."""
+        """Nothing comes through, and neither side is told."""
         self._loop.call_soon_threadsafe(self._passing.clear)
 
     def speak(self) -> None:

@@ -3,8 +3,8 @@
 
 Each run must end by itself with the documented exit code and a next step. Then the disk is mended and the run is
 resumed: it finishes, what was acknowledged before is there as it was, and no turn is there twice. The policy's next
-question acknowledges a turn, and so does its line in metrics.jsonl. As root small disks are real (tmpfs); write and sync
-errors come from a library below LMDB ($KERNELMILL_BAD_DISK_LIBRARY). Exit code 77: it cannot run here.
+question acknowledges a turn, and so does its line in metrics.jsonl. As root small disks are real (tmpfs); write and
+sync errors come from a library below LMDB ($KERNELMILL_BAD_DISK_LIBRARY). Exit code 77: it cannot run here.
 """
 
 import contextlib

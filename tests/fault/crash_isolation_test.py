@@ -14,7 +14,10 @@ import sys
 
 from real_processes import SKIP, binary, number, report, scratch_folder
 
-GOOD = "for (int i = 0; i < rows; ++i) { float s = 0; for (int j = 0; j < cols; ++j) s += x[long(i) * cols + j]; y[i] = s; }"
+GOOD = (
+    "for (int i = 0; i < rows; ++i) { float s = 0; for (int j = 0; j < cols; ++j) s += x[long(i) * cols + j]; "
+    "y[i] = s; }"
+)
 BAD = {
     "null": "*(volatile int*)nullptr = 1;",
     "wild_read": "y[0] = x[1L << 40];",
@@ -38,7 +41,8 @@ def write_batch(folder, count, hangs):
         name, body = kinds[-1] if i < hangs else kinds[i % len(kinds)]
         for label, text in ((f"good{i}", GOOD), (f"{name}{i}", body)):
             (folder / f"{label}.cpp").write_text(
-                f'#include <csignal>\n#include <unistd.h>\n// {i}\nextern "C" void solve(const float* x, float* y, int rows, int cols) '
+                f"#include <csignal>\n#include <unistd.h>\n// {i}\n"
+                'extern "C" void solve(const float* x, float* y, int rows, int cols) '
                 f"{{ {text} }}\n"
             )
             lines.append(json.dumps({"task": "native/row_sum", "file": f"{label}.cpp", "name": label}))

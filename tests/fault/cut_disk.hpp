@@ -25,7 +25,7 @@ public:
     std::string bytes;
     uint64_t print = 0; ///< of the bytes; 0: not computed
   };
-  using page_ptr = std::shared_ptr<page>; // nobody: zeros
+  using page_ptr = std::shared_ptr<page>; // null: zeros
 
   static constexpr size_t page_bytes = 4096;
 
@@ -81,11 +81,11 @@ public:
   image_file(const image_file&) = delete;
   image_file& operator=(const image_file&) = delete;
 
-  /// Nobody: there is no file. False when the file does not hold what it should afterwards, which
+  /// Null: there is no file. False when the file does not hold what it should afterwards, which
   /// is looked at now and then.
   bool hold(const content* wanted);
 
-  /// Somebody used the file and made these calls below its folder.
+  /// A store used the file and made these calls below its folder.
   void note(const std::vector<disk_calls::call>& calls);
 
 private:

@@ -72,7 +72,7 @@ TEST(cut_disk, contents_change_alone_and_end_in_zeros) {
   EXPECT_EQ(three.print(), two.print());
 }
 
-TEST(cut_disk, an_image_holds_one_content_after_another_whoever_wrote_between) {
+TEST(cut_disk, an_image_holds_one_content_after_another_with_other_writers_between) {
   std::string folder = testing::TempDir() + "/cut-disk-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
   auto path = folder + "/data";

@@ -81,7 +81,7 @@ private:
   std::vector<Message<wire::Record>> batch_;
 };
 
-// The journal is written by who commits; a process that was killed wrote half of it.
+// The process that commits writes the journal; one that was killed wrote half of it.
 void keep_journal(const run_directory& run, const store& from, uint32_t turns) {
   artifact_store artifacts{run.artifacts};
   auto journal = run_journal::open(run);
@@ -122,7 +122,7 @@ TEST(exactly_once, each_turn_is_new_once_stored_once_and_told_once) {
       threads.emplace_back([&, i] { sender{*lineage, i, turns, counts}.deliver_all(); });
     for (auto& x : threads) x.join();
   }
-  // Who resumes offers its last turns again.
+  // A process that resumes offers its last turns again.
   open();
   sender{*lineage, 0, turns, counts}.deliver_all();
 

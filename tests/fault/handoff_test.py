@@ -177,7 +177,7 @@ class Place:
         )
 
     def kill(self, name):
-        """As the out-of-memory killer does; and somebody starts it again."""
+        """As the out-of-memory killer does; then the server is started again."""
         process = self.running[name]
         if process.poll() is not None:
             raise RuntimeError(f"{name} ended by itself: {(self.folder / f'{name}.log').read_text()[-2000:]}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Somebody kills what a node has started: compilers, referees, candidates, their sandboxes and the spawner.
+"""The test kills what a node has started: compilers, referees, candidates, their sandboxes and the spawner.
 
 Runs of scripted answers whose verdicts are known: right ones, wrong ones, some that do not compile. While a run goes
 on, processes below the node are killed with SIGKILL at random. Each turn must then be what it is in an undisturbed

@@ -121,7 +121,7 @@ async def act(kind, session, writer):
 
 
 class Flight:
-    """A server that answers nobody before all have asked, and breaks some first attempts."""
+    """A server that gives no answer before all have asked, and breaks some first attempts."""
 
     def __init__(self, wanted):
         self.wanted, self.asked, self.peak, self.now = wanted, 0, 0, 0

@@ -199,7 +199,7 @@ def play(cluster, script, config):
     now = end_of(cluster)
     listed = servers(cluster)
     assert "a" not in listed, f"a has drained: {listed}"
-    assert listed["b"]["failed_over"] + listed["b"]["failed"] > 0, f"the kill hit nobody: {listed}"
+    assert listed["b"]["failed_over"] + listed["b"]["failed"] > 0, f"the kill hit no request: {listed}"
     assert listed["c"]["done"] > 0 and listed["c"]["weights"] == "step-2", listed
     return now
 
@@ -249,7 +249,7 @@ def check_next_head(cluster, config):
     and goes on with the run."""
     assert (cluster.scratch / "runs/policies.json").stat().st_mode & 0o777 == 0o600
     cluster.command("submit", str(config), "run.name=second", "tasks.group_size=8", "tasks.max_turns=6")
-    # Nobody answers there, and the next head will not have the key.
+    # No server answers there, and the next head will not have the key.
     cluster.command(
         "policy",
         "attach",

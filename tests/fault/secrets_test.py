@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A key that nobody else may see: where is it after a run against a server that says it aloud?
+"""A key that only its owner may see: where is it after a run against a server that says it aloud?
 
 The policy server puts the Authorization header that it was sent into its answers, into errors and into headers, as it
-is, in Base64 and in hexadecimal; a second run has them as a stream, cut within the key. The first run is killed with a signal that asks for a core dump, and resumed. Then the key is looked for in every file that the
-run left (stored texts unpacked), in its logs at the finest level, in what the program printed, in core dumps, and,
-while it runs, in the arguments and environments of all processes that the node has started.
-Exit code 77: it cannot run here.
+is, in Base64 and in hexadecimal; a second run has them as a stream, cut within the key. The first run is killed with a
+signal that asks for a core dump, and resumed. Then the key is looked for in every file that the run left (stored texts
+unpacked), in its logs at the finest level, in what the program printed, in core dumps, and, while it runs, in the
+arguments and environments of all processes that the node has started. Exit code 77: it cannot run here.
 """
 
 import base64

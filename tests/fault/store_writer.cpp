@@ -1,5 +1,5 @@
 // Commits turns and artifacts without end and prints the id of each turn that was acknowledged,
-// until somebody kills it. Each life goes on with the episode after the last one in the store.
+// until it is killed. Each life goes on with the episode after the last one in the store.
 //
 //   store_writer DIRECTORY SEED
 

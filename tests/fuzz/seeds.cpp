@@ -1,4 +1,5 @@
-// Writes the seeds of the targets whose input nobody types: messages, frames, records, a store.
+// Writes the seeds of the targets whose input is not typed by hand: messages, frames, records, a
+// store.
 //   fuzz_seeds FOLDER      into FOLDER/frames, FOLDER/parcels and FOLDER/store
 // The files in corpus/ were made by it; it is run again when a schema grows.
 

@@ -59,7 +59,7 @@ const std::string& scratch_folder();
 
 void write_file(const std::string& path, std::string_view bytes);
 
-/// Reads all of a message, as whoever shows it does.
+/// Reads all of a message, as a program that shows it does.
 void read_all(capnp::DynamicStruct::Reader x);
 
 /// Reads bytes as a message, whole, and all of it.

@@ -128,7 +128,7 @@ extern "C" __global__ void good__synccheck__in_a_branch(const float* x, float* y
 
 template <bool all> __device__ void rounds(const float* x, float* y) {
   __shared__ float tile[256];
-  // How often is known to nobody but the threads: an unrolled loop lets the others end first.
+  // Only the threads know how often: an unrolled loop lets the others end first.
   int count = (all || threadIdx.x % 32 < 16 ? 3 : 2) + (int)x[0];
   float sum = 0;
   for (int k = 0; k < count; ++k) {

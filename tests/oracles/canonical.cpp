@@ -99,7 +99,8 @@ void erase_timed_entries(ordered_json& list) {
   list = std::move(kept);
 }
 
-// Of those that say how fast something was, and reject nobody, a run has now one, now none.
+// A run has now one, now none, of the findings that say how fast something was and reject no
+// kernel.
 bool says_how_fast(const ordered_json& finding) {
   constexpr std::array<std::string_view, 3> rules{"clocks_disagree", "depends_on_contents",
                                                   "slows_baseline"};

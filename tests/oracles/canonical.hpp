@@ -1,7 +1,7 @@
 #pragma once
 
 // What two runs of one configuration must have in common, byte for byte: a run that was killed
-// and resumed, and one that nobody disturbed.
+// and resumed, and one that was not disturbed.
 //
 // Left out, because it is timed, or follows from the inputs that the referee draws afresh:
 //   turns     seconds, startedAt, committedAt; the completion's requestId, attempts, promptTokens,

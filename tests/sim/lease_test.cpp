@@ -37,7 +37,7 @@ TEST(Lease, ADeadWorkersJobIsLeasedAgainWithoutWaiting) {
   auto sink = std::make_shared<unreliable_sink>(1);
   auto result = run_node(12, plan{}, how, sink, false);
   EXPECT_EQ(outcome_of(result), "finished");
-  EXPECT_LT(result.virtual_seconds, 30) << "somebody waited for a lease of the dead";
+  EXPECT_LT(result.virtual_seconds, 30) << "a job waited for a lease of the dead";
 }
 
 TEST(Lease, AFaultThatPersistsIsRecordedAndPaysNothing) {
@@ -170,7 +170,7 @@ TEST_F(queues, lease_a_straggler_twice_and_take_the_first_answer) {
   ASSERT_EQ(held_["quick"].size(), 1u);
   add_worker("idle");
   advance(std::chrono::seconds{5});
-  ASSERT_EQ(held_["idle"].size(), 1u) << "nobody took the straggler's job a second time";
+  ASSERT_EQ(held_["idle"].size(), 1u) << "no worker took the straggler's job a second time";
   answer("idle");
   EXPECT_EQ(answers_.size(), 9u);
   answer("quick"); // late, and of no matter
@@ -198,7 +198,7 @@ TEST_F(queues, lease_no_straggler_twice_to_one_worker) {
 TEST_F(queues, wait_for_a_busy_worker_when_the_free_ones_are_sick) {
   let_a_job_wait_for_the_healthy_worker();
   answer("healthy");
-  ASSERT_EQ(held_["healthy"].size(), 1u) << "nobody gave it the job that waits";
+  ASSERT_EQ(held_["healthy"].size(), 1u) << "it did not get the job that waits";
   answer("healthy");
   EXPECT_EQ(answers_, (std::vector<std::string>{"", ""}));
   EXPECT_EQ(tries_["a"] + tries_["b"], 2);
@@ -247,7 +247,7 @@ TEST_F(queues, keep_nothing_of_a_job_whose_worker_was_lost) {
   auto kept = std::make_shared<int>(0);
   std::weak_ptr<int> left = kept; // of the request
   submit(1, Message<wire::BuildRequest>{
-                kj::heapArray<capnp::word>(1).attach(std::move(kept))}); // nobody opens it
+                kj::heapArray<capnp::word>(1).attach(std::move(kept))}); // it is not opened
   lose("lost");
   EXPECT_FALSE(left.expired());
   add_worker("other");
@@ -256,7 +256,7 @@ TEST_F(queues, keep_nothing_of_a_job_whose_worker_was_lost) {
   EXPECT_TRUE(left.expired());
 }
 
-TEST_F(queues, do_not_work_for_who_has_ended) {
+TEST_F(queues, do_not_work_for_an_asker_that_has_ended) {
   start({});
   add_worker("w");
   submit();

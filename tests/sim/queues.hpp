@@ -105,7 +105,7 @@ protected:
     scheduler().run();
   }
 
-  // One job of somebody who no longer wants it.
+  // One job of an asker that no longer wants it.
   void submit_and_end() {
     auto who = system_.spawn([this](caf::event_based_actor* self) {
       self->request(cluster_, caf::infinite, atom::build_v, envelope{},

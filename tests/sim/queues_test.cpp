@@ -1,4 +1,4 @@
-// Who gets no job, and jobs that nobody waits for any more.
+// Workers that get no job, and jobs without a waiter.
 
 #include "tests/sim/queues.hpp"
 
@@ -27,7 +27,7 @@ TEST_F(queues, give_no_job_to_a_worker_where_a_layer_is_missing_that_its_run_req
   ask(1, 0b011);
   EXPECT_EQ(held_["weak"].size(), 0u) << "it waits for a worker that has the layer";
   ask(2, 0b001);
-  EXPECT_EQ(held_["weak"].size(), 1u) << "and holds up nobody's but its own run's";
+  EXPECT_EQ(held_["weak"].size(), 1u) << "and holds up no jobs but its own run's";
   add_worker("strong");
   EXPECT_EQ(held_["strong"].size(), 1u);
   answer("strong");
@@ -35,7 +35,7 @@ TEST_F(queues, give_no_job_to_a_worker_where_a_layer_is_missing_that_its_run_req
   EXPECT_EQ(answers_.size(), 2u);
 }
 
-/// A runner that is busy until it is told that nobody waits.
+/// A runner that is busy until it is told that its job has no waiter.
 struct endless_runner {
   std::vector<caf::typed_response_promise<Message<wire::EvaluateResult>>> held;
   std::vector<uint64_t> cancelled; // traces
@@ -79,7 +79,7 @@ TEST_F(queues, end_what_a_worker_has_when_its_asker_is_gone) {
   ask(2);
   ASSERT_EQ(runner.held.size(), 1u);
   advance(std::chrono::seconds{3});
-  EXPECT_TRUE(runner.cancelled.empty()) << "somebody waits";
+  EXPECT_TRUE(runner.cancelled.empty()) << "an asker waits";
   caf::anon_send_exit(first, caf::exit_reason::user_shutdown);
   advance(std::chrono::seconds{2});
   EXPECT_EQ(runner.cancelled, std::vector<uint64_t>{1}) << "and is told once";
@@ -90,7 +90,7 @@ TEST_F(queues, end_what_a_worker_has_when_its_asker_is_gone) {
   runner.held.clear();
 }
 
-TEST_F(queues, end_the_jobs_of_an_envelope_for_who_asked_for_them) {
+TEST_F(queues, end_the_jobs_of_an_envelope_for_its_asker) {
   start({});
   endless_runner runner;
   auto who = runner.spawn(system_);
@@ -123,7 +123,7 @@ TEST_F(queues, end_the_jobs_of_an_envelope_for_who_asked_for_them) {
   caf::anon_send(gate, atom::cancel_v, uint64_t{1});
   scheduler().run();
   EXPECT_EQ(runner.cancelled, std::vector<uint64_t>{1}) << "the second had not begun";
-  EXPECT_EQ(answers_.size(), 2u) << "each is answered, so that whoever counts them can";
+  EXPECT_EQ(answers_.size(), 2u) << "each is answered, so that they can be counted";
   EXPECT_EQ(runner.held.size(), 1u) << "the third is at work";
   for (const auto& x : {caf::actor_cast<caf::actor>(who), gate})
     caf::anon_send_exit(x, caf::exit_reason::kill);

@@ -293,7 +293,7 @@ TEST(Waiting, InLineBehindOthersIsNoLateAnswer) {
   EXPECT_EQ(lost_in_line(1), std::multiset<std::string>{});
 }
 
-TEST(Waiting, InALineThatNobodyWorksOffEnds) {
+TEST(Waiting, InALineThatIsNotWorkedOffEnds) {
   auto lost = lost_in_line(0);
   EXPECT_GT(lost.count("compiler_lost"), 0u);
   EXPECT_EQ(lost.count("compiler_lost"), lost.size());

@@ -2,8 +2,8 @@
 
     python -m trainer.best FOLDER... --program KERNELMILL --out best.jsonl
 
-Each FOLDER is one seed's. A kernel is replayed with the seed of its run, evaluated with a new secret seed and the referee's own
-timing, and looked at by the sanitizers. One line a kernel, and a table.
+Each FOLDER is one seed's. A kernel is replayed with the seed of its run, evaluated with a new secret seed and the
+referee's own timing, and looked at by the sanitizers. One line a kernel, and a table.
 """
 
 import argparse
@@ -27,7 +27,8 @@ def best_of(folder: pathlib.Path) -> Dict[str, str]:
 
 
 def asked(program: str, *words: str) -> Any:
-    """What a command says as JSON. An exit code may say something of the kernel; without a document the command has failed."""
+    """What a command says as JSON. An exit code may say something of the kernel;
+    without a document the command has failed."""
     done = subprocess.run([program, *words, "--json"], capture_output=True, text=True)
     try:
         return json.loads(done.stdout)
@@ -75,7 +76,10 @@ def interval_of(x: Dict[str, Any]) -> str:
 def row_of(x: Dict[str, Any]) -> str:
     first, again = (interval_of(y) for y in (x["first"], x["again"]))
     findings = ", ".join([*x["findings"], *(f"{k}: {v}" for k, v in x["sanitizers"].items() if v)]) or "none"
-    return f"| `{x['task']}` | {first} | {again} | {x['outcome']} | {findings} | {'stands' if x['stands'] else 'does not stand'} |"
+    return (
+        f"| `{x['task']}` | {first} | {again} | {x['outcome']} | {findings} | "
+        f"{'stands' if x['stands'] else 'does not stand'} |"
+    )
 
 
 def main() -> None:

@@ -36,7 +36,8 @@ def rows_of(family: str, kind: str) -> Tuple[str, str]:
     first = "f(a[0])" if family == "row_max" else "0"
     if kind == "order":  # a thread a row: neighbours read far from each other
         return (
-            "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i >= rows) return;\n  const float* a = x + long(i) * cols;\n"
+            "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i >= rows) return;\n"
+            "  const float* a = x + long(i) * cols;\n"
             f"  float s = {first};\n  for (int j = 0; j < cols; ++j) {fold(family, 's', 'f(a[j])')}\n  y[i] = s;\n",
             "(rows + 127) / 128, 128",
         )
@@ -53,7 +54,8 @@ def rows_of(family: str, kind: str) -> Tuple[str, str]:
     loop = "  if (threadIdx.x < cols) " if kind == "no tail" else "  for (int j = threadIdx.x; j < cols; j += n) "
     value = "f(a[threadIdx.x])" if kind == "no tail" else "f(a[j])"
     return (
-        f"  __shared__ float t[n];\n{begin}{loop}{fold(family, 's', value)}\n  t[threadIdx.x] = s;\n  __syncthreads();\n"
+        f"  __shared__ float t[n];\n{begin}{loop}{fold(family, 's', value)}\n  t[threadIdx.x] = s;\n"
+        "  __syncthreads();\n"
         "  for (int k = n / 2; k > 0; k /= 2) {\n"
         f"    if (threadIdx.x < k) {fold(family, 't[threadIdx.x]', 't[threadIdx.x + k]')}\n    __syncthreads();\n  }}\n"
         "  if (threadIdx.x == 0) y[blockIdx.x] = t[0];\n",
@@ -74,8 +76,10 @@ def columns_of(kind: str) -> Tuple[str, str]:
     if kind == "split":  # the threads of a block share the rows of 32 columns
         return (
             "  __shared__ float t[n / 32][32];\n  const int j = blockIdx.x * 32 + threadIdx.x % 32;\n  float s = 0;\n"
-            "  if (j < cols)\n    for (int i = threadIdx.x / 32; i < rows; i += n / 32) s += f(x[long(i) * cols + j]);\n"
-            "  t[threadIdx.x / 32][threadIdx.x % 32] = s;\n  __syncthreads();\n  if (threadIdx.x >= 32 || j >= cols) return;\n"
+            "  if (j < cols)\n    for (int i = threadIdx.x / 32; i < rows; "
+            "i += n / 32) s += f(x[long(i) * cols + j]);\n"
+            "  t[threadIdx.x / 32][threadIdx.x % 32] = s;\n  __syncthreads();\n"
+            "  if (threadIdx.x >= 32 || j >= cols) return;\n"
             "  for (int k = 1; k < n / 32; ++k) s += t[k][threadIdx.x];\n  y[j] = s;\n",
             "(cols + 31) / 32, n",
         )
@@ -92,7 +96,8 @@ def turned_of(kind: str) -> Tuple[str, str]:
         a, b, across = ("i", "j", "cols") if kind == "plain" else ("j", "i", "rows")
         return (
             f"  const long at = long(blockIdx.x) * 256 + threadIdx.x;\n  if (at >= long(rows) * cols) return;\n"
-            f"  const int {a} = at / {across}, {b} = at % {across};\n  y[long(j) * rows + i] = f(x[long(i) * cols + j]);\n",
+            f"  const int {a} = at / {across}, {b} = at % {across};\n"
+            "  y[long(j) * rows + i] = f(x[long(i) * cols + j]);\n",
             "(long(rows) * cols + 255) / 256, 256",
         )
     inside = ("", "") if kind == "no tail" else ("if (i < rows && j < cols) ", "if (p < rows && q < cols) ")
@@ -119,7 +124,8 @@ def reference(task: Any, value: str, size: str) -> str:
     """A thread an output; f and the size of its terms in double."""
     value, size = value.replace("std::", ""), size.replace("std::", "")
     begin = (
-        f"#include <cmath>\n\n__device__ double f(double v) {{ return {value}; }}\n__device__ double size(double v) {{ return {size}; }}\n\n"
+        f"#include <cmath>\n\n__device__ double f(double v) {{ return {value}; }}\n"
+        f"__device__ double size(double v) {{ return {size}; }}\n\n"
         "__global__ void run(const float* x, double* y, double* y_scale, int rows, int cols) {\n"
         "  const long i = long(blockIdx.x) * 128 + threadIdx.x;\n"
     )

@@ -1,4 +1,5 @@
-"""Draws what trainings learned, as one SVG: the reward of held-out tasks with its intervals, and of each step's training groups.
+"""Draws what trainings learned, as one SVG: the reward of held-out tasks with its intervals,
+and of each step's training groups.
 
     python -m trainer.curve FOLDER... --out curve.svg
 
@@ -39,14 +40,16 @@ def drawn(folders: List[pathlib.Path]) -> str:
         )
 
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" fill="#222">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        'font-size="12" fill="#222">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
     ]
     for i in range(6):
         y = low + (high - low) * i / 5
         (left, height), (right, _) = at(0, y), at(last, y)
         out.append(
-            f'<path d="M{left} {height}H{right}" stroke="#ddd"/><text x="{LEFT - 6}" y="{height + 4}" text-anchor="end">{y:.2f}</text>'
+            f'<path d="M{left} {height}H{right}" stroke="#ddd"/><text x="{LEFT - 6}" y="{height + 4}" '
+            f'text-anchor="end">{y:.2f}</text>'
         )
     for x in sorted({x[0] for seed in held_out for x in seed}):
         out.append(f'<text x="{at(x, low)[0]}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{x}</text>')
@@ -60,14 +63,17 @@ def drawn(folders: List[pathlib.Path]) -> str:
             out.append(f'<circle cx="{a}" cy="{b}" r="1.8" fill="{colour}" opacity="0.45"/>')
         points = [at(x, y) for x, y, _, _ in held_out[seed]]
         out.append(
-            f'<polyline points="{" ".join(f"{a},{b}" for a, b in points)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+            f'<polyline points="{" ".join(f"{a},{b}" for a, b in points)}" fill="none" stroke="{colour}" '
+            'stroke-width="1.6"/>'
         )
         for (a, b), (x, _, least, most) in zip(points, held_out[seed]):
             out.append(
-                f'<path d="M{a} {at(x, least)[1]}V{at(x, most)[1]}" stroke="{colour}"/><circle cx="{a}" cy="{b}" r="3.5" fill="{colour}"/>'
+                f'<path d="M{a} {at(x, least)[1]}V{at(x, most)[1]}" stroke="{colour}"/><circle cx="{a}" '
+                f'cy="{b}" r="3.5" fill="{colour}"/>'
             )
         out.append(
-            f'<text x="{WIDTH - RIGHT}" y="{TOP + 14 * seed + 10}" text-anchor="end" fill="{colour}">{folders[seed].name}</text>'
+            f'<text x="{WIDTH - RIGHT}" y="{TOP + 14 * seed + 10}" text-anchor="end" '
+            f'fill="{colour}">{folders[seed].name}</text>'
         )
     return "\n".join([*out, "</svg>\n"])
 

@@ -1,4 +1,5 @@
-"""GRPO as a trainer that `kernelmill train` asks: POST /step takes a batch and a checkpoint, and answers with the next checkpoint.
+"""GRPO as a trainer that `kernelmill train` asks: POST /step takes a batch and a checkpoint,
+and answers with the next checkpoint.
 
     python -m trainer.grpo --port PORT --device cpu
 
@@ -20,7 +21,8 @@ CLIP = (0.8, 1.28)  # of importance weights
 
 
 class Sequence(NamedTuple):
-    """Ids with, for each but the first, the log-probability when it was sampled and its advantage; 0 where nothing is learned."""
+    """Ids with, for each but the first, the log-probability when it was sampled and its advantage;
+    0 where nothing is learned."""
 
     ids: List[int]
     old: List[float]

@@ -1,5 +1,5 @@
-"""How policies of several seeds compare with what they were, on the tasks that were held out; what a minute brought; and what they
-learned: the share of each plan in the completions for held-out tasks, before and after.
+"""How policies of several seeds compare with what they were, on the tasks that were held out; what a minute brought;
+and what they learned: the share of each plan in the completions for held-out tasks, before and after.
 
     python -m trainer.measures FOLDER...
 
@@ -43,7 +43,8 @@ def compare(folders: List[pathlib.Path]) -> Dict[str, Any]:
 
 
 def rates(folder: pathlib.Path) -> Dict[str, float]:
-    """Of the steps alone: turns, each with its verdict, and optimizer steps a minute, and the share of the time in episodes."""
+    """Of the steps alone: turns, each with its verdict, and optimizer steps a minute,
+    and the share of the time in episodes."""
     steps = lines_of(folder / "checkpoints.jsonl")
     total = sum(x["Timing/Total"] for x in steps)
     return {
@@ -56,7 +57,8 @@ def rates(folder: pathlib.Path) -> Dict[str, float]:
 
 
 def plans(folder: pathlib.Path, after: int) -> Dict[str, Dict[str, float]]:
-    """By family of held-out tasks: the share of each plan, the words in <think>, after so many steps. Empty where the runs are gone."""
+    """By family of held-out tasks: the share of each plan, the words in <think>, after so many steps.
+    Empty where the runs are gone."""
     counts: Dict[str, Any] = collections.defaultdict(collections.Counter)
     known = re.compile(r"(split, )?\d+ at a time|" + "|".join(WITHOUT_SIZE.values()))
     for line in lines_of(folder / "runs" / f"held-out-{after}" / "traces.jsonl"):

@@ -23,7 +23,8 @@ PHRASE = 8  # words
 
 
 class Vocabulary:
-    """Lines that most prompts share, phrases, words, and bytes for the rest: every text has ids, and they give it back."""
+    """Lines that most prompts share, phrases, words, and bytes for the rest: every text has ids,
+    and they give it back."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = list(pieces)
@@ -73,7 +74,8 @@ class Vocabulary:
         return b"".join(self.bytes[x] for x in ids).decode(errors="replace")
 
     def render(self, messages: Sequence[Dict[str, str]]) -> List[int]:
-        """The chat template: a mark for the role, the content, and a mark for its end. Then it is the assistant's turn."""
+        """The chat template: a mark for the role, the content, and a mark for its end.
+        Then it is the assistant's turn."""
         result: List[int] = []
         for x in messages:
             result += [ROLES[x["role"]], *self.encode(x["content"]), END]

@@ -1,4 +1,5 @@
-"""Teaches a new policy to answer in the form that Kernelmill asks for: right or wrong, fast or slow, as the templates do.
+"""Teaches a new policy to answer in the form that Kernelmill asks for: right or wrong, fast or slow,
+as the templates do.
 
     python -m trainer.pretrain FOLDER --program KERNELMILL --config FILE
 
@@ -52,7 +53,8 @@ def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, Mess
 
 
 def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, Messages], answers: int, seed: int) -> List[Text]:
-    """Conversations to learn from, each with a function and a name of its own; raises tasks.Leak where one has what is held out."""
+    """Conversations to learn from, each with a function and a name of its own;
+    raises tasks.Leak where one has what is held out."""
     draw, texts, held_out = random.Random(seed), [], {x.f for x in parts["held_out"]}
     for task in (x for x in parts["practice"] for _ in range(answers)):
         other = task._replace(terms=tasks.make_terms(draw, task.family, held_out))
@@ -91,7 +93,8 @@ def pretrain(
         policy, kept = model.Policy({"vocabulary": len(vocabulary), **shape}).to(device), {}
     rows = [(vocabulary.render(prompt), [*vocabulary.encode(said), model.END]) for prompt, said in texts]
     print(
-        f"{len(rows)} texts, {len(vocabulary)} words, {sum(x.numel() for x in policy.parameters())} weights, the longest text has "
+        f"{len(rows)} texts, {len(vocabulary)} words, {sum(x.numel() for x in policy.parameters())} weights, "
+        "the longest text has "
         f"{max(len(a) + len(b) for a, b in rows)} ids",
         flush=True,
     )

@@ -2,8 +2,8 @@
 
     python -m trainer.server WEIGHTS.pt --port PORT
 
-Token ids in; token ids, their log-probabilities and the version of the weights out. What comes while a batch is being sampled
-makes the next batch. POST /update_weights_from_disk takes new weights between two batches.
+Token ids in; token ids, their log-probabilities and the version of the weights out. What comes while a batch is being
+sampled makes the next batch. POST /update_weights_from_disk takes new weights between two batches.
 """
 
 import argparse
@@ -19,7 +19,7 @@ MOST_ROWS = 64  # completions that are sampled together
 
 
 class Wish(NamedTuple):
-    """A completion that somebody waits for."""
+    """A completion that a request waits for."""
 
     prompt: List[int]
     most: int

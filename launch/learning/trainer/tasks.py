@@ -1,8 +1,8 @@
 """Tasks whose choices matter, and texts to pretrain on, all made by templates.
 
-Each task is a loop over a matrix with a function f of its own. How fast an answer is depends on what no prompt tells: how many
-partial results it keeps, how large its tiles are, in which order it walks. Templates write answers of every kind, slow and
-wrong ones too, as often as fast ones: which of them pays is for the policy to find out.
+Each task is a loop over a matrix with a function f of its own. How fast an answer is depends on what no prompt tells:
+how many partial results it keeps, how large its tiles are, in which order it walks. Templates write answers of every
+kind, slow and wrong ones too, as often as fast ones: which of them pays is for the policy to find out.
 """
 
 import json
@@ -17,9 +17,16 @@ ATOMS = ["v", "v * v", "std::fabs(v)", "std::max(v, 0.0f)", "std::min(v, 1.0f)",
 FACTORS = ["", "0.25f * ", "0.5f * ", "0.75f * ", "1.5f * ", "2.0f * ", "3.0f * "]
 SIZES = [2, 4, 8, 16, 32, 64]
 WORDS = {
-    "row_sum": "Sum a function of the elements of each row of a matrix: `y[i]` is the sum of `f(x[i * cols + j])` over j.",
-    "row_max": "Find the largest value of a function on each row of a matrix: `y[i]` is the maximum of `f(x[i * cols + j])` over j.",
-    "col_sum": "Sum a function of the elements of each column of a matrix: `y[j]` is the sum of `f(x[i * cols + j])` over i.",
+    "row_sum": (
+        "Sum a function of the elements of each row of a matrix: `y[i]` is the sum of `f(x[i * cols + j])` over j."
+    ),
+    "row_max": (
+        "Find the largest value of a function on each row of a matrix: "
+        "`y[i]` is the maximum of `f(x[i * cols + j])` over j."
+    ),
+    "col_sum": (
+        "Sum a function of the elements of each column of a matrix: `y[j]` is the sum of `f(x[i * cols + j])` over i."
+    ),
     "turned": "Apply a function to a matrix and transpose it: `y[j * rows + i]` is `f(x[i * cols + j])`.",
 }
 OUTPUT = {"row_sum": "rows", "row_max": "rows", "col_sum": "cols", "turned": "cols * rows"}
@@ -68,10 +75,11 @@ def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), bac
             terms = make_terms(draw, family, functions)
             shape = (0, 0)
             while shape in shapes or not shape[0]:
-                # Rows that are a power of two times a line's floats share places of the cache when they are walked down.
+                # Rows that are a power of two times a line's floats share places of the cache when they are walked
+                # down.
                 rows = draw.choice([256, 384, 512]) if family == "turned" else draw.randrange(128, 321, 16)
-                # An odd number of lines a row: walked down 144 rows of 52 lines, a baseline is at the edge of what its cache's sets
-                # hold, and slower after whoever ran before it (`slows_baseline`).
+                # An odd number of lines a row: walked down 144 rows of 52 lines, a baseline is at the edge of what its
+                # cache's sets hold, and slower after a candidate that ran before it (`slows_baseline`).
                 shape = (
                     (rows, draw.randrange(528, 1025, 32))
                     if backend == "cpu"
@@ -103,7 +111,8 @@ def reference(task: Task) -> str:
     if task.family == "turned":
         return head + (
             "  for (long i = 0; i < rows; ++i)\n    for (long j = 0; j < cols; ++j) {\n"
-            "      y[j * rows + i] = f(x[i * cols + j]);\n      y_scale[j * rows + i] = size(x[i * cols + j]);\n    }\n}\n"
+            "      y[j * rows + i] = f(x[i * cols + j]);\n"
+            "      y_scale[j * rows + i] = size(x[i * cols + j]);\n    }\n}\n"
         )
     outer, inner, place = (
         ("cols", "rows", "j * cols + i") if task.family == "col_sum" else ("rows", "cols", "i * cols + j")
@@ -205,7 +214,8 @@ def row_body(task: Task, kind: str) -> str:
         how = "max" if task.family == "row_max" else "+"
         mark = f"#pragma omp simd reduction({how} : s)\n" if kind == "simd" else ""
         return (
-            f"{open_row}    float s = {first};\n{mark}    for (int j = 0; j < cols; ++j) {fold(task.family, 's', 'f(a[j])')}\n"
+            f"{open_row}    float s = {first};\n"
+            f"{mark}    for (int j = 0; j < cols; ++j) {fold(task.family, 's', 'f(a[j])')}\n"
             "    y[i] = s;\n  }\n"
         )
     start = (
@@ -241,8 +251,10 @@ def column_body(kind: str) -> str:
         else ""
     )
     return (
-        "  for (int j = 0; j < cols; j += n) {\n    float s[n] = {};\n    const int w = std::min(n, cols - j);\n    if (w == n)\n"
-        "      for (int i = 0; i < rows; ++i)\n        for (int k = 0; k < n; ++k) s[k] += f(x[long(i) * cols + j + k]);\n"
+        "  for (int j = 0; j < cols; j += n) {\n    float s[n] = {};\n"
+        "    const int w = std::min(n, cols - j);\n    if (w == n)\n"
+        "      for (int i = 0; i < rows; ++i)\n"
+        "        for (int k = 0; k < n; ++k) s[k] += f(x[long(i) * cols + j + k]);\n"
         f"{tail}    for (int k = 0; k < w; ++k) y[j + k] = s[k];\n  }}\n"
     )
 
@@ -291,7 +303,8 @@ class Leak(Exception):
 
 
 def check_held_out(texts: Sequence[str], held_out: Sequence[Task]) -> int:
-    """How many texts were searched for the held-out tasks' names, functions and shapes; raises Leak where one occurs."""
+    """How many texts were searched for the held-out tasks' names, functions and shapes;
+    raises Leak where one occurs."""
     for task in held_out:
         rows, cols, between = rf"\b{task.rows}\b", rf"\b{task.cols}\b", r"\D{1,12}"
         shape = re.compile(f"{rows}{between}{cols}|{cols}{between}{rows}")

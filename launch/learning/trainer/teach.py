@@ -100,7 +100,8 @@ def main() -> int:
             for name in ("pretraining.jsonl", "pretrained.pt"):
                 shutil.copy(given.pretrained / name, folder / name)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    # Threads of small products wait for each other where verdicts have the cores: a step took 20 s with two, 1 s with one.
+    # Threads of small products wait for each other where verdicts have the cores: a step took 20 s with two,
+    # 1 s with one.
     os.environ.setdefault(
         "OMP_NUM_THREADS", "1" if json.loads((folder / "config.json").read_text())["device"] == "cpu" else "8"
     )

@@ -6,7 +6,8 @@ from typing import Any, Callable
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Gives each request to `answer(path, body)`. What that returns is sent as JSON, or as text if it is text. None: no such path."""
+    """Gives each request to `answer(path, body)`. What that returns is sent as JSON, or as text if it is text.
+    None: no such path."""
 
     request_queue_size = 1024
 

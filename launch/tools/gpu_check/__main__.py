@@ -82,7 +82,10 @@ def read_options(arguments):
     add(
         "--seeds",
         type=int,
-        help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, timing and sampling that were once paid and 5 of the others, or 2 on a CPU",
+        help=(
+            "matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, "
+            "timing and sampling that were once paid and 5 of the others, or 2 on a CPU"
+        ),
     )
     add("--first-seed", type=int, default=0, help="matrix: where they begin")
     add(
@@ -90,7 +93,10 @@ def read_options(arguments):
         type=words,
         default=[],
         metavar="FOLDERS",
-        help="matrix: results of other runs of this commit, $OUT of each: their variants are printed with ours, and not judged again",
+        help=(
+            "matrix: results of other runs of this commit, $OUT of each: their variants are printed with ours, "
+            "and not judged again"
+        ),
     )
     add("--only", type=words, default=[], help="matrix: which classes")
     add("--count", type=int, default=1000, help="false_alarms: how many verdicts")
@@ -126,11 +132,13 @@ def gpus():
 
 
 def start_beside(parts):
-    """Runs parts on all GPUs but the first, which is left to us. Returns the process; what it says lies in OUT/beside.txt."""
+    """Runs parts on all GPUs but the first, which is left to us. Returns the process;
+    what it says lies in OUT/beside.txt."""
     found = gpus()
     if len(found) < 2:
         sys.exit(
-            f"gpu_check.sh: --beside needs a second GPU; {len(found)} can be used. Leave the option out and name its parts"
+            f"gpu_check.sh: --beside needs a second GPU; {len(found)} can be used. "
+            "Leave the option out and name its parts"
         )
     os.environ["CUDA_VISIBLE_DEVICES"] = found[0]
     given = [x for x in sys.argv[1:] if not x.startswith("--beside=")]

@@ -97,8 +97,9 @@ def time_plainly(task, library, calls=50):
 
 
 class PlainTimer:
-    """One process that times all libraries, for a context takes longer than their calls. Where one of them ends it, there is
-    another for the next. Close it before something else is timed. `has_guards`: buffers lie as the referee's do."""
+    """One process that times all libraries, for a context takes longer than their calls. Where one of them ends it,
+    there is another for the next. Close it before something else is timed. `has_guards`: buffers lie as the referee's
+    do."""
 
     def __init__(self, program=None, has_guards=False):
         self.program, self.process, self.flags = program, None, ["--guards"] * has_guards
@@ -141,7 +142,8 @@ def by_events(task, source, calls=50):
 
 
 def plain_times(tasks, until):
-    """{task: [ms as time_plainly returns]} of the baselines, one of each process that had time: compiled side by side, then timed."""
+    """{task: [ms as time_plainly returns]} of the baselines, one of each process that had time: compiled side by side,
+    then timed."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         libraries = list(
             pool.map(lambda task: plain_library(baseline(task), OUT / f"{task.replace('/', '.')}.plain.so"), tasks)
@@ -156,8 +158,8 @@ def plain_times(tasks, until):
 
 
 def clock_promise(name, compared, asked):
-    """Whether it holds, and the words. `compared`: how far off each kernel is that was judged, in the middle of its verdicts and each
-    of them; None where it is too short for this."""
+    """Whether it holds, and the words. `compared`: how far off each kernel is that was judged, in the middle of its
+    verdicts and each of them; None where it is too short for this."""
     off = sorted(abs(x.middle) for x in compared if x is not None)
     each = [abs(y) for x in compared if x is not None for y in x.each]
     known = (
@@ -167,7 +169,8 @@ def clock_promise(name, compared, asked):
     )
     holds = bool(off) and len(compared) >= LEAST_SHARE * asked and off[-1] <= WITHIN
     single = (
-        f"; of single verdicts {sum(y <= WITHIN for y in each)} of {len(each)} by at most {WITHIN:.0%}, worst {max(each):.1%}"
+        f"; of single verdicts {sum(y <= WITHIN for y in each)} of {len(each)} by at most {WITHIN:.0%}, "
+        f"worst {max(each):.1%}"
         if each
         else ""
     )
@@ -196,7 +199,8 @@ def off_native(verdicts, plain):
         off = Off(ms / events - 1, [x / events - 1 for x in mine])
         found[task] = off if ms >= LEAST_MS else None
         say(
-            f"        {task:34} outside {ms * 1e3:7.1f} µs ({min(mine) * 1e3:.1f} to {max(mine) * 1e3:.1f}), events {events * 1e3:7.1f} µs in a row "
+            f"        {task:34} outside {ms * 1e3:7.1f} µs ({min(mine) * 1e3:.1f} to {max(mine) * 1e3:.1f}), "
+            f"events {events * 1e3:7.1f} µs in a row "
             f"({min(rows) * 1e3:.1f} to {max(rows) * 1e3:.1f}), {statistics.median(alone) * 1e3:7.1f} µs alone; "
             f"{len(mine)} verdicts, {len(rows)} processes: {off.middle * 100:+.1f} %"
         )
@@ -228,7 +232,8 @@ def by_kernel(verdicts):
 
 
 def judged_again(name, rows, verdicts, off_of, options=(), seconds=float("inf")):
-    """How far kernels are off. Those whose middle is off are judged two more times, which go to `verdicts`; the middle of all counts."""
+    """How far kernels are off. Those whose middle is off are judged two more times, which go to `verdicts`;
+    the middle of all counts."""
     found = off_of(verdicts)
     off = {x for x, y in found.items() if y is not None and abs(y.middle) > WITHIN}
     if not off:

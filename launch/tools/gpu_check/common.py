@@ -35,7 +35,7 @@ PROFILE_KERNELS = lies("profile_kernels.cu", "tests/gpu/profile_kernels.cu")
 SANITIZER_KERNELS = lies("sanitizer_kernels.cu", "tests/gpu/sanitizer_kernels.cu")
 EVENT_TIMER = lies("event_timer.cu", "tests/bench/event_timer.cu")
 
-# The low end of a speedup up to which nobody is paid for it.
+# A speedup with a low end of at most this is not paid.
 MOST_UNPAID = 1.02
 
 options = argparse.Namespace()  # of the command line
@@ -44,8 +44,8 @@ honest = []  # (part, contract, whether cores were busy, outcome, reasons, slot 
 
 
 def processor_time(stat=pathlib.Path("/proc/stat")):
-    """Of all processors since the machine began, in ticks: for which they had work, and of which the host of a virtual machine took
-    some. (0, 0) where the system does not say."""
+    """Of all processors since the machine began, in ticks: for which they had work, and of which the host of a virtual
+    machine took some. (0, 0) where the system does not say."""
     try:
         ticks = [int(x) for x in stat.read_text().split("\n", 1)[0].split()[1:9]]
         user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
@@ -143,7 +143,8 @@ def say_honest():
     refused = [x for x in honest if x[3] not in ("accepted", "infrastructure")]
     machine = sum(x[3] == "infrastructure" for x in honest)
     say(
-        f"        honest kernels in all parts: refused {rates.words(len(refused), len(honest))}, {sum(x[2] for x in honest)} of them beside "
+        f"        honest kernels in all parts: refused {rates.words(len(refused), len(honest))}, "
+        f"{sum(x[2] for x in honest)} of them beside "
         f"busy processes; left to the machine {machine}"
         + "".join(f"; {name}, {contract}: {', '.join(why)}" for name, contract, _, _, why, _ in refused)
     )
@@ -151,7 +152,8 @@ def say_honest():
         slots = sorted(x[5] for x in honest if x[1] == contract and x[3] == "accepted")
         if slots:
             say(
-                f"        {contract}: the GPU's slot is held for {1e3 * sum(slots) / len(slots):.0f} ms a verdict (mean of {len(slots)}; "
+                f"        {contract}: the GPU's slot is held for {1e3 * sum(slots) / len(slots):.0f} ms a "
+                f"verdict (mean of {len(slots)}; "
                 f"median {1e3 * slots[len(slots) // 2]:.0f})"
             )
 
@@ -204,7 +206,7 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
         ender.start()
         try:
             for line in process.stdout:
-                kept.write(line)  # what was judged is there also when somebody ends this script
+                kept.write(line)  # what was judged is there also when this script is ended
                 kept.flush()
                 if line.startswith("{") and line.endswith("}\n"):  # the last one may be cut when time is over
                     yield with_numbers(json.loads(line))
@@ -234,7 +236,8 @@ def with_numbers(verdict):
 def judge(
     name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False, seconds=float("inf")
 ):
-    """Judges all in one command, in no more than `seconds`. Returns the verdicts by name, and the seconds that it took."""
+    """Judges all in one command, in no more than `seconds`. Returns the verdicts by name,
+    and the seconds that it took."""
     started = time.monotonic()
     found = {}
     for verdict in verdicts_of(name, candidates, cache, options, min(seconds, part().left()), first_gpu=first_gpu):

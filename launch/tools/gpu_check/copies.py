@@ -20,7 +20,8 @@ def speedups(verdicts):
 
 
 def is_enough(judged, asked, time_ended):
-    """All that were asked for, or most of them when the time ended: a verdict that is merely lost is none that was cut."""
+    """All that were asked for, or most of them when the time ended:
+    a verdict that is merely lost is none that was cut."""
     return judged == asked or (time_ended and judged >= ENOUGH * asked)
 
 
@@ -49,7 +50,8 @@ def same_promise(found, judged, asked, time_ended):
         and few_too_little(found)
     )
     return holds, (
-        f"the same kernel twice: called faster (lower bound above {common.MOST_UNPAID}) in {faster} of {len(found)}, surely below "
+        f"the same kernel twice: called faster (lower bound above {common.MOST_UNPAID}) in {faster} of "
+        f"{len(found)}, surely below "
         f"{TOO_LITTLE} in {too_little(found)}; lower bound above 1 in {above}, 1 outside the interval in {missed}; "
         f"{how_many(judged, asked, time_ended)}"
     )
@@ -60,7 +62,8 @@ def planted_promise(found, judged, asked, time_ended):
     middle = sorted(x["estimate"] for x in found)[len(found) // 2] if found else 0
     return (
         is_enough(judged, asked, time_ended) and slower >= FOUND * judged,
-        f"5 % more work is found in {slower} of {judged} (median estimate {middle:.3f}); {how_many(judged, asked, time_ended)}",
+        f"5 % more work is found in {slower} of {judged} (median estimate {middle:.3f}); "
+        f"{how_many(judged, asked, time_ended)}",
     )
 
 
@@ -71,7 +74,8 @@ def torch_promise(found, judged, asked, time_ended):
     # A softmax of 14 µs hangs on contents and on the host; one without a time is judged again in a run.
     holds = is_enough(judged, asked, time_ended) and len(found) >= judged - 1 and faster <= 1 and few_too_little(found)
     return holds, (
-        f"called faster in {faster} of {len(found)}, surely below {TOO_LITTLE} in {too_little(found)}, {judged - len(found)} not "
+        f"called faster in {faster} of {len(found)}, surely below {TOO_LITTLE} in {too_little(found)}, "
+        f"{judged - len(found)} not "
         f"timed; least, median and largest estimate {shown}; {how_many(judged, asked, time_ended)}"
     )
 
@@ -88,8 +92,8 @@ def check_same():
 
 
 def check_torch_same():
-    """Copies of a problem's own model, some 10 µs of GPU and more of Python each, while nothing else runs and beside as many
-    busy processes as there are cores, nice as compilers are."""
+    """Copies of a problem's own model, some 10 µs of GPU and more of Python each, while nothing else runs and beside as
+    many busy processes as there are cores, nice as compilers are."""
     copies = [OUT / f"copy_{i}.py" for i in range(TORCH_COPIES)]
     for i, copy in enumerate(copies):
         copy.write_text((TORCH_CORPUS / "honest/torch_softmax.py").read_text() + f"# {i}\n")

@@ -1,4 +1,5 @@
-"""Honest kernels of all contracts, judged again and again, half of the times beside busy processes: how many are refused."""
+"""Honest kernels of all contracts, judged again and again, half of the times beside busy processes:
+how many are refused."""
 
 import collections
 import json
@@ -37,8 +38,8 @@ def honest_rows(backend):
 
 
 def rounds(rows, count, cores="both"):
-    """Batches of about ROUND kernels of one language, in which each kernel comes as often as any other, and whether the cores
-    are busy meanwhile."""
+    """Batches of about ROUND kernels of one language, in which each kernel comes as often as any other,
+    and whether the cores are busy meanwhile."""
     language = collections.defaultdict(list)
     for i in range(count):
         x = rows[i % len(rows)]
@@ -88,7 +89,8 @@ def check_false_alarms():
                 if found == "infrastructure":
                     machine.append(verdict["name"])
                     say(
-                        f"        left to the machine: {verdict['name']} ({state}): {(verdict.get('error') or {}).get('message', '')[:160]}"
+                        f"        left to the machine: {verdict['name']} ({state}): "
+                        f"{(verdict.get('error') or {}).get('message', '')[:160]}"
                     )
                 elif found != "accepted":
                     refused.append((contract, state, ", ".join(sorted(reasons(verdict)))))
@@ -106,7 +108,8 @@ def check_false_alarms():
     (OUT / "false_alarms.json").write_text(json.dumps({"judged": total, "refused": refused, "machine": machine}))
     promise(
         total > 0 and len(refused) <= max(1, ALLOWED * total),
-        f"honest kernels refused: {rates.words(len(refused), total)}; left to the machine {rates.words(len(machine), total)}; "
+        f"honest kernels refused: {rates.words(len(refused), total)}; "
+        f"left to the machine {rates.words(len(machine), total)}; "
         f"{len(rows)} kernels",
     )
     missed = [x for x in common.parts if x.name in ("matrix", "exploits", "torch_exploits") and x.tried]

@@ -54,7 +54,7 @@ SLIPS = ("AttributeError", "NameError", "TypeError", "UnboundLocalError", "Modul
 
 
 def did_not_attack(variant, verdict):
-    """Whether a variant found nothing to attack, or failed by itself: nobody caught it then."""
+    """Whether a variant found nothing to attack, or failed by itself: then the referee did not catch it."""
     error = verdict.get("error") or {}
     never_ran = NEVER_RAN.get(variant.get("contract", "").split("-")[0], set())
     return (
@@ -101,8 +101,8 @@ VARIANTS = 5  # of a class on a GPU; matrix.json says of which there are more: c
 
 
 def variants(wanted, contracts, seeds, first=0):
-    """Yields variants, all classes of a seed before the next seed, each with its class, contract, seed and name. `seeds` says how
-    many a class has."""
+    """Yields variants, all classes of a seed before the next seed, each with its class, contract, seed and name.
+    `seeds` says how many a class has."""
     make = generators().make
     for seed in range(first, first + max(map(seeds, table()["classes"]))):
         for row in table()["classes"]:
@@ -135,9 +135,10 @@ SEEDS_AT_ONCE = 25
 
 
 def commands(found):
-    """[((contract, language, preset, clock), variants)]: the first seed of all classes, by as few commands as options allow, before
-    most others, so that a run that ends early has tried every class. Then so many seeds of all classes before the next;
-    variants of one problem together, for a referee keeps some ready, and knows what it was told of others."""
+    """[((contract, language, preset, clock), variants)]: the first seed of all classes, by as few commands as options
+    allow, before most others, so that a run that ends early has tried every class. Then so many seeds of all classes
+    before the next; variants of one problem together, for a referee keeps some ready, and knows what it was told of
+    others."""
     first = min((x["seed"] for x in found), default=0)
     options = lambda x: (x["contract"], x["language"], x.get("preset", ""), x.get("clock", ""))
     sizes = collections.Counter(map(options, found))
@@ -161,14 +162,15 @@ START_SECONDS = 25  # of a command, before its first verdict
 
 
 def share_of(seconds, rows, later):
-    """Of the time that is left: a start, and of the rest by how many are still to be judged. What is not used goes to the next."""
+    """Of the time that is left: a start, and of the rest by how many are still to be judged.
+    What is not used goes to the next."""
     rest = max(0.0, seconds - START_SECONDS * (1 + len(later)))
     return min(seconds, START_SECONDS + rest * len(rows) / max(1, len(rows) + sum(map(len, later))))
 
 
 def commands_in_turn(found, left):
-    """(options, variants, those of each command to come): what is in `left` after a command comes again; of all commands but the last,
-    which has most, before that takes what is left of the time."""
+    """(options, variants, those of each command to come): what is in `left` after a command comes again; of all
+    commands but the last, which has most, before that takes what is left of the time."""
     *first, last = commands(found)
     for batches, later in ((first, [last[1]]), ([last], [])):
         for is_again in (False, True):
@@ -178,7 +180,8 @@ def commands_in_turn(found, left):
 
 
 def judged(found, backend, root, seconds):
-    """Judges variants and yields (variant, verdict, companion's). Those that their command's time was too short for come again."""
+    """Judges variants and yields (variant, verdict, companion's).
+    Those that their command's time was too short for come again."""
     folder = OUT / "matrix"
     folder.mkdir(exist_ok=True)
     left = {x["name"]: x for x in found}
@@ -224,7 +227,8 @@ def describe(x, verdict):
         else ""
     )
     return (
-        f"{x['name']:44} {task} {verdict.get('outcome')} for {sorted(reasons(verdict))}, {times},{seconds} reward {verdict.get('reward')}: "
+        f"{x['name']:44} {task} {verdict.get('outcome')} for {sorted(reasons(verdict))}, "
+        f"{times},{seconds} reward {verdict.get('reward')}: "
         f"{words[:140]}"
     )
 
@@ -232,7 +236,8 @@ def describe(x, verdict):
 def show(counts, contracts):
     """The matrix: tried/caught/unpaid/paid of each class and contract."""
     say(
-        f"\n        tried/caught/unpaid/paid; beside: `m` left to the machine, `d` dead, which did not attack; -: there can be none, or corpora have it\n"
+        "\n        tried/caught/unpaid/paid; beside: `m` left to the machine, `d` dead, which did not attack; "
+        "-: there can be none, or corpora have it\n"
         f"        {'class':28}" + "".join(f"{c:>18}" for c in contracts)
     )
     for row in table()["classes"]:
@@ -282,7 +287,8 @@ def commit():
 
 
 def commits_of_this_code(commit):
-    """{commit: contracts}: the program's own, and those that launch/tools/packaging/same_code.sh found to judge these as it does."""
+    """{commit: contracts}: the program's own, and those that launch/tools/packaging/same_code.sh found to judge these
+    as it does."""
     listed = HERE.parent / "same_code.txt"
     lines = map(str.split, listed.read_text().splitlines() if listed.is_file() else [])
     return {line[0]: line[1:] for line in lines} | {commit: ["native", "device", "torch", "torch_language"]}
@@ -295,8 +301,8 @@ def digest_of(x):
 
 
 def holds_today(row, lanes):
-    """Whether a generator still makes the variant that was judged, and it would be judged alike; `lanes` are those of the code that
-    judged it for which nothing differs."""
+    """Whether a generator still makes the variant that was judged, and it would be judged alike;
+    `lanes` are those of the code that judged it for which nothing differs."""
     try:
         x = generators().make(row["class"], row["seed"], row["contract"])
     except KeyError:  # there is no such class any more
@@ -327,8 +333,8 @@ def key_of(row):
 
 
 def rows_of_other_runs(folders, commits, holds=holds_today):
-    """{(class, contract, seed): row} of the results of other runs that still hold; of two the worse. `commits` are those of the
-    same code, as commits_of_this_code() has them."""
+    """{(class, contract, seed): row} of the results of other runs that still hold; of two the worse. `commits` are
+    those of the same code, as commits_of_this_code() has them."""
     found = {}
     for folder in folders:
         path = pathlib.Path(folder) / "matrix.results.ndjson"
@@ -338,7 +344,8 @@ def rows_of_other_runs(folders, commits, holds=holds_today):
         for row in map(json.loads, filter(lambda line: line.endswith("}"), path.read_text().splitlines())):
             if row.get("commit") not in commits:
                 sys.exit(
-                    f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, whose code is not this program's "
+                    f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, "
+                    "whose code is not this program's "
                     f"({', '.join(sorted(commits))}); leave it out, or run that commit's"
                 )
             if holds(row, commits[row["commit"]]):

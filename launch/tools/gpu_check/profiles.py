@@ -1,5 +1,5 @@
-"""Kernels with a known flaw and kernels without, under ncu and compute-sanitizer: what cards and findings say of them. All
-that the tools print is kept, so that it can become a golden file."""
+"""Kernels with a known flaw and kernels without, under ncu and compute-sanitizer: what cards and findings say of them.
+All that the tools print is kept, so that it can become a golden file."""
 
 import concurrent.futures
 import contextlib
@@ -89,7 +89,7 @@ def build(source, folder):
     return target if code == 0 else None
 
 
-# -- ncu -----------------------------------------------------------------------------------------------------------------
+# -- ncu ---------------------------------------------------------------------------------------------------------------
 
 
 def known_metrics(ncu, folder):
@@ -208,7 +208,8 @@ def check_cards(ncu, folder):
         kernels = (found or {}).get("kernels", [])
         promise(
             kernels and code == 0,
-            f"ncu, pack {pack}: {len(kernels)} kernels, {len(metrics_of(words))} of {len(metrics_of(everything))} metrics, "
+            f"ncu, pack {pack}: {len(kernels)} kernels, {len(metrics_of(words))} of "
+            f"{len(metrics_of(everything))} metrics, "
             f"at most {most_passes(text)} passes, {took:.1f} s, exit {code}" + ("" if kernels else ": " + text[-400:]),
         )
         others = sorted(set(metrics_of(words)) ^ set(metrics_of(everything)))
@@ -244,7 +245,7 @@ def report_cards(kernels, folder):
     promise(invented == 0, f"cards invent a flaw in {invented} of {len(clean)} clean kernels")
 
 
-# -- compute-sanitizer ---------------------------------------------------------------------------------------------------
+# -- compute-sanitizer -------------------------------------------------------------------------------------------------
 
 
 def check_sanitizers(sanitizer, folder):
@@ -289,7 +290,7 @@ def check_sanitizers(sanitizer, folder):
     )
 
 
-# -- what is free --------------------------------------------------------------------------------------------------------
+# -- what is free ------------------------------------------------------------------------------------------------------
 
 
 def check_free():
@@ -338,7 +339,7 @@ def check_inspect(folder):
             run([tool(name), *options, folder / "row_sum.cubin"], folder / f"{name}_recorded.txt", 30)
 
 
-# -- around candidates, in the sandbox -----------------------------------------------------------------------------------
+# -- around candidates, in the sandbox ---------------------------------------------------------------------------------
 
 # Device code for native/row_sum: (what is found by which tool, the body of its kernel, its geometry).
 PLANTED = {
@@ -349,13 +350,16 @@ PLANTED = {
     ),
     "race": (
         "racecheck",
-        "__shared__ float part[64]; float s = 0; for (int j = threadIdx.x; j < cols; j += 64) s += x[long(blockIdx.x) * cols + j];"
-        " part[threadIdx.x] = s; if (threadIdx.x == 0) { for (int j = 1; j < 64; ++j) s += part[j]; y[blockIdx.x] = s; }",
+        "__shared__ float part[64]; float s = 0; for (int j = threadIdx.x; j < cols; "
+        "j += 64) s += x[long(blockIdx.x) * cols + j];"
+        " part[threadIdx.x] = s; if (threadIdx.x == 0) { for (int j = 1; j < 64; ++j) s += part[j]; "
+        "y[blockIdx.x] = s; }",
         "<<<rows, 64>>>",
     ),
     "uninitialized": (
         "initcheck",
-        "float s = y[blockIdx.x] * 0; for (int j = 0; j < cols; ++j) s += x[long(blockIdx.x) * cols + j]; y[blockIdx.x] = s;",
+        "float s = y[blockIdx.x] * 0; for (int j = 0; j < cols; ++j) s += x[long(blockIdx.x) * cols + j]; "
+        "y[blockIdx.x] = s;",
         "<<<rows, 1>>>",
     ),
     "none": (
@@ -382,7 +386,8 @@ def check_around():
     for family, which, body, geometry in rows:
         path = folder / f"planted_{family}.cu"
         path.write_text(
-            f'// launch: f{geometry}(x, y, rows, cols)\nextern "C" __global__ void f(const float* x, float* y, int rows, int cols) {{\n  {body}\n}}\n'
+            f"// launch: f{geometry}(x, y, rows, cols)\n"
+            f'extern "C" __global__ void f(const float* x, float* y, int rows, int cols) {{\n  {body}\n}}\n'
         )
         code, found, words = ours(
             ["sanitize", path, "--task", "native/row_sum", "--tool", which], folder / f"around_{family}.json"
@@ -395,9 +400,8 @@ def check_around():
         wanted = [] if family == "none" else [family]
         promise(
             checks and not problems and families == wanted,
-            f"sanitize, in the sandbox: {family} by {which}: {', '.join(families) or 'nothing'} ({sum(c['seconds'] for c in checks):.1f} s)"
-            + "; ".join(problems)
-            + words,
+            f"sanitize, in the sandbox: {family} by {which}: {', '.join(families) or 'nothing'} "
+            f"({sum(c['seconds'] for c in checks):.1f} s)" + "; ".join(problems) + words,
         )
     for pack in ("quick", "full"):
         code, found, words = ours(
@@ -407,8 +411,10 @@ def check_around():
         kernels = found.get("kernels", [])
         promise(
             code == 0 and len(kernels) == 1,
-            f"profile, in the sandbox, pack {pack}: {len(kernels)} kernel, told as {told_of(kernels[0]) if kernels else 'nothing'}, "
-            f"{found.get('seconds', 0):.1f} s, problem {found.get('problem')}: {found.get('words')} {found.get('said', '')[-300:]}{words}",
+            f"profile, in the sandbox, pack {pack}: {len(kernels)} kernel, "
+            f"told as {told_of(kernels[0]) if kernels else 'nothing'}, "
+            f"{found.get('seconds', 0):.1f} s, problem {found.get('problem')}: "
+            f"{found.get('words')} {found.get('said', '')[-300:]}{words}",
         )
 
 
@@ -437,7 +443,8 @@ def check_all(folder):
     )
     (folder / "versions.txt").write_text(versions)
     say(
-        f"        found: {', '.join(name for name, path in found.items() if path)}; not: {', '.join(name for name, path in found.items() if not path) or 'none'}"
+        f"        found: {', '.join(name for name, path in found.items() if path)}; not: "
+        f"{', '.join(name for name, path in found.items() if not path) or 'none'}"
     )
     if found["ncu"]:
         check_cards(found["ncu"], folder)

@@ -121,7 +121,8 @@ def check_profile_cost():
         share = seconds["cards"] / seconds["without"]
         promise(
             share <= PROFILE_COSTS and accepted["cards"] == accepted["without"],
-            f"profile.feedback=card takes {100 * (share - 1):+.1f} % of the GPU's time (at most {100 * (PROFILE_COSTS - 1):.0f} %); "
+            f"profile.feedback=card takes {100 * (share - 1):+.1f} % of the GPU's time (at most "
+            f"{100 * (PROFILE_COSTS - 1):.0f} %); "
             f"{accepted['cards']} and {accepted['without']} of {episodes} accepted",
         )
 

@@ -1,8 +1,9 @@
-"""Speedups and times of verdicts beside what plain processes measure: for `device` CUDA events around calls that were queued
-behind a delay, for `call` the host's clock around calls back to back; each call on a set of buffers of its own, more than the
-caches hold. Plain processes sit before the verdicts and after them, for each has other pages of memory, and calls that launches
-limit follow the host: off is what lies outside all that they say. Events around a single call are printed beside: they have some
-2 µs of launching in them, and more where the flush before them leaves lines that are written back meanwhile."""
+"""Speedups and times of verdicts beside what plain processes measure: for `device` CUDA events around calls that were
+queued behind a delay, for `call` the host's clock around calls back to back; each call on a set of buffers of its own,
+more than the caches hold. Plain processes sit before the verdicts and after them, for each has other pages of memory,
+and calls that launches limit follow the host: off is what lies outside all that they say. Events around a single call
+are printed beside: they have some 2 µs of launching in them, and more where the flush before them leaves lines that are
+written back meanwhile."""
 
 import json
 import os
@@ -25,7 +26,8 @@ def backend():
 
 
 def write_problems():
-    """Tasks below OUT. Returns rows {problem, module, file, model, class, task}; the module `model` is the problem's own."""
+    """Tasks below OUT. Returns rows {problem, module, file, model, class, task};
+    the module `model` is the problem's own."""
     root, rows = OUT / "truth_tasks", []
     wanted = common.options.modules
     for name in truth_problems.chosen(common.options.problems):
@@ -91,8 +93,8 @@ def sitting_of(answers):
 
 
 def by_turns(candidates):
-    """{clock: candidates}. Every verdict has the times by both clocks, so each candidate is judged once: where no clock is named,
-    those of every other task by the one, and the rest by the other."""
+    """{clock: candidates}. Every verdict has the times by both clocks, so each candidate is judged once: where no clock
+    is named, those of every other task by the one, and the rest by the other."""
     named = common.options.clocks
     if named:
         return {clock: candidates for clock in named}
@@ -143,7 +145,8 @@ def compared(name, verdicts, sittings):
 def compare_all(name, verdicts, sittings, asked):
     if slower := slower_host(sittings):
         say(
-            f"        the host queued the calls of a problem {min(slower.values()):.2f} to {max(slower.values()):.2f} times slower in one plain process "
+            f"        the host queued the calls of a problem {min(slower.values()):.2f} to "
+            f"{max(slower.values()):.2f} times slower in one plain process "
             "than in another"
         )
     findings, lines = compared(name, verdicts, sittings)
@@ -158,8 +161,8 @@ LEAST_AGAIN_S = 5  # for verdicts of what is off
 
 
 def judge_off_again(name, verdicts, sittings, turns, flags, until):
-    """Judges modules that are off two more times; the middle of all their verdicts counts. Returns the new verdicts, which are in `verdicts`
-    as well."""
+    """Judges modules that are off two more times; the middle of all their verdicts counts. Returns the new verdicts,
+    which are in `verdicts` as well."""
     off = compared(name, verdicts, sittings)[0].off_modules()
     if not off or until - time.monotonic() < LEAST_AGAIN_S:
         return []
@@ -173,8 +176,8 @@ def judge_off_again(name, verdicts, sittings, turns, flags, until):
 
 
 def check_torch_truth(until):
-    """The plain process sits before the verdicts and after them, then with the problems of which there are any. A verdict takes seconds,
-    so a module has one, three if it is off, and five if the middle of these is."""
+    """The plain process sits before the verdicts and after them, then with the problems of which there are any. A
+    verdict takes seconds, so a module has one, three if it is off, and five if the middle of these is."""
     root, rows = write_problems()
     began = time.monotonic()
     first = plain_times(rows, 1, (until - began) / 2)
@@ -201,8 +204,9 @@ def check_torch_truth(until):
 
 
 def check_compiled_truth(contract, until):
-    """The plain process sits two times before the verdicts and once after them, each time a new one. A module has three verdicts, and
-    five if their middle is off; what plain processes say is not asked for again then, for that could only widen it."""
+    """The plain process sits two times before the verdicts and once after them, each time a new one. A module has three
+    verdicts, and five if their middle is off; what plain processes say is not asked for again then, for that could only
+    widen it."""
     rows, libraries = truth_native.prepare(contract)
     began = time.monotonic()
     sit = lambda number, some, end: truth_native.sit(contract, number, some, libraries, end)

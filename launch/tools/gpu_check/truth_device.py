@@ -1,7 +1,7 @@
 """Device code for a plain process: the machine code that the contract `device` runs, and a `solve` that launches it.
 
-NVRTC and nvcc make other machine code of half of the corpus (matmul_large_shared has 624 instructions by the one and 816 by the
-other), so what nvcc makes of a source says nothing of what was judged."""
+NVRTC and nvcc make other machine code of half of the corpus (matmul_large_shared has 624 instructions by the one and
+816 by the other), so what nvcc makes of a source says nothing of what was judged."""
 
 import ctypes
 import functools
@@ -54,7 +54,7 @@ static void launch(CUfunction kernel, dim3 grid, dim3 block, unsigned shared, vo
   check(start(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, nullptr, given, nullptr));
 }
 
-"""
+"""  # noqa: E501
 
 
 @functools.cache

@@ -56,8 +56,9 @@ def known_by(clock, name, sittings) -> Optional[Known]:
 
 
 def launches_limit(call: Optional[Known], device: Optional[Known], host: Optional[Known] = None, slower=1.0):
-    """Whether the host's pace makes a time by calls, of the module or of the reference, in one of the sittings: no event sees that. Or may
-    make it in a verdict, where the host, who queues calls in these times, is so many times slower at some moments."""
+    """Whether the host's pace makes a time by calls, of the module or of the reference, in one of the sittings: no
+    event sees that. Or may make it in a verdict, where the host, who queues calls in these times, is so many times
+    slower at some moments."""
     sides = ("candidate", "reference")
     seen = bool(call and device) and any(
         getattr(device, x).middle < (1 - LAUNCHES) * getattr(call, x).high for x in sides
@@ -70,7 +71,8 @@ def launches_limit(call: Optional[Known], device: Optional[Known], host: Optiona
 
 
 def slower_host(sittings):
-    """{problem: how many times slower the host queued all its modules in one sitting than in another, or those of most problems}."""
+    """{problem: how many times slower the host queued all its modules in one sitting than in another,
+    or those of most problems}."""
     found, by_problem = {}, {}
     for number, sitting in enumerate(sittings):
         for name, times in sitting.items():
@@ -106,10 +108,12 @@ def pair(verdict, clock):
 
 
 def own_speedup_alone(verdict, module, most):
-    """The ratio of the own contents where others have another speedup and that is why the paid one differs; else nothing.
+    """The ratio of the own contents where others have another speedup and that is why the paid one differs;
+    else nothing.
 
-    What is paid is the middle of all blocks, so only kinds beyond it can have moved it: those must have a quarter of the calls.
-    Short calls are never excused, for there even copies differ by 10 to 30 % from kind to kind; nor is the reference's own code."""
+    What is paid is the middle of all blocks, so only kinds beyond it can have moved it: those must have a quarter of
+    the calls. Short calls are never excused, for there even copies differ by 10 to 30 % from kind to kind; nor is the
+    reference's own code."""
     kinds, paid = verdict["timing"].get("kinds") or [], verdict["timing"]["speedup"]["estimate"]
     if len(kinds) < 2 or most != WITHIN[0] or module in SAME_CODE or module.endswith("_baseline"):
         return None
@@ -131,19 +135,21 @@ def limit_of(ms):
 
 
 TITLE = (
-    f"{'problem and module':44} {'clock':6} {'true reference':>16} {'true candidate':>16} {'true ratio':>13} {'of':>2} {'our ref':>9} "
+    f"{'problem and module':44} {'clock':6} {'true reference':>16} {'true candidate':>16} {'true ratio':>13} "
+    f"{'of':>2} {'our ref':>9} "
     f"{'our cand':>9} {'ratio':>7} {'off':>8}"
 )
 
 
 class Findings:
-    """What was off, by what was compared: (how far, what it may be, words of the module). Of a module that is judged several times the
-    middle verdict counts."""
+    """What was off, by what was compared: (how far, what it may be, words of the module).
+    Of a module that is judged several times the middle verdict counts."""
 
     def __init__(self, name):
         self.name, self.found, self.missing, self.slower_contents, self.other_contents = name, {}, [], [], []
         self.timed = set()  # (clock, words of a module)
-        self.limited = []  # (how far what is paid is off, whether its interval holds the truth, words) of calls that launches limit
+        # Of calls that launches limit: (how far what is paid is off, whether its interval holds the truth, words).
+        self.limited = []
 
     def add(self, kind, off, most, words):
         self.found.setdefault(kind, []).append((off, most, words))
@@ -153,7 +159,8 @@ class Findings:
         ours = pair(verdict, clock)
         most = limit_of(min(truth.candidate.middle, truth.reference.middle))
         line = (
-            f"{words:44} {clock:6} {truth.reference.words(4):>16} {truth.candidate.words(4):>16} {truth.ratio.words(3):>13} "
+            f"{words:44} {clock:6} {truth.reference.words(4):>16} {truth.candidate.words(4):>16} "
+            f"{truth.ratio.words(3):>13} "
             f"{truth.sittings:2} "
         )
         if not ours:
@@ -230,12 +237,14 @@ class Findings:
             )
         if self.slower_contents:
             say(
-                f"        paid for contents on which they are slower, so not compared ({len(self.slower_contents)} verdicts): "
+                "        paid for contents on which they are slower, "
+                f"so not compared ({len(self.slower_contents)} verdicts): "
                 f"{', '.join(dict.fromkeys(self.slower_contents))}"
             )
         if self.other_contents:
             say(
-                f"        other contents have another speedup, so that of their own alone is compared ({len(self.other_contents)} verdicts): "
+                "        other contents have another speedup, so that of their own alone is compared "
+                f"({len(self.other_contents)} verdicts): "
                 f"{', '.join(dict.fromkeys(words for _, words in self.other_contents))}"
             )
         if self.missing:
@@ -243,7 +252,8 @@ class Findings:
             named = ", ".join(f"{words} by {clock}" for clock, words in never or sorted(set(self.missing)))[:300]
             promise(
                 not never,
-                f"truth, {self.name}: no verdict has a time of {len(never)}, and single ones have none {len(self.missing)} times: {named}",
+                f"truth, {self.name}: no verdict has a time of {len(never)}, "
+                f"and single ones have none {len(self.missing)} times: {named}",
             )
 
     def words_of(self, kind, found):
@@ -258,7 +268,10 @@ class Findings:
             else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)"
         )
         if len(each) > len(found):
-            bounds += f", by the middle of up to {most_verdicts} verdicts (single ones: {sum(abs(x[0]) <= x[1] for x in each)} of {len(each)})"
+            bounds += (
+                f", by the middle of up to {most_verdicts} verdicts (single ones: "
+                f"{sum(abs(x[0]) <= x[1] for x in each)} of {len(each)})"
+            )
         count = sum(kind == f"{clock}: speedup that is paid" for clock, _ in dict.fromkeys(self.other_contents))
         alone = f" ({count} of them by their own contents alone)" if count else ""
         return not off, (

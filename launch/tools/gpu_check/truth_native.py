@@ -16,7 +16,8 @@ GUARDED = 2  # that sitting has its buffers as the referee has them: some kernel
 CALLS = 20  # alone, and five rows: three short sittings of a process each say more than one long one
 VERDICT_S = 0.8  # on an H200
 UNSEEN = 0.5  # of the time of calls: where events have less, the work is not where they are
-# A pool gives its memory back whenever somebody waits for the GPU: then a call takes longer in short rows than in long ones.
+# A pool gives its memory back whenever a process waits for the GPU.
+# Then a call takes longer in short rows than in long ones.
 TAKES_FROM_POOL = "cudaMallocAsync"
 
 
@@ -51,8 +52,8 @@ def sources(contract):
         text = file.read_text()
         if TAKES_FROM_POOL in text:
             say(
-                f"        {file.stem} is left out: it takes memory from a pool in every call, so how long one takes depends on how "
-                "often somebody waits"
+                f"        {file.stem} is left out: it takes memory from a pool in every call, "
+                "so how long one takes depends on how often a process waits"
             )
             continue
         yield f"{task.split('/')[1]} {file.stem if contract == 'device' or name != task else 'copy'}", task, text
@@ -84,7 +85,8 @@ def say_alone(sitting):
     )
     if more:
         say(
-            f"        a single call between events takes {more[len(more) // 2]:.1f} µs more than a queued one (median of {len(more)}; "
+            f"        a single call between events takes {more[len(more) // 2]:.1f} µs more than a queued one "
+            f"(median of {len(more)}; "
             f"{more[0]:.1f} to {more[-1]:.1f})"
         )
 
@@ -143,8 +145,9 @@ def say_unknown(rows, sitting):
 
 
 def spare_for(left, verdicts, took):
-    """Seconds of those left for a sitting before so many verdicts, and of those to be kept for one after them, each as long as
-    the first took at most. Verdicts come first, then the sitting after them, which has the machine of another moment."""
+    """Seconds of those left for a sitting before so many verdicts, and of those to be kept for one after them, each as
+    long as the first took at most. Verdicts come first, then the sitting after them, which has the machine of another
+    moment."""
     spare = max(0.0, left - VERDICT_S * verdicts)
     after = min(took, spare)
     return min(took, spare - after), after

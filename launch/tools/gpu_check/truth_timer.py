@@ -1,9 +1,10 @@
 """One plain process that times modules: `python3 -m gpu_check.truth_timer JOBS DEVICE`. Nothing of Kernelmill is in it.
 
-JOBS is a file of lines {"problem", "module", "file", "model", "inputs"}. Prints one line for each: device_ms, CUDA events around
-calls that were queued behind a delay, divided by their number; host_ms, what the host took to queue them; call_ms, its clock over
-calls back to back until the GPU is done, likewise; how many times shorter than those of the problem's own model device_ms and call_ms
-are, by neighbouring rows; and alone_ms, events around single calls. All are medians, and before each the caches are filled with clean lines."""
+JOBS is a file of lines {"problem", "module", "file", "model", "inputs"}. Prints one line for each: device_ms, CUDA
+events around calls that were queued behind a delay, divided by their number; host_ms, what the host took to queue them;
+call_ms, its clock over calls back to back until the GPU is done, likewise; how many times shorter than those of the
+problem's own model device_ms and call_ms are, by neighbouring rows; and alone_ms, events around single calls. All are
+medians, and before each the caches are filled with clean lines."""
 
 import importlib.util
 import json

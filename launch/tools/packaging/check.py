@@ -5,8 +5,8 @@
 
 Ours must be position-independent, with full RELRO, a stack that cannot be executed, stack protectors
 and fortified calls of the C library. Libraries that came with the build's Linux are what its
-distribution made of them: those must have RELRO and such a stack. Nobody may look for libraries
-anywhere but in folders below its own ($ORIGIN) or in the system's. Prints a line for each, and ends
+distribution made of them: those must have RELRO and such a stack. Each program looks for
+libraries only in folders below its own ($ORIGIN) or in the system's. Prints a line for each, and ends
 with 1 when one breaks a rule."""
 
 import argparse

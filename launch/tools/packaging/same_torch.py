@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether two commits judge alike what wants no language: exit 0 where gpu/torch differs only in words for people, and in functions
-that count whose kernels ran, which nobody else is asked."""
+"""Whether two commits judge alike what wants no language: exit 0 where gpu/torch differs only in words for people, and
+in functions that count whose kernels ran: only tasks that want a language ask them."""
 
 import ast
 import subprocess
@@ -11,7 +11,8 @@ CANDIDATE, REFEREE, COUNTED, KERNELS, SHARE = (
     f"gpu/torch/kernelmill_torch/{name}.py" for name in ("candidate", "referee", "counted", "kernels", "kernel_share")
 )
 COUNTING_MODULES = {"counted", "kernel_share"}
-# Functions, constants and imports, also of older commits, that nobody else reads, but for `check_language`, which asks only where a language is wanted.
+# Functions, constants and imports, also of older commits, that only one another read, and `check_language`,
+# which asks only where a language is wanted.
 COUNTING = {
     CANDIDATE: {"profile"},
     REFEREE: {"measure_share", "LEAST_SHARE", "LEAST_SHARE_ELSEWHERE"},

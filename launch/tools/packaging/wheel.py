@@ -3,10 +3,10 @@
 
     wheel.py FOLDER|TARBALL --out FOLDER        prints the path of the wheel
 
-The wheel has the Python client of launch/learning/client, and the tarball's folder beside it as kernelmill/installation.
-Wheels hold no links, so a library is there once, under the name that programs ask for. The standard library and
-readelf make it. One tarball gives one wheel, byte for byte: its entries are sorted, and have the time
-SOURCE_DATE_EPOCH."""
+The wheel has the Python client of launch/learning/client, and the tarball's folder beside it as
+kernelmill/installation. Wheels hold no links, so a library is there once, under the name that programs ask for. The
+standard library and readelf make it. One tarball gives one wheel, byte for byte: its entries are sorted, and have the
+time SOURCE_DATE_EPOCH."""
 
 import argparse
 import base64

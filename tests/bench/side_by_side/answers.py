@@ -71,7 +71,8 @@ def load_candidates(options: argparse.Namespace) -> list[Row]:
     for pattern in options.match or ():
         if not any(fnmatch.fnmatch(x["file"], pattern) for x in rows):
             sys.exit(
-                f"--match {pattern}: no answer's file is like that; they are {rows[0]['file']} and the like, so try '*{pattern}*'"
+                f"--match {pattern}: no answer's file is like that; they are {rows[0]['file']} and the like, "
+                f"so try '*{pattern}*'"
             )
     return [
         x

@@ -169,7 +169,8 @@ def everything_goes_wrong(lab: Lab, cluster: Cluster, episodes: int) -> None:
     end = cluster.run_of("storm")
     report(
         f"{end['state']}: {end['ended']}/{end['episodes']} episodes, {end['turns']} turns, {end['accepted']} accepted, "
-        f"{end['rejected']} rejected, {end['infrastructure']} infrastructure; packets carried {lab.carried}, lost {lab.lost}"
+        f"{end['rejected']} rejected, {end['infrastructure']} infrastructure; packets carried {lab.carried}, "
+        f"lost {lab.lost}"
     )
     assert end["state"] == "finished" and end["ended"] == planned, end
     assert end["infrastructure"] == 0, end
@@ -192,7 +193,8 @@ for i in range(100):
     s = socket.create_connection((host, port), 60)
     try:
         s.settimeout(0.05)
-        words = [b"", os.urandom(64), header(0xffffffff), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(32),
+        words = [b"", os.urandom(64), header(0xffffffff), b"GET / HTTP/1.1\r\n\r\n",
+                 b"\x16\x03\x01\xff\xff" + os.urandom(32),
                  b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", os.urandom(4096)][i % 7]
         s.sendall(words)
         if i % 10 == 0:

@@ -1,5 +1,5 @@
 // What a policy server says: completions, errors, lists of models, token ids, metrics. A server may
-// lie, break off, or be somebody else's.
+// lie, break off, or be another kind of server.
 
 #include <algorithm>
 

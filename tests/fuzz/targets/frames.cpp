@@ -48,7 +48,7 @@ void read_frames(std::string_view bytes) {
   promise(sent == static_cast<ssize_t>(bytes.size()), "a socket takes the input at once");
   ::shutdown(ends[0], SHUT_WR);
   while (auto frame = receive_frame(ends[1], 1000, size_t{1} << 20)) {
-    promise(frame->descriptors.empty(), "nobody sent a descriptor");
+    promise(frame->descriptors.empty(), "the peer sent no descriptor");
     auto words = frame->words.asBytes();
     read_messages({reinterpret_cast<const char*>(words.begin()), words.size()});
   }

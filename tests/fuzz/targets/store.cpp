@@ -38,7 +38,7 @@ void read_record(std::string_view words) {
       weight_versions_json(completion);
     }
   } catch (const kj::Exception&) {
-    // Whoever reads a record of a right checksum and wrong words catches.
+    // A reader of a record with a right checksum and wrong words catches.
   }
 }
 

@@ -282,7 +282,7 @@ TEST_F(compare_command, says_what_is_wrong_with_its_words) {
                {{"runs/turns/g9", "runs/turns/g0"}, 3, "turns/g9"},
                {{"runs/turns/g0.e9.t0", "runs/turns/g0.e0.t0"}, 3, "turns/g0.e9.t0"},
                {{"runs/turns/g0.e0.t9", "runs/turns/g0.e0.t0"}, 3, "turns/g0.e0.t9"},
-               {{"runs/nobody", "runs/base"}, 3, "nobody"}};
+               {{"runs/absent", "runs/base"}, 3, "absent"}};
   for (auto& [words, code, said] : cases) {
     words.insert(words.begin(), "compare");
     auto x = kernelmill(words);

@@ -1,7 +1,9 @@
-"""Makes the figures of `kernelmill compare A B --json` anew, from the rows of `kernelmill query`, and fails where they differ.
+"""Makes the figures of `kernelmill compare A B --json` anew, from the rows of `kernelmill query`,
+and fails where they differ.
 
-Nothing is shared with the program: the rows are read as JSON, pass@k comes from binomial coefficients, the sign test from exact
-integers, percentiles from the module `statistics`, and the numbers of the bootstrap from a SplitMix64 of its own.
+Nothing is shared with the program: the rows are read as JSON, pass@k comes from binomial coefficients, the sign test
+from exact integers, percentiles from the module `statistics`, and the numbers of the bootstrap from a SplitMix64 of its
+own.
 
 usage: compare_oracle.py KERNELMILL A B [words of compare ...]
 """
@@ -14,7 +16,10 @@ import sys
 from collections import defaultdict
 
 MASK = (1 << 64) - 1
-FIELDS = "task,group,member,turn,split,accepted,lost,paid,reward,speedup,speedup.low,speedup.high,ended,episode.outcome,shared"
+FIELDS = (
+    "task,group,member,turn,split,accepted,lost,paid,reward,"
+    "speedup,speedup.low,speedup.high,ended,episode.outcome,shared"
+)
 
 
 def run(*words):

@@ -92,7 +92,7 @@ TEST(compile_only, prints_the_log_for_people) {
   EXPECT_THAT(x.out, AllOf(HasSubstr("kernel.cpp:1:"), HasSubstr("not compiled")));
 }
 
-TEST(compile_only, says_what_it_builds_for_where_nobody_says_it) {
+TEST(compile_only, says_what_it_builds_for_where_no_option_does) {
   if (!can_compile("sm_90")) GTEST_SKIP() << "no nvcc on this machine";
   auto x = compile("kernel.cu", device_kernel);
   ASSERT_EQ(x.code, 0) << x.err;

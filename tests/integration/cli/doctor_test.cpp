@@ -67,7 +67,7 @@ TEST(doctor, fails_where_the_loopback_interface_is_down) {
   EXPECT_THAT(remedy, HasSubstr("ip link set lo up"));
 }
 
-TEST(doctor, tells_who_cannot_go_ahead_of_other_programs) {
+TEST(doctor, tells_a_user_that_cannot_go_ahead_of_other_programs) {
   std::vector<std::string> words{binary(), "doctor", "--json"};
   if (::geteuid() == 0)
     words.insert(words.begin(),

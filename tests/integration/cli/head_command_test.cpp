@@ -24,22 +24,22 @@ namespace head_command_test {
 
 using testing::HasSubstr;
 
-constexpr const char* nobody = "127.0.0.1:1"; // tcpmux, which nobody serves
+constexpr const char* no_head = "127.0.0.1:1"; // tcpmux, which no program serves
 
-TEST(head_command, that_nobody_answers_is_69_and_says_where) {
+TEST(head_command, a_head_that_does_not_answer_is_69_and_says_where) {
   for (std::vector<std::string> words : {std::vector<std::string>{"status"},
                                          {"drain", "n1"},
                                          {"cancel", "first"},
                                          {"pause", "first"},
                                          {"resume", "first"}}) {
-    words.insert(words.end(), {"--head", nobody, "--insecure-loopback"});
+    words.insert(words.end(), {"--head", no_head, "--insecure-loopback"});
     auto x = kernelmill(words);
     EXPECT_EQ(x.code, 69) << words[0] << x.err;
     EXPECT_THAT(x.err, HasSubstr("failed to reach the head at 127.0.0.1:1")) << words[0];
   }
 }
 
-TEST(head_command, that_somebody_accepts_and_says_nothing_is_69) {
+TEST(head_command, a_head_that_accepts_and_says_nothing_is_69) {
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -94,7 +94,7 @@ TEST(head_command, without_credentials_does_not_listen) {
 TEST(head_command, an_address_of_another_machine_is_2_and_says_so) {
   auto credentials = scratch() + "/far_credentials";
   ASSERT_EQ(kernelmill({"cluster", "init", "--dir", credentials}).code, 0);
-  // For documentation: nobody has it.
+  // An address for documentation: no machine has it.
   auto x = kernelmill({"head", "--listen", "192.0.2.1:7612", "--credentials", credentials, "--root",
                        scratch() + "/far_runs"});
   EXPECT_EQ(x.code, 2) << x.err;
@@ -114,7 +114,7 @@ TEST(head_command, an_address_that_is_none_is_2) {
 
 TEST(head_command, a_node_without_the_gpus_that_it_should_offer_does_not_join) {
   for (const std::string list : {"x", "0,999"}) {
-    auto x = kernelmill({"node", "--head", nobody, "--insecure-loopback", "--gpus", list});
+    auto x = kernelmill({"node", "--head", no_head, "--insecure-loopback", "--gpus", list});
     EXPECT_EQ(x.code, 2) << list << x.err;
     EXPECT_THAT(x.err, HasSubstr(list));
   }
@@ -161,7 +161,7 @@ TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
       kernelmill({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", root});
   EXPECT_EQ(second.code, 4) << second.err;
   EXPECT_THAT(second.err, HasSubstr("another head serves it"));
-  EXPECT_EQ(cluster.ask({"drain", "nobody"}).code, 3);
+  EXPECT_EQ(cluster.ask({"drain", "absent"}).code, 3);
   EXPECT_EQ(cluster.ask({"cancel", "nothing"}).code, 3);
   cluster.start_node();
   auto run = cluster.submit({"run.name=told", "tasks.group_size=2", "--wait"});
@@ -226,7 +226,7 @@ TEST(head_command, a_drain_outlasts_the_head_that_asked_for_it) {
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
-TEST(head_command, a_run_that_failed_ends_whoever_waits_with_the_exit_code_of_its_cause) {
+TEST(head_command, a_run_that_failed_ends_a_waiting_command_with_the_exit_code_of_its_cause) {
   small_cluster cluster{scratch() + "/failing"};
   auto server = write_file("other_script.json", R"({"replies": [{"task": "x", "text": "hello"}]})");
   running_program odd{{"policy", "scripted", "--script", server}};
@@ -235,7 +235,7 @@ TEST(head_command, a_run_that_failed_ends_whoever_waits_with_the_exit_code_of_it
   EXPECT_NE(attached.code, 0);
   EXPECT_THAT(attached.err, HasSubstr("without asking it what it is"));
   cluster.start_node();
-  auto x = cluster.submit({"run.name=nobody", "policy.kind=openai", "policy.model=m",
+  auto x = cluster.submit({"run.name=unanswered", "policy.kind=openai", "policy.model=m",
                            "policy.base_url=http://127.0.0.1:1/v1", "policy.first_contact_ms=500",
                            "--wait"});
   EXPECT_EQ(x.code, 69) << x.err;

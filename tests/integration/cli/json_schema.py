@@ -26,7 +26,7 @@ def is_of(kind, value):
 
 def problems(schema, value, where="$"):
     if strange := set(schema) - KNOWN:
-        raise ValueError(f"keywords that nobody checks: {strange}")
+        raise ValueError(f"keywords that are not checked here: {strange}")
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(is_of(x, value) for x in kinds):

@@ -44,7 +44,7 @@ TEST(table, puts_below_what_has_no_place_in_the_row) {
                   "    Sum of each row\n");
 }
 
-TEST(table, is_as_wide_as_it_likes_where_nobody_says_how_wide_that_is) {
+TEST(table, is_as_wide_as_it_likes_where_no_width_is_known) {
   std::string words(200, 'x');
   EXPECT_EQ(format_table({"A"}, {{words + " y"}}, 0), "A\n" + words + " y\n");
 }

@@ -198,7 +198,7 @@ TEST(licence_command, a_run_of_an_older_program_is_decided_by_the_ids_of_its_tas
   }
   write_file("runs/older/manifest.json", manifest.dump());
   expect_no_export("runs/older", {"rl", "kernelbench"});
-  manifest["tasks"][0]["id"] = "somebody/softmax"; // the records still have the other id
+  manifest["tasks"][0]["id"] = "another/softmax"; // the records still have the other id
   write_file("runs/older/manifest.json", manifest.dump());
   expect_refused({"export", "runs/older", "--form", "rl", "--out", "never"},
                  "nothing says whether");
@@ -210,7 +210,7 @@ TEST(licence_command, a_source_stays_with_a_task_of_another_name) {
 }
 
 TEST(licence_command, an_unknown_source_is_refused_and_the_key_is_named) {
-  auto run = run_over("nobody", add_task("mine/unknown", ""));
+  auto run = run_over("unnamed", add_task("mine/unknown", ""));
   expect_refused({"export", run, "--form", "sft", "--out", "never"}, "`source` in task.json");
   auto own = run_over("own", add_task("mine/own", "own"));
   auto x = kernelmill({"export", own, "--form", "sft", "--out", "own-rows", "--json"});
@@ -279,14 +279,14 @@ TEST(licence_command, answers_of_a_bound_model_leave_nowhere_until_its_terms_are
   expect_nothing_leaves(run, "answers of the model m");
 }
 
-TEST(licence_command, a_source_that_nobody_has_confirmed_is_for_evaluation_alone) {
+TEST(licence_command, an_unconfirmed_source_is_for_evaluation_alone) {
   auto run = run_over("hearsay", add_task("mine/hearsay", "own"),
                       {"tasks.group_size=1", "policy.licence=openai-answers"});
   expect_no_export(run, {"sft", "rl"}, {"--accept-terms", "openai-answers"});
   expect_refused({"export", run, "--form", "sft", "--out", "never"}, "is unconfirmed");
   std::ifstream in{source_file("configs/licences/openai-answers.json")};
   auto file = json::parse(in);
-  file["confirmed"] = "2026-12-01"; // by whoever has read it
+  file["confirmed"] = "2026-12-01"; // by the operator, after reading the terms
   fs::create_directories(scratch() + "/data/kernelmill/licences");
   write_file("data/kernelmill/licences/openai-answers.json", file.dump());
   program_options own;
@@ -323,7 +323,7 @@ TEST(licence_command, a_fork_asks_for_its_own_model_and_for_that_of_its_origin) 
   EXPECT_GT(x.document()["rows"], 0);
 }
 
-TEST(licence_command, what_is_imported_leaves_when_somebody_says_whose_it_is) {
+TEST(licence_command, what_is_imported_leaves_when_its_importer_names_the_source) {
   auto sol = read_file_json(bound_run() + "/manifest.json")["tasks"][0]["id"];
   ASSERT_EQ(sol, "sol-execbench/softmax");
   auto import = [](const std::string& from, const std::string& name, const std::string& source) {
@@ -346,10 +346,10 @@ TEST(licence_command, what_is_imported_leaves_when_somebody_says_whose_it_is) {
   auto own = import("forged.jsonl", "said", "own");
   auto x = kernelmill({"export", own, "--form", "trajectories", "--governance", "unusable", "--out",
                        "said-rows", "--json"});
-  ASSERT_EQ(x.code, 0) << "whoever imports it says so: " << x.err;
+  ASSERT_EQ(x.code, 0) << "its importer says so: " << x.err;
   EXPECT_GT(x.document()["rows"], 0);
   EXPECT_EQ(kernelmill({"import", "kernel-rl-traces", "forged.jsonl", "--out", "runs/never",
-                        "--source", "nobody"})
+                        "--source", "no-such"})
                 .code,
             2);
 }

@@ -38,7 +38,7 @@ TEST(policy_command, what_nothing_more_is_known_of_has_the_next_step_of_its_cate
   EXPECT_THAT(y.fault()["hint"].get<std::string>(), StartsWith("see docs/"));
 }
 
-TEST(policy_command, an_address_where_nobody_can_listen_is_named_with_its_cause) {
+TEST(policy_command, an_address_that_cannot_be_listened_on_is_named_with_its_cause) {
   auto script = write_file("script.json", R"({"model": "m", "replies": [{"text": "hello"}]})");
   std::vector<std::string> words{"policy", "scripted", "--script", script};
   running_program first{words};
@@ -50,7 +50,7 @@ TEST(policy_command, an_address_where_nobody_can_listen_is_named_with_its_cause)
   auto taken = kernelmill(words);
   EXPECT_EQ(taken.code, 4) << taken.err;
   EXPECT_EQ(taken.fault()["category"], "address_in_use") << taken.err;
-  words.insert(words.end(), {"--host", "192.0.2.1"}); // for documentation: nobody has it
+  words.insert(words.end(), {"--host", "192.0.2.1"}); // for documentation: no machine has it
   auto strange = kernelmill(words);
   EXPECT_EQ(strange.code, 2) << strange.err;
   EXPECT_EQ(strange.fault()["category"], "address_unusable") << strange.err;

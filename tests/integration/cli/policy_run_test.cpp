@@ -126,7 +126,7 @@ TEST_P(policy_run, by_chat_the_branches_are_marked_with_their_position) {
 
 TEST(policy_run_resumed, goes_on_from_the_committed_ids_after_kill_9) {
   // In this process, so that kill -9 takes the server away too: nothing but the store remembers.
-  // It says nothing in the last turn: nobody is done before the kill, however late that comes.
+  // It says nothing in the last turn: no episode is done before the kill, however late that comes.
   auto script =
       script_of("silent.json", R"(, "kind": "vllm", "faults": [{"kind": "stall", "turn": 2}])");
   auto arguments =

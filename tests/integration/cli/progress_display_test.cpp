@@ -64,7 +64,7 @@ TEST(progress_display, leaves_whole_parts_out_where_the_terminal_is_narrow) {
   auto now = under_way(11, 96);
   now.tried_again = 5;
   now.attempts = 3;
-  now.last_error = "the body is not JSON: <html>a page that somebody has put there</html>";
+  now.last_error = "the body is not JSON: <html>a page that a proxy has put there</html>";
   auto text = shown(true, now);
   EXPECT_THAT(text, HasSubstr("\r\x1b[K96/256 turns; 0/64 episodes"));
   EXPECT_THAT(text, Not(HasSubstr("policy:")));

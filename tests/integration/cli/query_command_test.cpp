@@ -120,7 +120,7 @@ TEST_F(query_command, names_the_nearest_field_and_the_next_step) {
     EXPECT_THAT(x.err, HasSubstr("did you mean 'speedup.low'?"));
     EXPECT_THAT(x.err, HasSubstr("query --help"));
   }
-  auto missing = kernelmill({"query", "accepted", "queried/nobody"});
+  auto missing = kernelmill({"query", "accepted", "queried/absent"});
   EXPECT_EQ(missing.code, 3) << missing.err;
   EXPECT_THAT(kernelmill({"query", "--help"}).out, HasSubstr("lower end of its 95 % interval"));
   auto none = kernelmill({"query", "reward > 1000", "queried/asked"});

@@ -1,4 +1,4 @@
-// What befalls a run from outside: signals, and a store that somebody cuts while it is open.
+// What befalls a run from outside: signals, and a store that is cut while it is open.
 
 #include <csignal>
 #include <filesystem>

@@ -26,7 +26,7 @@ TEST(task_command, folds_the_list_into_the_width_of_the_terminal) {
   narrow.environment = {"COLUMNS=72"};
   std::istringstream lines{kernelmill({"task", "list"}, narrow).out};
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 72u) << line;
-  // Nobody says how wide a pipe is.
+  // A pipe has no width.
   EXPECT_THAT(kernelmill({"task", "list"}).out,
               HasSubstr("Top-k experts of each token with their weights\n"));
 }

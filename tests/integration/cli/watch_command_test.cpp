@@ -60,7 +60,7 @@ std::string talk_script(const std::string& name, const std::string& more = "") {
                 more + "}");
 }
 
-/// Answers nobody: a run stays as it is for as long as a test looks at it.
+/// Gives no answer: a run stays as it is for as long as a test looks at it.
 constexpr const char* silent = R"(, "faults": [{"kind": "stall", "seconds": 3600}])";
 
 std::vector<std::string> run_of(const std::string& name, std::vector<std::string> more) {
@@ -236,7 +236,7 @@ TEST(explain_command, what_no_node_offers_is_named_from_afar) {
     compiles = std::make_unique<running_program>(
         at_head({"node", "--name", "c1", "--compilers", "1", "--arch", "sm_90"}));
     until(at_head({"status", "--json"}), nodes(1), head);
-    // A GPU that nobody has: the run does not begin, and its user reads why.
+    // A GPU that no machine has: the run does not begin, and its user reads why.
     auto words = run_of("gpuless", {"evaluation.backend=cuda"});
     words[0] = "submit";
     words.erase(words.begin() + 7); // a head chooses the directory
@@ -330,13 +330,13 @@ TEST(ps_command, filters_sorts_and_says_what_it_cannot_read) {
     EXPECT_EQ(refused.code, 2) << bad[0] << refused.err;
     EXPECT_THAT(refused.err, HasSubstr("next: "));
   }
-  for (const std::vector<std::string>& absent : {std::vector<std::string>{"explain", "nobody"},
+  for (const std::vector<std::string>& absent : {std::vector<std::string>{"explain", "absent"},
                                                  {"explain", "listed/g7.e0"},
-                                                 {"watch", "nobody/g0.e0"},
-                                                 {"stats", "nobody"},
+                                                 {"watch", "absent/g0.e0"},
+                                                 {"stats", "absent"},
                                                  {"lineage", "listed/g9.e9"},
-                                                 {"logs", "nobody"},
-                                                 {"actor", "show", "nobody"}}) {
+                                                 {"logs", "absent"},
+                                                 {"actor", "show", "absent"}}) {
     auto refused = kernelmill(absent);
     EXPECT_EQ(refused.code, 3) << absent[0] << refused.err;
   }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """TRL's GRPOTrainer takes steps on a CPU against a running server, and goes on from its checkpoint.
 
-The model is made on the spot: two layers with random weights. Such a model writes no kernel, so where a test wants rewards
-that differ, its answers are given, and their log-probabilities are the model's. Needs TRL (tests/trainers.sh)."""
+The model is made on the spot: two layers with random weights. Such a model writes no kernel, so where a test wants
+rewards that differ, its answers are given, and their log-probabilities are the model's. Needs TRL
+(tests/trainers.sh)."""
 
 import json
 import os

@@ -72,7 +72,7 @@ class Runs(unittest.TestCase):
             list(kernelmill.export_rows("first", "sft", root=self.root, options=["--min-reward", "1e9"])), []
         )
 
-    def test_who_takes_one_row_ends_the_program(self):
+    def test_a_reader_of_one_row_ends_the_program(self):
         rows = kernelmill.export_rows("first", "trajectories", root=self.root)
         next(rows)
         rows.close()

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Kills -9 of trainer, policy's server and head while launch/teach.sh runs; then the checkpoints are held against the hand-off's log.
+"""Kills -9 of trainer, policy's server and head while launch/teach.sh runs;
+then the checkpoints are held against the hand-off's log.
 
-    KERNELMILL_PYTHON=/usr/bin/python3 python3 tests/integration/client/teach_kills.py FOLDER --pretrained FOLDER --program PROGRAM
+    KERNELMILL_PYTHON=/usr/bin/python3 python3 tests/integration/client/teach_kills.py FOLDER --pretrained FOLDER
+    --program PROGRAM
 
---pretrained is a folder that launch/teach.sh made with launch/learning/trainer/cpu.json. 12 steps; 3 minutes on two cores. No test runs
-this: it takes torch and a policy."""
+--pretrained is a folder that launch/teach.sh made with launch/learning/trainer/cpu.json. 12 steps;
+3 minutes on two cores. No test runs this: it takes torch and a policy."""
 
 import argparse
 import json
@@ -139,7 +141,8 @@ def main():
     ]
     assert len(learned) == len(set(learned)) and set(learned) == set(leased)
     training.say(
-        f"{len(learned)} groups in {len(steps)} steps, none twice; {len(leased) - len(learned)} were given again after a kill;",
+        f"{len(learned)} groups in {len(steps)} steps, none twice; "
+        f"{len(leased) - len(learned)} were given again after a kill;",
         "steps of the last checkpoint's optimizer:",
         optimizer_steps(steps[-1]["weights"]),
     )

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The reference trainer: what a step learns, what is held out, and that a step depends on its checkpoint and batch alone.
+"""The reference trainer: what a step learns, what is held out,
+and that a step depends on its checkpoint and batch alone.
 
 Needs torch: of $KERNELMILL_TRAINER_PYTHON, else of python3 or /usr/bin/python3. Without it the tests are skipped."""
 
@@ -235,7 +236,7 @@ class Parts(unittest.TestCase):
         one = self.request(1, zero["weights"], [0.0, 0.3, 2.0])
         path = trainer.step(one)["weights"]
         os.rename(path, str(self.folder / "first.pt"))
-        # It was killed after its checkpoint was written, or before: whoever takes the step again gets the same.
+        # It was killed after its checkpoint was written, or before: a trainer that takes the step again gets the same.
         self.assertEqual(trainer.step(one)["weights"], path)
         self.assertTrue(self.same(path, self.folder / "first.pt"))
         self.assertEqual(grpo.Trainer("cpu").step(one)["metrics"]["Optimizer/LearningRate"], 1e-3)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Episodes of `kernelmill serve` in the seats of verl, verifiers, slime, Megatron-LM and NeMo-Gym, driven by their own code.
+"""Episodes of `kernelmill serve` in the seats of verl, verifiers, slime, Megatron-LM and NeMo-Gym,
+driven by their own code.
 
-KERNELMILL_TRAINER_PYTHON has the packages (tests/trainers.sh). slime, Megatron-LM and NeMo-Gym are no packages of PyPI: their
-sources lie below KERNELMILL_TRAINER_SOURCES (DIR/slime/slime/..., DIR/megatron/megatron/..., DIR/nemo_gym/nemo_gym/...). What
-is not there is skipped, and said.
+KERNELMILL_TRAINER_PYTHON has the packages (tests/trainers.sh). slime, Megatron-LM and NeMo-Gym are no packages of PyPI:
+their sources lie below KERNELMILL_TRAINER_SOURCES (DIR/slime/slime/..., DIR/megatron/megatron/...,
+DIR/nemo_gym/nemo_gym/...). What is not there is skipped, and said.
 """
 
 import asyncio

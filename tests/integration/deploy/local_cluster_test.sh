@@ -62,7 +62,7 @@ started 2
 kill -INT "$job"
 sleep 0.5
 kill -INT "$job"
-check "a second Ctrl-C waits for nobody" ends 130
+check "a second Ctrl-C does not wait" ends 130
 check "nothing stays" until_true nothing_left
 
 start -n 2

@@ -40,7 +40,7 @@ touch "$FAKE_STATE/finish"
 check "a finished run ends the job with 0" ends 0
 check "nodes drain while the head is there" times 2 'ends 0 drained by SIGUSR1, head there'
 check "the head is asked to end" logged 'head ends 0 SIGTERM'
-check "nobody was killed" refuses logged 'srun killed'
+check "no step was killed" refuses logged 'srun killed'
 check "it is not queued again" refuses logged requeued
 check "the runs are saved" test -e "$KERNELMILL_SAVED/runs/slurm-4711/finished"
 check "the local copy is gone" refuses test -e "$KERNELMILL_LOCAL"

@@ -137,8 +137,8 @@ def golden_rows(form: str) -> list:
 
 
 def source_of(package: str, path: str) -> pathlib.Path | None:
-    """A file of a trainer: of the installed package, or below $KERNELMILL_TRAINER_SOURCES/PACKAGE. Not imported: trainers
-    want a GPU's worth of other packages for a class of ten fields."""
+    """A file of a trainer: of the installed package, or below $KERNELMILL_TRAINER_SOURCES/PACKAGE. Not imported:
+    trainers want a GPU's worth of other packages for a class of ten fields."""
     roots = []
     if spec := importlib.util.find_spec(package):
         roots += [pathlib.Path(x).parent for x in spec.submodule_search_locations or []]

@@ -108,7 +108,7 @@ class Sbom(unittest.TestCase):
         ):
             self.assertIn(words, text)
 
-    def test_a_library_of_nobody_is_refused(self):
+    def test_a_library_of_no_package_is_refused(self):
         (self.root / "lib/kernelmill/libnobody.so.7").write_text("\x7fELF")
         code, text = self.run_sbom("--version", "1", "--out", str(self.root / LIST))
         self.assertNotEqual(code, 0)

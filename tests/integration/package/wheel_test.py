@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""launch/tools/packaging/wheel.py: `pip install` of its one file gives the command, the client and all that they need."""
+"""launch/tools/packaging/wheel.py: `pip install` of its one file gives the command,
+the client and all that they need."""
 
 import base64
 import csv

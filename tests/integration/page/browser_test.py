@@ -28,7 +28,7 @@ except ImportError as why:
 
 @contextlib.contextmanager
 def kept_port():
-    """A port that the system gives to nobody else meanwhile; who asks to reuse its address may listen there."""
+    """A port that the system gives to no other socket meanwhile; one with SO_REUSEADDR may listen there."""
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
@@ -41,7 +41,7 @@ class Page(unittest.TestCase):
         home = tempfile.TemporaryDirectory()
         cls.addClassCleanup(home.cleanup)
         cls.home = home.name
-        # Whoever runs this may have no home to write to, and a proxy.
+        # The user of this test may have no home to write to, and a proxy.
         os.environ.update(HOME=home.name, XDG_CACHE_HOME=home.name + "/cache", NO_PROXY="*", no_proxy="*")
         cls.root = pathlib.Path(home.name) / "runs"
         cls.root.mkdir()
@@ -286,7 +286,8 @@ class Page(unittest.TestCase):
             const ground = of(getComputedStyle(document.body).backgroundColor);
             return [...document.querySelectorAll(arguments[0])].map((x) => {
                 const ink = of(getComputedStyle(x).color);
-                return [x.className + ' ' + x.textContent.slice(0, 20), (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05)];
+                const contrast = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+                return [x.className + ' ' + x.textContent.slice(0, 20), contrast];
             });"""
         grounds = []
         for scheme in ("dark", "light"):

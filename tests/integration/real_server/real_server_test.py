@@ -2,10 +2,9 @@
 
     PYTHON real_server_test.py KERNELMILL
 
-PYTHON, or the one that $KERNELMILL_SERVING_PYTHON names, must have torch and `pip install "transformers[serving]"`; without them the
-exit code is 77. The model is made here: nothing is
-downloaded. Random weights write no kernels, so every turn fails its format; that is a normal answer, and the whole
-way there and back is what is tested.
+PYTHON, or the one that $KERNELMILL_SERVING_PYTHON names, must have torch and `pip install "transformers[serving]"`;
+without them the exit code is 77. The model is made here: nothing is downloaded. Random weights write no
+kernels, so every turn fails its format; that is a normal answer, and the whole way there and back is what is tested.
 """
 
 import importlib.util

@@ -69,7 +69,7 @@ TEST_F(quarantine, when_the_last_runner_is_gone_what_waits_is_lost_with_a_reason
   caf::scoped_actor self{*system_};
   auto cluster = system_->spawn(leasing_cluster, lease_policy{60s, 3, false});
   caf::anon_send(cluster, atom::lease_v, sick_runner(), uint32_t{1});
-  for (int i = 0; i < 2; ++i) // the second finds nobody
+  for (int i = 0; i < 2; ++i) // the second finds no runner
     self->request(cluster, 120s, atom::evaluate_v, envelope{}, Message<wire::EvaluateRequest>{})
         .receive(
             [](const Message<wire::EvaluateResult>& x) {

@@ -72,7 +72,7 @@ TEST_F(referee_honesty, another_order_of_summation_at_every_call_is_a_note) {
   EXPECT_THAT(rules(*result.open()), Contains("bits_vary"));
 }
 
-TEST_F(referee_honesty, who_is_wrong_at_every_third_call_is_not_deterministic) {
+TEST_F(referee_honesty, a_candidate_that_is_wrong_at_every_third_call_is_not_deterministic) {
   auto result = evaluate(row_sum(std::string{honest_body} +
                                  " static int turn = 0; if (++turn % 3 == 0) y[rows - 1] += 1;"));
   EXPECT_FALSE(result.open()->getDeterministic());

@@ -68,8 +68,8 @@ bool ends_the_bubblewrap_of(int pid) {
   return found > 1 && ::kill(found, SIGTERM) == 0;
 }
 
-// The referee's own, which has started the candidate. Who is orphaned belongs to another for as
-// long as it takes to end.
+// The referee's own, which has started the candidate. An orphan belongs to another process until
+// it has ended.
 bool kills_the_spawner_of(int pid) {
   int found = ancestor_of(pid, "kernelmill-spaw");
   return found > 1 && name_of(parent_of(found)) == "kernelmill-refe" && ::kill(found, SIGKILL) == 0;
@@ -140,16 +140,16 @@ TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_cand
       said = problem.what();
     }
     if (kills_for_memory() != kills_before)
-      GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
-    EXPECT_THAT(said, testing::HasSubstr("somebody else has killed the referee"));
+      GTEST_SKIP() << "the kernel has ended a process for want of memory meanwhile";
+    EXPECT_THAT(said, testing::HasSubstr("killed the referee"));
     EXPECT_EQ(operator_.done(), 1);
   }
   auto x = evaluate(source, named);
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
 }
 
-// A referee that ends by a fault of its own once may have the machine's; whoever was there when
-// another ended so is tried after a control.
+// A referee that ends by a fault of its own once may have the machine's; a candidate that was there
+// when another ended so is tried after a control.
 TEST_F(referee_outside, a_second_loss_on_another_machine_is_the_candidates) {
   auto source = row_sum(slow_body, slow_at_first);
   for (bool lost_before : {false, true}) {
@@ -202,7 +202,7 @@ TEST_F(referee_outside, no_candidate_can_choose_to_be_the_machines_fault) {
   }
 }
 
-// Who could stand still would have all the time of the world.
+// A candidate that could stand still would have unlimited time.
 TEST_F(referee_outside, no_candidate_can_stop_itself) {
   const std::string head = "#include <signal.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n";
   const std::string body = "const int signals[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};"

@@ -75,7 +75,7 @@ TEST_F(referee_timing, what_is_wrong_for_other_contents_only_is_found_at_the_tim
   EXPECT_THAT(critical_rules(*result.open()), Contains("wrong_when_timed")) << summary(result);
 }
 
-TEST_F(referee_timing, who_is_slow_for_other_contents_is_paid_as_for_those) {
+TEST_F(referee_timing, a_candidate_that_is_slow_for_other_contents_is_paid_as_for_those) {
   auto slow =
       "int negative = 0; for (int i = 0; i < 256 && i < rows * cols; ++i) negative += x[i] < 0; "
       "bool usual = rows != 128 || (negative > 64 && x[0] < 4 && x[0] > -4); "
@@ -118,7 +118,7 @@ TEST_F(referee_timing, a_baseline_that_is_wrong_when_timed_is_the_tasks_fault) {
 }
 
 // The call sleeps for more than timing may take in all, once it sees other contents.
-TEST_F(referee_timing, who_uses_up_the_time_in_a_slow_call_is_paid_for_that_call) {
+TEST_F(referee_timing, a_candidate_that_uses_up_the_time_in_a_slow_call_is_paid_for_that_call) {
   auto result = evaluate(
       row_sum(
           "bool usual = true; for (long i = 0; i < long(rows) * cols; ++i) usual &= x[i] < 8; " +
@@ -138,7 +138,7 @@ TEST_F(referee_timing, who_uses_up_the_time_in_a_slow_call_is_paid_for_that_call
 }
 
 // In its calls a candidate sees how often a thread of its woke up between them.
-TEST_F(referee_timing, who_is_not_called_does_not_run) {
+TEST_F(referee_timing, a_candidate_that_is_not_called_does_not_run) {
   auto sleeper = R"(
 #include <atomic>
 #include <thread>
@@ -198,7 +198,8 @@ TEST_F(referee_timing, a_profile_counts_instead_of_timing) {
   for (auto m : x->getMissing()) std::printf("missing %s\n", m.cStr());
 }
 
-// Whoever asks has the verdict: the shapes of cases are not called again, hidden ones least of all.
+// The client has the verdict already: the shapes of cases are not called again, hidden ones least
+// of all.
 TEST_F(referee_timing, a_profile_calls_the_timed_shape_alone_and_finds_nothing_right) {
   auto result = evaluate(
       row_sum("if (rows != 128 || cols != 1024) __builtin_trap();" + std::string{honest_body}),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Episodes of `kernelmill serve` in the environments that trainers know, driven by the trainers' own code where it is installed.
+"""Episodes of `kernelmill serve` in the environments that trainers know,
+driven by the trainers' own code where it is installed.
 
 KERNELMILL_TRAINER_PYTHON has the packages (tests/trainers.sh). What is not installed is skipped, and said.
 """

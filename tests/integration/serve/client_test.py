@@ -182,7 +182,7 @@ class Client(unittest.TestCase):
         self.assertEqual(len({x["request"][0] for x in asked[:3]}), 1)
         self.assertNotEqual(asked[3]["request"], asked[0]["request"])
 
-    def test_batches_come_to_who_awaits_them(self):
+    def test_batches_come_to_a_trainer_that_awaits_them(self):
         self.answers = [(200, {"generation": 1}), self.batch(1, "o/g0"), self.batch(None, over=True)]
 
         async def collect():

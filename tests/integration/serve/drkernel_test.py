@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Dr.Kernel's own reward code, unchanged and with its own configuration, asks `kernelmill serve` in place of KernelGYM.
 
-KERNELMILL_TRAINER_PYTHON has ray, httpx, omegaconf and what verl imports (tests/trainers.sh). Below KERNELMILL_TRAINER_SOURCES lie
-KernelGYM's sources (DIR/kernelgym/drkernel/...) and those of a verl of its time, 0.6.1 (DIR/kernelgym/verl/...).
-KERNELMILL_PYTHON, or /usr/bin/python3, has torch, which judges the candidates. What is not there is skipped, and said.
+KERNELMILL_TRAINER_PYTHON has ray, httpx, omegaconf and what verl imports (tests/trainers.sh). Below
+KERNELMILL_TRAINER_SOURCES lie KernelGYM's sources (DIR/kernelgym/drkernel/...) and those of a verl of its time, 0.6.1
+(DIR/kernelgym/verl/...). KERNELMILL_PYTHON, or /usr/bin/python3, has torch, which judges the candidates. What is not
+there is skipped, and said.
 """
 
 import importlib.util
@@ -35,7 +36,8 @@ HAS_TORCH = subprocess.run([JUDGE, "-c", "import torch"], capture_output=True, c
 def answer(result):
     """Of a policy: text around a block of code."""
     return (
-        "It is one pass over each row.\n```python\nimport torch\nimport torch.nn as nn\n\n\nclass ModelNew(nn.Module):\n"
+        "It is one pass over each row.\n```python\nimport torch\nimport torch.nn as nn\n\n\n"
+        "class ModelNew(nn.Module):\n"
         f"    def forward(self, x):\n        {result}\n```\n"
     )
 

@@ -214,14 +214,14 @@ class OpenEnv(unittest.TestCase):
         ):
             ws.send(json.dumps(message))
         self.assertEqual([ws.answer()["type"] for _ in range(3)], ["observation", "observation", "state"])
-        # All are there at once, and a source that nobody compiled before takes longer than to read them.
+        # All are there at once, and a source that was not compiled before takes longer than to read them.
         step = {"type": "step", "data": {"code": WRONG + "// " + secrets.token_hex()}}
         ws.link.sendall(b"".join(ws.frame(json.dumps(x)) for x in [step] + [{"type": "state"}] * 100))
         said = [ws.answer() for _ in range(101)]
         self.assertIn("CAPACITY_REACHED", {x["data"].get("code") for x in said})
         self.assertEqual([x["type"] for x in said].count("observation"), 1)
 
-    def test_who_may_not_is_refused_before_the_socket_opens(self):
+    def test_a_client_without_a_token_is_refused_before_the_socket_opens(self):
         for status, headers in (
             (401, {"Authorization": "Bearer wrong"}),
             (403, {"Origin": "http://elsewhere.example"}),
@@ -230,7 +230,7 @@ class OpenEnv(unittest.TestCase):
         ):
             self.assertEqual(self.connect(**headers).status, status, headers)
 
-    def test_broken_clients_harm_nobody(self):
+    def test_broken_clients_harm_no_others(self):
         for data, opcode in ((b"x" * 100, 3), (b"x" * (9 << 20), 1)):
             ws = self.connect()
             with contextlib.suppress(ConnectionError):

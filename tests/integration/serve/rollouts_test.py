@@ -244,7 +244,7 @@ class Rollouts(unittest.TestCase):
         gone = at.ask("DELETE", "/v1/rollouts/short")
         self.assertEqual((gone["state"], gone["groups"]["leased"]), ("cancelled", 1))
 
-    def test_a_run_is_held_while_nobody_takes_its_groups(self):
+    def test_a_run_is_held_while_no_trainer_takes_its_groups(self):
         at = self.at
         at.order(
             id="slow",

@@ -358,7 +358,7 @@ class Tls(unittest.TestCase):
             ) as client:
                 self.assertTrue(client.url.startswith("https://"))
                 with self.assertRaises(kernelmill.Unavailable):
-                    client.tasks()  # nobody that this machine trusts has signed it
+                    client.tasks()  # no authority that this machine trusts has signed it
                 knows = kernelmill.Client(client.url, client._token, ca_file=certificate)
                 self.assertIn(TASK, [x.id for x in knows.tasks()])
             half = subprocess.run(
@@ -475,7 +475,7 @@ class Quotas(unittest.TestCase):
                 who["b"].tasks()
             self.assertTrue(who["a"].ready(), "without a token, and not counted")
             with self.assertRaises(kernelmill.Unauthorized):
-                kernelmill.Client(who["a"].url, "the-token-of-nobody", patience=0).tasks()
+                kernelmill.Client(who["a"].url, "the-token-of-no-client", patience=0).tasks()
 
     def test_requests_in_flight(self):
         with clients(a={"in_flight": 1}, b={}) as who:
@@ -501,7 +501,7 @@ class Quotas(unittest.TestCase):
             who["a"].cancel(mine[0].id)
             who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)])
 
-    def test_who_comes_late_waits_for_no_other_clients_queue(self):
+    def test_a_client_that_comes_late_waits_for_no_other_clients_queue(self):
         with clients(a={}, b={}, c={"share": 2}) as who:
             self.fill(who["b"])
             many = who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)] * 20)

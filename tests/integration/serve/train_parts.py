@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What stands beside `kernelmill train` in its tests, and learns by counting.
 
-train_parts.py policy WEIGHTS PORT   a policy server of the kind sglang. Of training tasks every second answer is right; of
-                                     held-out ones all are once the weights count `enough`, none before
+train_parts.py policy WEIGHTS PORT   a policy server of the kind sglang. Of training tasks every second answer
+                                     is right; of held-out ones all are once the weights count `enough`,
+                                     none before
 train_parts.py trainer PORT          POST /step: the next weights count one more
 train_parts.py step REQUEST          the same as a command
 """

@@ -65,7 +65,7 @@ class Training(unittest.TestCase):
         }
 
     def kept_port(self):
-        """A port that the system gives to nobody else meanwhile; who asks to reuse its address may listen there."""
+        """A port that the system gives to no other socket meanwhile; one with SO_REUSEADDR may listen there."""
         kept = self.stack.enter_context(socket.socket())
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
@@ -101,8 +101,8 @@ class Training(unittest.TestCase):
         return [json.loads(x) for x in path.read_text().splitlines()] if path.exists() else []
 
     def learned_once(self, steps, most_alike=0):
-        """The weights are those of each step once, and so are the groups; the log of the hand-off agrees. A policy that is killed counts
-        anew, so that all groups of a step may be alike: then the weights stay."""
+        """The weights are those of each step once, and so are the groups; the log of the hand-off agrees. A policy that
+        is killed counts anew, so that all groups of a step may be alike: then the weights stay."""
         lines = self.lines()
         groups = [x for line in lines for x in line["groups"]]
         self.assertEqual(len(groups), len(set(groups)))
@@ -191,7 +191,7 @@ class Training(unittest.TestCase):
                     result[words[words.index(str(PARTS).encode()) + 1].decode()] = int(path.parent.name)
         return result
 
-    def test_whoever_is_killed_it_goes_on_and_no_group_is_learned_from_twice(self):
+    def test_it_goes_on_after_any_kill_and_learns_from_no_group_twice(self):
         # The trainer's words name the folder too, so that it can be found.
         self.config["trainer"]["command"].insert(-1, str(self.folder))
         path = self.write(steps=1000, evaluation={"every": 0})  # more than it takes while this test looks elsewhere

@@ -35,7 +35,7 @@ protected:
   }
 };
 
-TEST_F(torch_walls, nobody_else_is_there) {
+TEST_F(torch_walls, no_other_process_is_there) {
   EXPECT_EQ(printed("print([x for x in os.listdir('/proc') if x.isdigit()])"), "['1']");
 }
 
@@ -96,7 +96,7 @@ TEST_F(torch_walls, a_process_that_ends_itself_is_told) {
             "crashed");
 }
 
-// Who was killed is judged again, and nobody's fault; nothing in here looks like that.
+// A candidate that was killed from outside is judged again, without a fault. Nothing here looks so.
 TEST_F(torch_walls, nothing_that_it_does_looks_like_a_kill_from_outside) {
   for (const char* body :
        {"os._exit(137)", "os.kill(os.getpid(), 9)\nos._exit(137)",
@@ -115,7 +115,7 @@ TEST_F(torch_walls, nothing_that_it_does_looks_like_a_kill_from_outside) {
   }
 }
 
-TEST_F(torch_walls, who_was_killed_from_outside_is_judged_again) {
+TEST_F(torch_walls, a_candidate_that_was_killed_from_outside_is_judged_again) {
   auto kills_before = kills_for_memory_anywhere();
   outsider operator_{"km-victim", 1, 0, outsider::kills()};
   auto result =
@@ -125,12 +125,12 @@ TEST_F(torch_walls, who_was_killed_from_outside_is_judged_again) {
                              "self.calls += 1\nreturn torch.relu(self.linear(x))"));
   EXPECT_EQ(operator_.done(), 1);
   if (kills_for_memory_anywhere() != kills_before)
-    GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+    GTEST_SKIP() << "the kernel has ended a process for want of memory meanwhile";
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
 }
 
 // Its parent waits for it; the process that this was forked from is everybody's.
-TEST_F(torch_walls, who_lost_the_warm_process_is_not_at_fault) {
+TEST_F(torch_walls, a_candidate_that_lost_the_warm_process_is_not_at_fault) {
   auto kills_before = kills_for_memory_anywhere();
   outsider operator_{"km-victim", 1, 0, [](int pid) {
                        int warm = parent_of(parent_of(pid));
@@ -142,7 +142,7 @@ TEST_F(torch_walls, who_lost_the_warm_process_is_not_at_fault) {
                              "time.sleep(2)\nreturn torch.relu(self.linear(x))"));
   EXPECT_EQ(operator_.done(), 1);
   if (kills_for_memory_anywhere() != kills_before)
-    GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+    GTEST_SKIP() << "the kernel has ended a process for want of memory meanwhile";
   EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::INFRASTRUCTURE);
   EXPECT_THAT(category(result), AnyOf("referee_killed", "killed_outside")) << summary(result);
 }

@@ -26,7 +26,7 @@ class Hooks(unittest.TestCase):
 
     def run_with(self, *more, members=2, turns=1, texts=(serving.GOOD,), code=0, patience_ms=60000):
         script = serving.write_script(self.home, serving.replies(*texts))
-        # Who answers has the time for it on a busy machine, too.
+        # A receiver has the time to answer on a busy machine, too.
         more = [*more, f"hooks.timeout_ms={patience_ms}"]
         done = subprocess.run(
             serving.run_arguments(self.home / "runs/told", script, members, turns, more),

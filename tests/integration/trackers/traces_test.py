@@ -212,7 +212,7 @@ class Traces(unittest.TestCase):
             self.assertEqual(theirs["kind"], mine["kind"])
             self.assertEqual(theirs["service"]["service.name"], "kernels")
 
-    def test_texts_are_sent_to_whoever_asks_for_them(self):
+    def test_texts_are_sent_to_a_collector_that_asks_for_them(self):
         with Receiver() as collector, Policy([serving.GOOD]) as policy:
             self.run_with(policy, f"otlp.endpoint={collector.url}", "otlp.content=true", members=1, turns=1)
             spans = spans_of(collector.wait(lambda xs: any("parentSpanId" not in x for x in spans_of(xs))))
@@ -226,7 +226,7 @@ class Traces(unittest.TestCase):
 
     def test_a_collector_that_is_silent_refuses_or_is_gone_costs_the_run_nothing(self):
         with Policy([serving.GOOD]) as policy:
-            # Who answers has the time for it on a busy machine, too.
+            # A collector has the time to answer on a busy machine, too.
             for name, answer, says, patience in (
                 ("silent", lambda _: None, "timeout", 300),
                 ("gone", None, "refused", 5000),
@@ -235,7 +235,7 @@ class Traces(unittest.TestCase):
             ):
                 with self.subTest(name), Receiver(answer or (lambda _: 200)) as collector:
                     self.directory = self.directory.with_name(name)
-                    url = collector.url if answer else "http://127.0.0.1:9/"  # nobody listens there
+                    url = collector.url if answer else "http://127.0.0.1:9/"  # no program listens there
                     self.run_with(policy, f"otlp.endpoint={url}", f"otlp.timeout_ms={patience}", members=2, turns=1)
                     self.assertIn("failed to send traces to the collector: ", self.log())
                     self.assertIn(says, self.log())

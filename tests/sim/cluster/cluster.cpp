@@ -121,7 +121,7 @@ private:
     if (x.link && x.link->is_open()) on_.mark("a node ends while it is connected");
   }
 
-  // What a power cut leaves of files that nobody synced: their names, and the front of some.
+  // What a power cut leaves of files that were not synced: their names, and the front of some.
   void tear_files(const std::string& folder, const char* mark) {
     std::vector<std::string> files;
     std::error_code code;
@@ -306,7 +306,7 @@ private:
         if (node.link) node.link->heal();
         break;
       case fault_kind::node_power_off:
-        // The address says that nobody has it, when the head asks next.
+        // The address has no machine any more when the head asks next.
         if (auto old = node.link)
           on_.after(milliseconds{1 + on_.upto(1000)}, [old] { old->break_both(); });
         [[fallthrough]];

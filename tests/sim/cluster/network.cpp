@@ -85,7 +85,8 @@ void connection::break_both() {
   break_at_node();
 }
 
-// Who hears nothing breaks it; the other side hears of that, if it can, else a while later.
+// The side that hears nothing breaks it; the other side hears of that, if it can, else a while
+// later.
 void connection::look_whether_silent() {
   on_.after(silence_ends + milliseconds{on_.upto(250)}, [self = shared_from_this()] {
     bool deaf_head = self->is_blocked(way::to_head), deaf_node = self->is_blocked(way::to_node);
@@ -130,7 +131,7 @@ void connection::carry(caf::typed_response_promise<Message<Result>, Extra...> an
       self->far_self_->request(self->gate_, long_enough, what, where, request, parcel)
           .then([back](const Message<Result>& x,
                        const Extra&... extra) mutable { back(x, extra...); },
-                [](caf::error&) {}); // the gate has ended: whoever asks hears nothing, as with CAF
+                [](caf::error&) {}); // the gate has ended: the asker hears nothing, as with CAF
     });
   });
 }

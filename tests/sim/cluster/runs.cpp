@@ -263,7 +263,7 @@ void sim_runs::asked_for(const envelope& where, char kind) {
   wishes_[{where.run, where.episode, where.trace, kind}] = {next_wish_++, 0};
 }
 
-// Who is never served is found by the bound on progress; this is of those who were.
+// The bound on progress finds wishes that are never served; this is of those that were.
 void sim_runs::given_out(const envelope& where, char kind) {
   auto i = wishes_.find({where.run, where.episode, where.trace, kind});
   if (i == wishes_.end()) return on_.mark("a job is given out again");

@@ -38,7 +38,7 @@ TEST(Shapes, AreTheTasksOwnByName) {
   EXPECT_THAT(read("one_row;timed"),
               testing::ElementsAre("one_row:rows=1 cols=37", "timed:rows=128 cols=1024"));
   auto all = read("cases");
-  EXPECT_EQ(all.size(), 4u) << "hidden ones are nobody's to name";
+  EXPECT_EQ(all.size(), 4u) << "hidden ones cannot be named";
 }
 
 TEST(Shapes, ListsAreCombinedAndTheRestIsOfTheTimedShape) {

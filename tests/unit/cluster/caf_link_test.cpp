@@ -1,4 +1,4 @@
-// CAF behind the door: members talk, and nobody else reaches its protocol.
+// CAF behind the door: members talk, and no other program reaches its protocol.
 
 #include <chrono>
 #include <csignal>
@@ -70,8 +70,8 @@ TEST_F(caf_link, long_messages_arrive_whole) {
 }
 
 // 32 bytes are enough to end a CAF process that reads them as BASP: here TLS reads them. Strangers
-// who then stay on the line, in the middle of a handshake or without a word, hold up nobody either.
-TEST_F(caf_link, bytes_of_strangers_reach_no_protocol_and_hold_up_nobody) {
+// that stay on the line, in the middle of a handshake or without a word, hold up no member either.
+TEST_F(caf_link, bytes_of_strangers_reach_no_protocol_and_hold_up_no_member) {
   std::vector<descriptor> strangers;
   for (int i = 0; i < 16; ++i) {
     std::string bytes(static_cast<size_t>(i % 4) * 16, static_cast<char>(i % 2 == 0 ? 0xff : i));

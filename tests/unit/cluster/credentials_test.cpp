@@ -161,7 +161,7 @@ TEST_F(credentials, are_made_in_an_empty_directory_but_not_in_place_of_a_file) {
   EXPECT_EQ(make_credentials(link).error().category, "credentials_exist");
 }
 
-TEST_F(credentials, of_two_who_make_them_at_once_one_is_refused) {
+TEST_F(credentials, of_two_makers_at_once_one_is_refused) {
   auto contested = root.path() + "/contested";
   std::vector<int> made(4);
   {

@@ -16,7 +16,7 @@ protected:
 
   void open(const door_limits& limits, const shared_tls& tls) {
     auto made = front_door::open("127.0.0.1", 0, tls, limits, [this](link_socket x) {
-      // Who has the answer is counted.
+      // Peers that have the answer are counted.
       std::lock_guard guard{mutex};
       // A head greets first.
       if (x.session)
@@ -68,14 +68,14 @@ TEST_F(front_door_test, needs_no_file_after_it_has_opened) {
   EXPECT_TRUE(dial({"127.0.0.1", door->port()}, member));
 }
 
-TEST_F(front_door_test, hangs_up_on_who_says_nothing_in_time) {
+TEST_F(front_door_test, hangs_up_on_a_peer_that_says_nothing_in_time) {
   open({.handshake_ms = 20});
   EXPECT_TRUE(hung_up(stranger(door->port())));
   EXPECT_TRUE(hung_up(stranger(door->port(), {"\x16\x03\x01\x02\x00\x01", 6})));
   EXPECT_EQ(let_in(), 0u);
 }
 
-TEST_F(front_door_test, many_who_say_nothing_keep_nobody_out) {
+TEST_F(front_door_test, many_silent_peers_keep_no_other_out) {
   open({.waiting = 8, .of_address = 4, .handshake_ms = 600'000});
   std::vector<descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(stranger(door->port()));
@@ -83,7 +83,7 @@ TEST_F(front_door_test, many_who_say_nothing_keep_nobody_out) {
   EXPECT_TRUE(hung_up(crowd.front())) << "the oldest made room";
 }
 
-TEST_F(front_door_test, without_tls_lets_in_who_greets_and_hangs_up_on_others) {
+TEST_F(front_door_test, without_tls_lets_in_a_peer_that_greets_and_hangs_up_on_others) {
   open_without_tls({.handshake_ms = 600'000});
   EXPECT_TRUE(is_let_in_without_tls());
   EXPECT_TRUE(hung_up(stranger(door->port(), "GET / HTTP/1.1\r\n\r\n")));
@@ -105,7 +105,7 @@ TEST_F(front_door_test, without_tls_a_greeting_may_come_in_parts_and_what_follow
 }
 
 // Each of them stayed for ever, and 1,300 made a head deaf for seconds.
-TEST_F(front_door_test, without_tls_who_says_nothing_is_one_of_few_and_is_hung_up_on_in_time) {
+TEST_F(front_door_test, without_tls_a_silent_peer_is_one_of_few_and_is_hung_up_on_in_time) {
   open_without_tls({.waiting = 8, .handshake_ms = 600'000});
   std::vector<descriptor> crowd;
   for (int i = 0; i < 100; ++i) crowd.push_back(stranger(door->port()));
@@ -162,7 +162,7 @@ TEST_F(front_door_test, without_descriptors_it_pauses_and_goes_on) {
   std::vector<descriptor> crowd;
   for (int i = 0; i < 8; ++i) crowd.push_back(new_socket());
   {
-    // The lowest free one: those that are open stay, and nobody gets another.
+    // The lowest free one: those that are open stay, and no peer gets another.
     few_descriptors none{static_cast<rlim_t>(new_socket().get())};
     for (const auto& fd : crowd) ASSERT_TRUE(connect(fd, door->port()));
     EXPECT_TRUE(hung_up(crowd.front()));

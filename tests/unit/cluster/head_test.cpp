@@ -472,7 +472,7 @@ TEST(roster, counts_no_slots_of_nodes_without_the_layers_that_a_run_requires) {
   EXPECT_TRUE(x.unfit_nodes("cpu/strong", {"landlock"}).empty());
 }
 
-TEST(roster, remembers_who_was_lost_until_he_is_back) {
+TEST(roster, remembers_a_lost_node_until_it_is_back) {
   roster x;
   member_facts facts;
   for (int i = 0; i < 150; ++i) {

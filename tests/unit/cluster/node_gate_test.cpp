@@ -43,7 +43,7 @@ protected:
     static inline const char* name = "patient-runner";
   };
 
-  /// Works on what it is given until nobody waits for it; tells `listener` of both.
+  /// Works on what it is given until it has no waiter; tells `listener` of both.
   static gpu_runner_actor::behavior_type
   patient_runner(gpu_runner_actor::stateful_pointer<patient_state> self, caf::actor listener) {
     return {

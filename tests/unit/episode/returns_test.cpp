@@ -69,7 +69,7 @@ TEST(advantages, a_return_that_is_not_finite_is_left_out) {
   EXPECT_DOUBLE_EQ(x.advantages[2], 1);
 }
 
-TEST(advantages, equals_alone_and_nobody) {
+TEST(advantages, equals_alone_and_none) {
   for (auto kind :
        {advantage_kind::mean_centered, advantage_kind::normalized, advantage_kind::leave_one_out}) {
     EXPECT_THAT(group_advantages(members{0.1, 0.1, 0.1}, kind).advantages, ElementsAre(0, 0, 0));

@@ -146,7 +146,7 @@ echo "$@"
   EXPECT_EQ(bad.error().category, "usage");
 }
 
-// How many kernels it launches nobody knows.
+// How many kernels it launches is unknown.
 TEST_F(a_tool, of_a_library_profiles_what_lies_between_its_marks) {
   auto what = row_sum(contract_kind::native);
   auto laid = lay_out_library(*what, "a library", {what->timed_cpu}, 3, {});

@@ -197,7 +197,7 @@ TEST_F(host_check_of, openmp_that_synchronizes_is_no_race) {
   EXPECT_EQ(x->report.problem, sanitizer_problem::none) << x->run.report;
 }
 
-TEST_F(host_check_of, a_race_of_a_dynamic_loop_is_found_whoever_has_which_iteration) {
+TEST_F(host_check_of, a_race_of_a_dynamic_loop_is_found_with_any_order_of_threads) {
   auto x = run_lines("#pragma omp parallel for schedule(dynamic)\n"
                      "  for (int r = 0; r < rows; ++r) y[0] += x[r * cols];",
                      host_check::threads);

@@ -38,7 +38,7 @@ TEST(lone_files, give_each_tensor_its_own_bytes_and_scratch_the_place_of_a_tenso
   EXPECT_EQ(x.buffers[0].bytes, 6u * 10 * 4); // x
   EXPECT_NE(x.buffers[0].contents, 0u);
   EXPECT_EQ(x.buffers[1].bytes, 6u * 4); // y
-  EXPECT_EQ(x.buffers[1].contents, 0u) << "what nobody wrote must be known as such";
+  EXPECT_EQ(x.buffers[1].contents, 0u) << "what was not written must be known as such";
   EXPECT_EQ(x.buffers[2].bytes, 0u);         // rows
   EXPECT_EQ(x.buffers[4].bytes, 4u * 6 * 8); // part
   EXPECT_EQ(x.plan[0].grid[1], 6u);
@@ -71,7 +71,7 @@ TEST(lone_files, of_what_cannot_be_launched_are_none) {
     return lay_out(*what, pack_device_artifact({source, "cubin"}), {which}, 1, {});
   };
   EXPECT_EQ(result("// launch: f<<<rows - 6, 1>>>(x, y)\n").error().category, "bad_launch");
-  EXPECT_EQ(result("// launch: f<<<1, 1>>>(nobody)\n").error().category, "bad_launch");
+  EXPECT_EQ(result("// launch: f<<<1, 1>>>(unknown)\n").error().category, "bad_launch");
   EXPECT_EQ(lay_out(*what, "no artifact", {which}, 1, {}).error().category, "load_failed");
 }
 

@@ -320,7 +320,7 @@ TEST_F(written_dataset, leaves_a_forbidden_task_out_in_every_form_and_says_why) 
   });
 }
 
-TEST_F(written_dataset, refuses_a_task_that_nobody_decided_about) {
+TEST_F(written_dataset, refuses_a_task_without_a_decision) {
   from_.may.tasks.erase("native/second");
   auto done = write();
   EXPECT_EQ(done.without["groups_forbidden_by_licence"], 1u);

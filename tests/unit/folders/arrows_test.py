@@ -2,8 +2,8 @@
 """Folders include only those below them.
 
 ARROWS is the house: for each folder with C++ in it, the folders whose headers it may include besides
-its own; everybody may include messages/. A folder that is not named here, an include against the arrows, an
-arrow that nobody uses and a circle of arrows are refused; so is a library's header outside of the
+its own; every folder may include messages/. A folder that is not named here, an include against the arrows, an
+arrow without a use and a circle of arrows are refused; so is a library's header outside of the
 folders that keep that library to themselves.
 """
 
@@ -264,7 +264,7 @@ class Tree(unittest.TestCase):
 
 class Headers(unittest.TestCase):
     def test_no_header_pulls_in_all_of_caf(self):
-        # Whoever includes the header pays for all of it, and needs a few of its headers.
+        # A file that includes the header pays for all of it, and needs a few of its headers.
         self.assertEqual(costly(read_includes(), "caf/all.hpp"), [], "name the headers of caf/ that are needed")
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """What reads the groups of a store says whether they leave it.
 
-A licence may forbid that a task, an example in a prompt or a model's answer is trained on or passed on. Whatever leaves the
-store takes an exports::admitted_group, which only a licence_gate makes. This test holds the list of the files that read groups
-of a store without one, and the gate of those that let something out.
+A licence may forbid that a task, an example in a prompt or a model's answer is trained on or passed on. Whatever leaves
+the store takes an exports::admitted_group, which only a licence_gate makes. This test holds the list of the files that
+read groups of a store without one, and the gate of those that let something out.
 """
 
 import json
@@ -16,7 +16,7 @@ SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 READS = re.compile(r"\b(?:for_each_group|read_group|read_episode|scan_group|scan_turns)\s*\(")
 ASKS = re.compile(r"\badmit\s*\(|\blicence_gate\b")
 
-# Something of what they read leaves the store: for a trainer, for somebody else, or into prompts.
+# Something of what they read leaves the store: for a trainer, for another user, or into prompts.
 EXITS = {
     "launch/analysis/bundle/make_bundle.cpp": "bundles",
     "launch/commands/store/export_harbor_tasks.cpp": "export --form harbor-tasks",
@@ -26,7 +26,7 @@ EXITS = {
     "storage/export/dataset.cpp": "every form of export that has rows",
 }
 
-# They show a run to whoever has its store, judge it, or keep it in order. Nothing of it is written as data.
+# They show a run to the owner of its store, judge it, or keep it in order. Nothing of it is written as data.
 STAY = {
     "launch/commands/store/export_follow.cpp": "when a group has ended; dataset.cpp writes its rows",
     "launch/commands/judge/replay.cpp": "builds and evaluates again",
@@ -34,7 +34,9 @@ STAY = {
     "launch/commands/run_view.cpp": "show",
     "launch/commands/view/show.cpp": "show",
     "launch/server/page/transcript.cpp": "the page",
-    "launch/analysis/report/run_samples.cpp": "figures, no texts; export --form kernelbench asks check_all of its tasks",
+    "launch/analysis/report/run_samples.cpp": (
+        "figures, no texts; export --form kernelbench asks check_all of its tasks"
+    ),
     "launch/server/rollouts/local_rollouts.cpp": "whether a group has ended; group_rows.cpp makes its rows",
     "launch/analysis/simulate/measured.cpp": "durations",
     "launch/analysis/study/comparison.cpp": "compare",
@@ -63,7 +65,7 @@ def readers():
 
 
 class Exits(unittest.TestCase):
-    def test_who_reads_groups_says_whether_they_leave(self):
+    def test_a_reader_of_groups_says_whether_they_leave(self):
         found = dict(readers())
         unnamed = sorted(set(found) - set(EXITS) - set(STAY))
         self.assertEqual(

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""One name, one type: two classes of one name in one namespace are one to the linker, which keeps the functions of either."""
+"""One name, one type: two classes of one name in one namespace are one to the linker,
+which keeps the functions of either."""
 
 import pathlib
 import re
@@ -27,7 +28,10 @@ def types_in(text):
 
 class Names(unittest.TestCase):
     def test_types_are_found(self):
-        text = "namespace a {\nstruct b;\nstruct c {\n};\nnamespace {\nstruct d {\n};\n} // namespace\nenum class e : int { x };\n}\n"
+        text = (
+            "namespace a {\nstruct b;\nstruct c {\n};\nnamespace {\nstruct d {\n};\n} // namespace\n"
+            "enum class e : int { x };\n}\n"
+        )
         self.assertEqual(types_in(text), [("a", "c"), ("a", "e")])
 
     def test_no_two_types_of_a_namespace_have_one_name(self):

@@ -259,7 +259,7 @@ TEST(judge, a_slow_correct_kernel_is_accepted_and_named_slower) {
   EXPECT_DOUBLE_EQ(x.reward, 0.3 + 0.8);
 }
 
-TEST(judge, what_nobody_wanted_timed_has_no_speed_term) {
+TEST(judge, what_was_not_to_be_timed_has_no_speed_term) {
   auto x = judged([](auto out) {
     fill_good(out);
     out.getEvaluation().getTiming().setMeasured(false);

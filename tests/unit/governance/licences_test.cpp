@@ -145,10 +145,10 @@ TEST(licences, that_forbid_are_lifted_by_no_terms) {
   EXPECT_THAT(said.hint, HasSubstr("no terms that are accepted change that"));
 }
 
-TEST(licences, that_nobody_knows_allow_to_evaluate_alone) {
+TEST(licences, that_are_unknown_allow_to_evaluate_alone) {
   auto all = three();
   for (const origin_facts& x :
-       {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "nobody"}, {"free/a", {}, "nobody"}}) {
+       {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "unknown"}, {"free/a", {}, "unknown"}}) {
     EXPECT_TRUE(decide(all, x, purpose::evaluate, {}).allowed);
     auto said = decide(all, x, purpose::train, {});
     EXPECT_FALSE(said.allowed) << x.id << " " << x.source;
@@ -156,7 +156,7 @@ TEST(licences, that_nobody_knows_allow_to_evaluate_alone) {
   }
 }
 
-TEST(licences, of_terms_that_nobody_has_are_refused) {
+TEST(licences, of_unknown_terms_are_refused) {
   auto ok = three().check_terms({"asks-1.0", "asks-2.0"});
   ASSERT_FALSE(ok);
   EXPECT_EQ(ok.error().category, "unknown_terms");
@@ -204,7 +204,7 @@ TEST_F(shipped_licences, allow_what_is_free_and_ask_where_terms_are_to_be_read) 
     for (auto wanted : all_purposes) EXPECT_TRUE(may(task, wanted)) << task;
   EXPECT_FALSE(may("reference-kernels/amd/gemm", purpose::train));
   EXPECT_TRUE(may("reference-kernels/amd/gemm", purpose::train, {"researcher-reciprocity-1.0"}));
-  EXPECT_FALSE(may("somebody/task", purpose::train));
+  EXPECT_FALSE(may("another/task", purpose::train));
 }
 
 TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
@@ -229,7 +229,7 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
                                       "(LicenseRef-OpenAI-terms) is unconfirmed"));
 }
 
-TEST_F(shipped_licences, that_nobody_has_confirmed_allow_to_evaluate_alone) {
+TEST_F(shipped_licences, that_are_unconfirmed_allow_to_evaluate_alone) {
   std::set<std::string> everything;
   for (const auto& x : table_.all())
     if (!x.terms.empty()) everything.insert(x.terms);

@@ -58,21 +58,21 @@ class Results(unittest.TestCase):
         self.assertEqual(result_of(unpaid, verdict("accepted")), "unpaid")
         self.assertEqual(result_of(unpaid, verdict("accepted", 1.03)), "paid")
 
-    def test_the_machine_is_nobody_who_caught_it(self):
+    def test_the_machine_has_not_caught_it(self):
         for expect in ("unpaid", "refused", "poorer"):
             self.assertEqual(result_of({"expect": expect}, verdict("infrastructure")), "machine")
 
-    def test_nobody_caught_what_does_not_compile(self):
+    def test_what_does_not_compile_is_not_caught(self):
         found = verdict("rejected", category="compile_error")
         self.assertEqual(result_of({"expect": "unpaid", "contract": "native-cpu"}, found), "dead")
         self.assertEqual(result_of({"expect": "unpaid", "contract": "torch-cpu"}, found), "caught")
 
-    def test_who_did_not_attack_is_caught_by_nobody(self):
+    def test_a_variant_that_did_not_attack_is_not_caught(self):
         for expect in ("unpaid", "refused", "silent", "poorer"):
             found = verdict("rejected", error={"message": "RuntimeError: no hold: Serving has no places (line 9)"})
             self.assertEqual(result_of({"expect": expect, "marks": []}, found), "dead")
 
-    def test_nobody_caught_what_failed_by_itself(self):
+    def test_what_failed_by_itself_is_not_caught(self):
         x = {"expect": "unpaid", "contract": "torch-cuda"}
         self.assertEqual(
             result_of(x, verdict("rejected", error={"category": "init_error", "message": "RuntimeError: x"})), "dead"
@@ -86,7 +86,7 @@ class Results(unittest.TestCase):
         found = verdict("accepted", 1.3, integrity={"findings": [{"rule": "unchanged"}]})
         self.assertEqual(result_of({"expect": "unpaid"}, found), "unpaid")
 
-    def test_what_nobody_may_do_is_paid_when_it_is_accepted(self):
+    def test_what_is_forbidden_is_paid_when_it_is_accepted(self):
         self.assertEqual(result_of({"expect": "refused"}, verdict("accepted", 0.9)), "paid")
 
     def test_words_that_come_back(self):
@@ -153,7 +153,7 @@ class Distinct(unittest.TestCase):
         found = {key: len({essence(x) for x in made}) for key, made in self.made().items() if key[0] != "unchanged"}
         self.assertEqual(found, {key: n for key, n in self.claimed().items() if key[0] != "unchanged"})
 
-    def test_there_are_fifty_for_who_asks(self):
+    def test_there_are_fifty_on_request(self):
         for name, contract in self.claimed():
             made = list(variants([name], [contract], lambda _row: 50))
             self.assertEqual(len({digest_of(x) for x in made}), 50, f"{name} {contract}")
@@ -327,12 +327,18 @@ def own_share(profile, own):
             ("def own_share", "def other_share"),
         ):
             self.assertFalse(same_torch.is_alike(same_torch.KERNELS, older, newer.replace(*change)), change)
-        referee = "from kernelmill_torch import counted, kernels\nLEAST_SHARE = 1\nMOST = 2\ndef measure_share(self):\n    return counted\n"
-        moved = "from kernelmill_torch import kernel_share, kernels\nMOST = 2\ndef measure_share(self):\n    return kernel_share\n"
+        referee = (
+            "from kernelmill_torch import counted, kernels\nLEAST_SHARE = 1\nMOST = 2\ndef measure_share(self):\n"
+            "    return counted\n"
+        )
+        moved = (
+            "from kernelmill_torch import kernel_share, kernels\nMOST = 2\ndef measure_share(self):\n"
+            "    return kernel_share\n"
+        )
         self.assertTrue(same_torch.is_alike(same_torch.REFEREE, referee, moved))
         self.assertFalse(same_torch.is_alike(same_torch.REFEREE, referee, moved.replace("2", "3")))
 
-    def test_nobody_else_reads_what_counts_kernels(self):
+    def test_no_other_module_reads_what_counts_kernels(self):
         folder = SOURCES / "gpu/torch/kernelmill_torch"
         for file in folder.glob("*.py"):
             path = str(file.relative_to(SOURCES))

@@ -140,7 +140,7 @@ class Comparing(unittest.TestCase):
         self.assertEqual(found.missing, [("call", "softmax copy")])
         self.assertEqual(found.off_modules(), {"softmax copy"})
 
-    def test_who_was_in_doubt_once_and_has_times_in_other_verdicts_is_told(self):
+    def test_a_module_in_doubt_once_with_times_in_other_verdicts_is_told(self):
         for again, holds in ((verdict(2.0), True), (DOUBT, False)):
             found = truth_findings.Findings("native")
             for one in (DOUBT, again):
@@ -421,7 +421,8 @@ class Time(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "timer"
             program.write_text(
-                '#!/bin/sh\nn=0\n[ "$1" = --guards ] && n=10\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; '
+                '#!/bin/sh\nn=0\n[ "$1" = --guards ] && n=10\n'
+                "while read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; "
                 "*) echo $n 2 3;; esac; done\n"
             )
             os.chmod(program, 0o755)

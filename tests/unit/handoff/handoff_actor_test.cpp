@@ -19,7 +19,7 @@ TEST(errors_between_actors, are_shown_in_words) {
   EXPECT_EQ(from_caf(caf::sec::request_receiver_down).category, "actor_lost");
 }
 
-TEST_F(Handoff, GivesABatchToWhoeverWaitedForIt) {
+TEST_F(Handoff, GivesABatchToTheTrainerThatWaitedForIt) {
   EXPECT_EQ(order("run", 2)["requested"], 2);
   auto waiting = send(batch("run", 2, 60'000));
   finish("run", 1);
@@ -57,7 +57,7 @@ TEST_F(Handoff, KnowsAllAfterAnEnd) {
   finish("run", 0);
   until("run", "ready", 1);
   EXPECT_EQ(ask(batch("run", 1))["lease"], 1);
-  host_->standings["run"].groups = {0, 2}; // one was committed, and nobody heard of it
+  host_->standings["run"].groups = {0, 2}; // one was committed, and the trainer did not hear of it
   host_->standings["run"].live = false;    // the machine went down
   end();
   start();
@@ -66,7 +66,7 @@ TEST_F(Handoff, KnowsAllAfterAnEnd) {
   while (host_->submits["run"] < 2) ask(look_request{"run"}); // the run is begun again
 }
 
-TEST_F(Handoff, HoldsARunWhoseGroupsNobodyTakes) {
+TEST_F(Handoff, HoldsARunWhoseGroupsNoTrainerTakes) {
   order("run", 6, 4);
   for (uint32_t i = 0; i < 4; ++i) finish("run", i);
   EXPECT_EQ(until("run", "ready", 4)["state"], "held");
@@ -128,7 +128,7 @@ TEST_F(Handoff, WeightsGoToAClientsOwnServers) {
   EXPECT_EQ(ask(weights_request{"v2", {"", "/w", "", {}}})["servers"].size(), 1u);
 }
 
-TEST_F(Handoff, GoingBackFencesWhoWaits) {
+TEST_F(Handoff, GoingBackFencesATrainerThatWaits) {
   order("run", 1);
   auto waiting = send(batch("run", 1, 60'000));
   EXPECT_EQ(ask(rollback_command{"trainer", -1})["generation"], 1);

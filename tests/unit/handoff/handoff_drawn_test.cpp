@@ -254,7 +254,7 @@ void draw(uint64_t seed) {
   }
 }
 
-TEST(HandoffDrawn, EveryGroupIsLearnedFromOnceWhoeverIsKilled) {
+TEST(HandoffDrawn, EveryGroupIsLearnedFromOnceAfterAnyKill) {
   auto only = number_from("KERNELMILL_HANDOFF_SEED", 0);
   if (only != 0) return draw(only);
   auto runs = number_from("KERNELMILL_HANDOFF_RUNS", 40);

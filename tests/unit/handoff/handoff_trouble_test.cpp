@@ -25,19 +25,19 @@ TEST_F(Handoff, AnOrderOutlivesAPolicyServerThatIsAway) {
   for (int i = 1; i <= 12; ++i) { // more often than a machine's fault is put up with
     {
       std::lock_guard guard{host_->mutex};
-      host_->standings["run"] = {true, false, "failed", true, {}, "nobody answers", true};
+      host_->standings["run"] = {true, false, "failed", true, {}, "no server answers", true};
     }
     caf::anon_send(who_, atom::finished_v, std::string{"run"});
     json now;
     do now = ask(look_request{"run"});
     while (now["state"] != "waiting" || now["trouble"].is_null());
-    EXPECT_THAT(now["trouble"].get<std::string>(), HasSubstr("nobody answers"));
+    EXPECT_THAT(now["trouble"].get<std::string>(), HasSubstr("no server answers"));
     do {
       clock_ += 1000;
       caf::anon_send(who_, atom::tick_v);
       now = ask(look_request{"run"});
     } while (now["state"] != "running");
-    EXPECT_THAT(now["trouble"].get<std::string>(), HasSubstr("nobody answers"))
+    EXPECT_THAT(now["trouble"].get<std::string>(), HasSubstr("no server answers"))
         << "it says so until a group is there";
     std::lock_guard guard{host_->mutex};
     EXPECT_EQ(host_->submits["run"], i + 1);
@@ -50,7 +50,7 @@ TEST_F(Handoff, TheDeadlineEndsAnOrderWhosePolicyServerStaysAway) {
   order("run", 1, 0, 10);
   {
     std::lock_guard guard{host_->mutex};
-    host_->standings["run"] = {true, false, "failed", true, {}, "nobody answers", true};
+    host_->standings["run"] = {true, false, "failed", true, {}, "no server answers", true};
   }
   caf::anon_send(who_, atom::finished_v, std::string{"run"});
   clock_ += 10'000;

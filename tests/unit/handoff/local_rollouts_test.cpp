@@ -1,4 +1,4 @@
-// What a host of rollouts reads of runs whose store somebody else in this process still has.
+// What a host of rollouts reads of runs whose store another actor of this process still has.
 
 #include "launch/server/rollouts/local_rollouts.hpp"
 #include "messages/base/json_value.hpp"
@@ -19,7 +19,7 @@ namespace local_rollouts_test {
 
 using namespace kernelmill::testing;
 
-// An actor that had the store of an ended run last closes it when nobody knows of it any more.
+// An actor that had the store of an ended run last closes it when its last reference is gone.
 TEST(local_rollouts, wait_for_a_store_that_is_being_closed) {
   temporary_folder folder;
   auto run = create_run({folder / "demo", "demo", {}}, {{"run", nlohmann::ordered_json::object()}},

@@ -56,7 +56,7 @@ TEST_F(rollout_rows, are_those_of_the_form) {
 TEST_F(rollout_rows, are_none_where_a_licence_forbids_the_task_an_example_or_the_model) {
   const auto open = may_;
   may_.tasks.clear();
-  expect_nothing("nobody decided about the task");
+  expect_nothing("there is no decision about the task");
   may_ = open;
   may_.examples["kernel:k1"] = {};
   expect_nothing("a kernel");

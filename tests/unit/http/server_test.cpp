@@ -169,7 +169,7 @@ TEST_F(HttpServer, AnsweredIsNotGone) {
   EXPECT_FALSE(left);
 }
 
-TEST_F(HttpServer, WhenItStopsAllWhoWaitAreGone) {
+TEST_F(HttpServer, WhenItStopsAllWaitingClientsAreGone) {
   start();
   talker x{port};
   x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -178,7 +178,7 @@ TEST_F(HttpServer, WhenItStopsAllWhoWaitAreGone) {
   to->on_gone([&] { left = true; });
   http.reset();
   EXPECT_TRUE(left);
-  to->answer({200, "text/plain", "to nobody"});
+  to->answer({200, "text/plain", "to no client"});
 }
 
 TEST_F(HttpServer, RefusesABodyThatIsTooLarge) {
@@ -276,7 +276,7 @@ TEST_F(HttpServer, RefusesABodyThatIsNotEncodedAsItsHeadSays) {
   x.say(std::string{post_size} + "\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
         "2\r\n{}\f0\r\n\r\nnot a request");
   EXPECT_THAT(x.hear(), AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("bad_request")))
-      << "and the connection is closed: nobody knows where the next request begins";
+      << "and the connection is closed: it is unknown where the next request begins";
 }
 
 TEST_F(HttpServer, RefusesALengthThatIsNoNumber) {

@@ -108,7 +108,7 @@ TEST_F(log_files, lines_below_the_level_are_left_out_and_a_silent_logger_takes_n
   EXPECT_THAT(text(), AllOf(HasSubstr("loud"), Not(HasSubstr("quiet")), Not(HasSubstr("late"))));
   logger silent;
   EXPECT_FALSE(silent.takes(log_level::error));
-  silent.error({}, "nobody hears it");
+  silent.error({}, "no reader hears it");
   silent.close();
 }
 
@@ -163,11 +163,11 @@ TEST_F(log_files, a_secret_is_taken_out_of_every_line_while_its_owner_lives) {
   log.hide(hides);
   log.error({}, "the server said: bad key sk-1\"2");
   hides.reset();
-  log.error({}, "nobody's sk-1\"2");
+  log.error({}, "an unknown sk-1\"2");
   log.close();
   wanted.parent.close();
   for (const auto& x : {text(), shown, above})
-    EXPECT_THAT(x, AllOf(HasSubstr("bad key [key]"), HasSubstr("nobody's sk-1")));
+    EXPECT_THAT(x, AllOf(HasSubstr("bad key [key]"), HasSubstr("an unknown sk-1")));
 }
 
 TEST_F(log_files, people_see_warnings_only_and_the_first_of_a_flood) {
@@ -185,7 +185,7 @@ TEST_F(log_files, people_see_warnings_only_and_the_first_of_a_flood) {
   EXPECT_THAT(text(), AllOf(HasSubstr("for the file"), HasSubstr("warning 99")));
 }
 
-TEST_F(log_files, nobody_waits_for_a_reader_that_hangs_and_losses_are_counted) {
+TEST_F(log_files, a_reader_that_hangs_is_not_waited_for_and_losses_are_counted) {
   std::promise<void> released;
   auto wanted = options();
   wanted.show_all = true;
@@ -198,7 +198,7 @@ TEST_F(log_files, nobody_waits_for_a_reader_that_hangs_and_losses_are_counted) {
   EXPECT_THAT(text(), AllOf(HasSubstr("lines were lost"), HasSubstr("line 19999")));
 }
 
-TEST_F(log_files, a_disk_that_takes_nothing_is_told_of_once_and_ends_nobody) {
+TEST_F(log_files, a_disk_that_takes_nothing_is_told_of_once_and_ends_no_process) {
   if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "there is no /dev/full";
   fs::create_symlink("/dev/full", folder + "/run.log");
   std::vector<std::string> shown;

@@ -16,7 +16,7 @@ namespace answers_test {
 
 using namespace std::chrono_literals;
 
-/// Somebody who asks, and waits for the answer.
+/// A client that asks, and waits for the answer.
 struct asker {
   std::shared_ptr<http::exchange::state> state = std::make_shared<http::exchange::state>(1 << 20);
   http::exchange_ptr to = std::make_shared<http::exchange>(state);
@@ -68,7 +68,7 @@ TEST(answers, one_making_is_shared_while_nothing_changes) {
   EXPECT_EQ(x.made, 1);
 }
 
-TEST(answers, what_was_kept_is_not_given_to_those_who_know_of_a_change) {
+TEST(answers, what_was_kept_is_not_given_to_a_client_that_knows_of_a_change) {
   world x;
   asker first, second;
   x.all.ask("key", 1h, x.document(), first.to);
@@ -79,7 +79,7 @@ TEST(answers, what_was_kept_is_not_given_to_those_who_know_of_a_change) {
   EXPECT_EQ(x.made, 2);
 }
 
-TEST(answers, nobody_joins_a_making_that_began_before_the_change) {
+TEST(answers, a_making_that_began_before_the_change_is_not_joined) {
   world x;
   asker first, second, third, fourth;
   x.all.ask("key", 1h, x.held_document(), first.to);
@@ -108,7 +108,7 @@ TEST(answers, what_is_sampled_is_kept_though_something_changed) {
   EXPECT_EQ(x.made, said == "0" ? 1 : 2);
 }
 
-TEST(answers, those_who_wait_at_the_end_are_told_so) {
+TEST(answers, clients_that_wait_at_the_end_are_told_so) {
   auto x = std::make_unique<world>();
   asker first, second;
   x->all.ask("key", 0ms, x->held_document(), first.to);

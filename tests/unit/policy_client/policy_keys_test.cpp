@@ -21,11 +21,11 @@ namespace policy_keys_test {
 struct policy_keys_of_operator : testing::Test {
   policy_keys_of_operator() {
     ::setenv("KEY_OF_LAB", "lab-s3cret", 1);
-    ::setenv("KEY_OF_NOBODY", "other-s3cret", 1);
+    ::setenv("KEY_OF_NO_LAB", "other-s3cret", 1);
   }
   ~policy_keys_of_operator() override {
     ::unsetenv("KEY_OF_LAB");
-    ::unsetenv("KEY_OF_NOBODY");
+    ::unsetenv("KEY_OF_NO_LAB");
     std::filesystem::remove(file);
   }
 
@@ -110,7 +110,7 @@ TEST_F(policy_keys_of_operator, variables_and_files_are_read_for_their_address_a
   };
   EXPECT_EQ(ask("api_key_env", "KEY_OF_LAB", "https://lab.example/team/v1"), "lab-s3cret");
   EXPECT_EQ(ask("api_key_env", "KEY_OF_LAB", "https://evil.example/v1"), "policy_key_refused");
-  EXPECT_EQ(ask("api_key_env", "KEY_OF_NOBODY", "https://lab.example/team/v1"),
+  EXPECT_EQ(ask("api_key_env", "KEY_OF_NO_LAB", "https://lab.example/team/v1"),
             "policy_key_refused");
   EXPECT_EQ(ask("api_key_file", "/etc/hostname", "https://lab.example/team/v1"),
             "policy_key_refused");

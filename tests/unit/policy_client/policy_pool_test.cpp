@@ -436,7 +436,8 @@ TEST_F(policy_pool_simulation, requests_wait_in_order_for_a_first_server) {
   EXPECT_LE(member("a").deadlines.front(), 50'000u);
 }
 
-TEST_F(policy_pool_simulation, who_waits_in_vain_hears_at_the_deadline_that_there_was_no_server) {
+TEST_F(policy_pool_simulation,
+       a_request_that_waits_in_vain_hears_at_the_deadline_that_there_was_no_server) {
   ask(1, "s", 5000);
   advance(4800ms);
   EXPECT_EQ(category(1), "unanswered");
@@ -528,7 +529,7 @@ TEST_F(policy_pool_simulation, declared_versions_are_recorded_with_each_completi
   EXPECT_EQ(weights_of("c"), "step-1") << "what was declared for all is also said of new ones";
   EXPECT_EQ(weights("two words"), "invalid_value");
   EXPECT_EQ(weights("a..b"), "invalid_value");
-  EXPECT_EQ(weights("step-3", "nobody"), "not_found");
+  EXPECT_EQ(weights("step-3", "absent"), "not_found");
 }
 
 TEST_F(policy_pool_simulation, a_version_that_changes_in_flight_claims_no_token) {
@@ -567,7 +568,7 @@ TEST_F(policy_pool_simulation, what_cannot_be_attached_is_refused) {
   EXPECT_EQ(attach("a"), "");
   EXPECT_EQ(attach("a"), "policy_attached");
   EXPECT_EQ(attach("spaced name"), "bad_configuration");
-  EXPECT_EQ(detach("nobody", 0), "not_found");
+  EXPECT_EQ(detach("absent", 0), "not_found");
 }
 
 TEST_F(policy_pool_simulation, the_end_of_the_pool_answers_everybody) {

@@ -238,7 +238,7 @@ TEST_F(policy_client_simulation, retries_are_logged_with_their_cause_and_without
   advance(5min, 100ms);
   ASSERT_EQ(category(1), "");
   // What others say of the key is hidden too, for as long as the client lives.
-  config.log.warn({}, "somebody said sk-topsecret");
+  config.log.warn({}, "another said sk-topsecret");
   auto text = kept.text();
   EXPECT_NE(text.find("warn  actor=policy-client run=run episode=g1.e0 turn=0 | "
                       "http://server/v1: attempt 1 failed, the next in "),
@@ -246,7 +246,7 @@ TEST_F(policy_client_simulation, retries_are_logged_with_their_cause_and_without
       << text;
   EXPECT_NE(text.find("attempt 2 failed"), text.npos) << text;
   EXPECT_NE(text.find("no [key] today"), text.npos) << text;
-  EXPECT_NE(text.find("somebody said [key]"), text.npos) << text;
+  EXPECT_NE(text.find("another said [key]"), text.npos) << text;
   EXPECT_NE(text.find("answered at attempt 3"), text.npos) << text;
   EXPECT_EQ(text.find("topsecret"), text.npos) << text;
   EXPECT_EQ(text.find('\x1b'), text.npos) << text;

@@ -42,7 +42,7 @@ TEST(core_shares, few_cores_serve_all) {
   EXPECT_TRUE(share_cores(numbers(16), 0, anyone).timed.empty());
 }
 
-TEST(core_shares, what_another_node_has_is_nobodys_here) {
+TEST(core_shares, what_another_node_has_is_free_for_none_here) {
   auto shares = share_cores(numbers(8), 1, [](int core) { return core != 7 && core != 5; });
   EXPECT_EQ(shares.timed[0], (std::vector<int>{6, 4}));
   EXPECT_EQ(shares.compilers, numbers(4));

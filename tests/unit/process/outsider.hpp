@@ -1,7 +1,7 @@
 #pragma once
 
-// Somebody outside a sandbox who does something to a process inside: the kernel that ends it for
-// want of memory, an operator who stops it.
+// Something outside a sandbox acts on a process inside: the kernel ends it for want of memory, an
+// operator stops it.
 
 #include <atomic>
 #include <chrono>
@@ -44,7 +44,7 @@ public:
   static deed stops_for(std::chrono::milliseconds time) {
     return [time](int pid) {
       if (::kill(pid, SIGSTOP) != 0) return false;
-      std::this_thread::sleep_for(time); // this is what it is about: nobody may wait for its end
+      std::this_thread::sleep_for(time); // this is what it is about: no test may wait for its end
       return ::kill(pid, SIGCONT) == 0;
     };
   }
@@ -66,7 +66,7 @@ private:
   void look() {
     while (!over_ && left_ > 0) {
       for (int pid : descendants_of(::getpid())) {
-        // Who was killed keeps its name until somebody has waited for it.
+        // A killed process keeps its name until its parent has waited for it.
         if (left_ == 0 || known_.contains(pid) || !is_it(pid) || !what_(pid)) continue;
         known_.insert(pid);
         --left_;

@@ -218,7 +218,7 @@ TEST(spawner, stops_a_process_that_overruns_its_deadline) {
 TEST(spawner, kills_what_a_child_left_behind_when_it_ends) {
   auto x = launch();
   auto ends = make_pipe();
-  // One in the group, one in a session of its own, one that nobody waits for.
+  // One in the group, one in a session of its own, one that is not waited for.
   auto spec =
       shell("sleep 1000 & setsid sleep 1000 & (setsid setsid -f sleep 1000 &) ; echo ready");
   spec.environment = {"PATH=/usr/bin"};
@@ -249,7 +249,7 @@ TEST(spawner, kills_a_child_when_its_handle_goes) {
   while (!gone(pid)) ASSERT_LT(std::chrono::steady_clock::now(), end);
 }
 
-TEST(spawner, outlives_children_that_nobody_waits_for) {
+TEST(spawner, outlives_children_that_are_not_waited_for) {
   auto x = launch();
   auto parent = [&] { return run(x, shell("echo $PPID")).text; };
   auto first = parent();
@@ -278,7 +278,7 @@ TEST(spawner, kills_every_child_when_its_client_dies) {
   EXPECT_TRUE(all_dead(ends.read.get()));
 }
 
-TEST(spawner, starts_again_when_somebody_kills_it) {
+TEST(spawner, starts_again_when_it_is_killed) {
   auto x = launch();
   auto parent = run(x, shell("echo $PPID"));
   int pid = std::stoi(parent.text);
@@ -291,8 +291,8 @@ TEST(spawner, starts_again_when_somebody_kills_it) {
   EXPECT_EQ(run(x, shell("exit 4")).status.code, 4);
 }
 
-// Between its start and its first word there is a moment in which nobody knows it.
-TEST(spawner, starts_again_when_somebody_kills_it_at_once) {
+// Between its start and its first word there is a moment in which it is not known.
+TEST(spawner, starts_again_when_it_is_killed_at_once) {
   for (int i = 0; i < 20; ++i) {
     outsider operator_{"kernelmill-spawner", 1, 0, outsider::kills()};
     auto result = spawner::launch(program());
@@ -345,7 +345,7 @@ TEST(core_use, is_that_of_all_that_a_process_started) {
   EXPECT_TRUE(started->wait(patience_ms));
 }
 
-TEST(core_use, of_who_waits_for_something_else_is_no_wish_for_a_core) {
+TEST(core_use, of_a_process_that_waits_for_something_else_is_no_wish_for_a_core) {
   auto x = launch();
   auto ends = make_pipe();
   auto spec = shell("(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done); echo; exec sleep 1000");
@@ -413,11 +413,11 @@ TEST(awake_time, counts_what_a_process_worked_although_its_first_thread_had_no_c
   EXPECT_TRUE(x.late(1, 1.1)) << "its threads keep the first from a core";
 }
 
-TEST(awake_time, counts_the_time_in_which_a_process_left_no_core_to_who_looks) {
+TEST(awake_time, counts_the_time_in_which_a_process_left_no_core_to_its_observer) {
   awake_time x{0, core_seconds{}};
   EXPECT_DOUBLE_EQ(x.look(3, false, {2.9, 2.8}), 2.8);
   EXPECT_DOUBLE_EQ(x.lost(), 3 - 2.8);
-  // Who looks was stopped, or all of the machine; or other programs had the cores.
+  // The observer was stopped, or all of the machine; or other programs had the cores.
   EXPECT_DOUBLE_EQ(x.look(6, false, {5.9, 2.8}), 2.8 + awake_time::longest_look);
   EXPECT_DOUBLE_EQ(x.look(9, false, {5.9, 5.8}), 2.8 + 2 * awake_time::longest_look);
   EXPECT_DOUBLE_EQ(x.look(12, true, {8.9, 8.8}), 2.8 + 2 * awake_time::longest_look);

@@ -92,7 +92,7 @@ public:
       ::rmdir(folder_.c_str());
     }
   }
-  /// Goes once nobody is in it.
+  /// Goes once no process is in it.
   ~frozen_group() {
     if (!works()) return;
     set(false);
@@ -156,7 +156,7 @@ TEST_F(standstill_test, stops_all_threads_and_lets_them_go_on) {
   await_counts(4);
 }
 
-TEST_F(standstill_test, stops_who_sleeps_and_what_waits_still_waits) {
+TEST_F(standstill_test, stops_a_process_that_sleeps_and_what_waits_still_waits) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   start([&] {
@@ -195,7 +195,7 @@ TEST_F(standstill_test, stops_what_a_process_started) {
 }
 
 // The child lets its parent go on whenever it finds it stopped.
-TEST_F(standstill_test, who_lets_it_go_on_is_stopped_too) {
+TEST_F(standstill_test, a_process_that_lets_it_go_on_is_stopped_too) {
   start([] {
     if (::fork() == 0)
       for (;;) {
@@ -213,7 +213,7 @@ TEST_F(standstill_test, who_lets_it_go_on_is_stopped_too) {
   x.go_on();
 }
 
-TEST_F(standstill_test, tells_the_work_of_who_was_let_go_on) {
+TEST_F(standstill_test, tells_the_work_of_a_process_that_was_let_go_on) {
   start([] { count_for_ever(0); });
   await_counts(1);
   standstill x{pid_};
@@ -225,7 +225,7 @@ TEST_F(standstill_test, tells_the_work_of_who_was_let_go_on) {
 }
 
 // The process under test waits for its child, as bubblewrap does for a candidate.
-TEST_F(standstill_test, who_waits_for_a_process_is_held_until_that_is_gone) {
+TEST_F(standstill_test, a_process_that_waits_for_a_process_is_held_until_that_is_gone) {
   start([] {
     int child = ::fork();
     if (child == 0) count_for_ever(0);
@@ -249,7 +249,7 @@ TEST_F(standstill_test, who_waits_for_a_process_is_held_until_that_is_gone) {
   while (shared().count[2] == 0) std::this_thread::yield();
 }
 
-TEST_F(standstill_test, who_is_gone_stands_still) {
+TEST_F(standstill_test, a_process_that_is_gone_stands_still) {
   start([] { ::_exit(0); });
   standstill x{pid_};
   ::waitpid(pid_, nullptr, 0);

@@ -158,7 +158,7 @@ TEST(Cards, EachCardHasEvidenceTwoCausesAndOneThingToTry) {
   }
 }
 
-// A rule that reads what nobody collects answers "no" for ever, and nobody notices.
+// A rule whose metric is not collected always answers "no", without a sign of the fault.
 TEST(Cards, EachMetricThatARuleReadsIsCollected) {
   auto full = ncu_metrics(metric_pack::full);
   for (const auto& rule : bottleneck_rules())

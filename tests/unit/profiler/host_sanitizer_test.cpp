@@ -71,7 +71,7 @@ TEST(host_sanitizer, undefined_behaviour_has_its_line) {
 }
 
 // A candidate writes to the same descriptor.
-TEST(host_sanitizer, frames_that_end_in_the_middle_end_nobody) {
+TEST(host_sanitizer, frames_that_end_in_the_middle_end_no_reader) {
   for (std::string frame :
        {"    #0 0x7f in f)\n", "    #0 )\n", "    #0\n", "    #0 0x7f in (\n"}) {
     auto x =

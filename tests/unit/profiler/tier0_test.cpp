@@ -210,7 +210,7 @@ TEST(Tier0, IsNothingOnACpuAndOfWhatWasNotBuilt) {
   EXPECT_FALSE(tier0_profile(what, {}, *built({{"f"}}).open(), *timed(1, 1).open()));
 }
 
-TEST(Tier0, LaunchesThatNobodyCanReadAreLeftOut) {
+TEST(Tier0, UnreadableLaunchesAreLeftOut) {
   auto x =
       profile_of(row_sum(contract_kind::device), "// launch: sums<<<rows * 99999999999, 0>>>()\n",
                  built({{"sums", 32}}), timed(30, 29));

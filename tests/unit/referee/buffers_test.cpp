@@ -56,7 +56,7 @@ TEST(buffers, what_is_not_writable_cannot_be_mapped_or_written) {
   ::munmap(reading, page_bytes);
 }
 
-TEST(buffers, nobody_can_change_their_size) {
+TEST(buffers, their_size_cannot_be_changed) {
   auto x = shared_buffer::create(100, true).value();
   EXPECT_NE(::ftruncate(x.descriptor(), 0), 0);
   EXPECT_NE(::ftruncate(x.descriptor(), 1 << 20), 0);
@@ -98,7 +98,7 @@ TEST(buffers, a_tensor_that_moves_on_lies_elsewhere) {
   }
   EXPECT_EQ(x.places(), 15u);
   EXPECT_EQ(offsets.size(), x.places());
-  // Nobody may access the page between two places.
+  // No process may access the page between two places.
   for (size_t offset : offsets) EXPECT_LT(offset % (x.capacity() + page_bytes), x.capacity());
   for (size_t bytes : {300 << 10, 500 << 10, 1 << 20, 2 << 20, 8 << 20})
     EXPECT_EQ(shared_buffer::create(bytes, true).value().places() % 2, 1u) << bytes;

@@ -103,7 +103,7 @@ TEST(times_of, first_launches_that_are_late_in_some_rows_of_both_sides_change_no
   EXPECT_NEAR(found.speedup.estimate, 2, 0.02);
 }
 
-// Nobody knows how a candidate would do that.
+// No way is known in which a candidate could do that.
 TEST(times_of, long_rows_that_launch_late_are_not_believed) {
   auto rows = rows_of([](unsigned, unsigned calls) { return launched(row(calls, 50e-6), 0); });
   for (size_t i = 0; i < rows.pairs.size(); ++i) {
@@ -145,7 +145,7 @@ TEST(times_of, what_is_withheld_is_no_overlap) {
 }
 
 // Work that begins with the baseline's contents makes its rows longer, and no call of it slower.
-TEST(times_of, who_makes_the_baselines_rows_longer_is_charged_for_overlap) {
+TEST(times_of, a_candidate_that_makes_the_baselines_rows_longer_is_charged_for_overlap) {
   for (double more : {0.0, 0.1e-3, 0.3e-3}) {
     auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 45e-6); });
     for (unsigned i = 0; i < rows.pairs.size(); ++i) {
@@ -162,7 +162,7 @@ TEST(times_of, who_makes_the_baselines_rows_longer_is_charged_for_overlap) {
 }
 
 // A tenth of each row apart is computed while its contents still come.
-TEST(times_of, who_works_before_the_clock_in_rows_apart_is_charged_for_overlap) {
+TEST(times_of, a_candidate_that_works_before_the_clock_in_rows_apart_is_charged_for_overlap) {
   for (size_t apart : {3u, 4u, 12u}) {
     auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 45e-6); });
     for (unsigned i = 0; i < apart; ++i) {
@@ -175,7 +175,7 @@ TEST(times_of, who_works_before_the_clock_in_rows_apart_is_charged_for_overlap) 
   }
 }
 
-TEST(times_of, who_makes_the_baselines_rows_apart_longer_is_charged_for_overlap) {
+TEST(times_of, a_candidate_that_makes_the_baselines_rows_apart_longer_is_charged_for_overlap) {
   auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 48.2e-6); });
   for (int i = 0; i < 12; ++i) rows.apart.push_back({0, row(50, 50e-6, 0.1e-3), row(50, 50e-6)});
   auto known = quiet;
@@ -199,7 +199,7 @@ TEST(to_keep_apart, is_what_the_baseline_took_more_while_it_was_quiet) {
 }
 
 // The baseline's rows apart launch as late; with the usual launch none of them is longer.
-TEST(times_of, late_launches_of_rows_apart_are_nobodys_overlap) {
+TEST(times_of, late_launches_of_rows_apart_are_no_overlap) {
   auto rows = rows_of([&](unsigned, unsigned calls) { return launched(row(calls, 25e-6), 0); });
   for (unsigned i = 0; i < 12; ++i) {
     rows.pairs[i].reference = launched(rows.pairs[i].reference, 0);
@@ -211,7 +211,7 @@ TEST(times_of, late_launches_of_rows_apart_are_nobodys_overlap) {
   EXPECT_NEAR(paid(rows).speedup.estimate, 2, 0.001);
 }
 
-TEST(times_of, who_is_fast_in_some_rows_only_is_paid_for_the_others_too) {
+TEST(times_of, a_candidate_that_is_fast_in_some_rows_only_is_paid_for_the_others_too) {
   for (unsigned fast : {3u, 4u}) { // a third or a quarter of the rows, by a third faster
     auto rows = rows_of(
         [&](unsigned i, unsigned calls) { return row(calls, i % fast == 0 ? 37e-6 : 50e-6); });
@@ -270,7 +270,7 @@ TEST(times_of, calls_that_run_side_by_side_are_paid_as_if_they_did_not) {
   }
 }
 
-TEST(times_of, what_keeping_calls_apart_costs_is_nobodys_work) {
+TEST(times_of, what_keeping_calls_apart_costs_is_no_work) {
   for (double cost : {0.0, 0.4e-6, 1.3e-6}) {
     EXPECT_NEAR(paid_apart(25e-6, 25e-6, cost).speedup.estimate, 2, 1e-6) << cost;
     EXPECT_NEAR(paid_apart(25e-6, 25.4e-6, cost).speedup.estimate, 2, 1e-6) << cost;
@@ -283,7 +283,7 @@ TEST(times_of, what_keeping_calls_apart_costs_is_nobodys_work) {
 
 // A host took 8 % of its processors' time: a copy was charged 40 % of its call, by most of twelve
 // rows of calls apart, and its interval was narrow.
-TEST(times_of, who_was_disturbed_in_most_rows_of_calls_apart_is_not_charged_for_that) {
+TEST(times_of, a_candidate_that_was_disturbed_in_most_rows_of_calls_apart_is_not_charged_for_that) {
   auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); });
   for (unsigned i = 0; i < 12; ++i)
     rows.apart.push_back(

@@ -16,14 +16,14 @@ call_measure waiting(double seconds) {
   return x;
 }
 
-TEST(disturbance, who_waits_for_a_core_of_others_is_disturbed) {
+TEST(disturbance, a_process_that_waits_for_a_core_of_others_is_disturbed) {
   EXPECT_FALSE(was_disturbed(waiting(0), 100e-6));
   EXPECT_FALSE(was_disturbed(waiting(4e-6), 100e-6));
   EXPECT_TRUE(was_disturbed(waiting(50e-6), 100e-6));
   EXPECT_TRUE(was_disturbed(waiting(3e-3), 98e-6)); // the least varies a little
 }
 
-TEST(disturbance, who_waits_for_its_own_threads_is_not) {
+TEST(disturbance, a_process_that_waits_for_its_own_threads_is_not) {
   auto x = waiting(3e-3);
   x.cpu_seconds += 3e-3; // of the threads that had the core
   EXPECT_FALSE(was_disturbed(x, 100e-6));
@@ -36,7 +36,7 @@ TEST(disturbance, a_slow_call_that_also_waits_is_slow) {
   EXPECT_FALSE(was_disturbed(x, 100e-6));
 }
 
-TEST(disturbance, who_waits_more_often_than_the_baseline_is_not_excused) {
+TEST(disturbance, a_process_that_waits_more_often_than_the_baseline_is_not_excused) {
   excused_waits quiet;
   int excused = 0;
   for (int i = 0; i < 30; ++i) excused += quiet.excuses(false, i % 2 == 0) ? 1 : 0;
@@ -44,7 +44,7 @@ TEST(disturbance, who_waits_more_often_than_the_baseline_is_not_excused) {
   EXPECT_FALSE(quiet.excuses(false, false));
 }
 
-TEST(disturbance, who_waits_as_often_as_the_baseline_is_excused) {
+TEST(disturbance, a_process_that_waits_as_often_as_the_baseline_is_excused) {
   excused_waits busy;
   for (int i = 0; i < 300; ++i) {
     bool excused = busy.excuses(i % 3 == 0, i % 3 == 1);
@@ -54,7 +54,7 @@ TEST(disturbance, who_waits_as_often_as_the_baseline_is_excused) {
   EXPECT_FALSE(busy.excuses(true, true));
 }
 
-TEST(disturbance, who_works_on_when_told_to_stop_is_told_from_who_waits_to_stop) {
+TEST(disturbance, a_process_that_works_on_is_told_from_one_that_waits_to_stop) {
   auto x = waiting(0);
   EXPECT_FALSE(would_not_stop(x));
   x.still = false;

@@ -204,8 +204,8 @@ TEST(pay_settled, pays_no_more_than_a_kind_shows_that_stays_in_doubt) {
   EXPECT_NEAR(pay_settled(kinds).speedup.low, 1 / 0.84, 0.01);
 }
 
-// Who is a little slow where that is plain would choose to be paid for it, and not to have a
-// shortcut told that fails elsewhere.
+// Otherwise a candidate that is plainly a little slow on one kind could choose that pay, and hide a
+// shortcut that fails on another.
 TEST(pay_after_doubts, a_kind_that_is_slow_settles_no_doubt_about_another) {
   std::vector<kind_blocks> kinds{{"k0", {}}, {"k1", {}}, {"k2", {}}};
   for (size_t i = 0; i < 8; ++i)

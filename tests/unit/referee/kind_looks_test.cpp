@@ -43,14 +43,14 @@ public:
   }
 };
 
-TEST(kind_looks, whoever_is_as_fast_as_elsewhere_is_not_timed_there) {
+TEST(kind_looks, a_candidate_as_fast_as_elsewhere_is_not_timed_there) {
   fake_device x;
   x.call[8] = 1.2 * usual;
   EXPECT_TRUE(x.found()->empty());
   EXPECT_TRUE(x.again.empty());
 }
 
-TEST(kind_looks, who_is_slow_on_a_kind_that_is_only_checked_is_timed_on_it) {
+TEST(kind_looks, a_candidate_that_is_slow_on_a_kind_that_is_only_checked_is_timed_on_it) {
   fake_device x;
   x.call[9] = 1.4 * usual;
   x.call[12] = 5 * usual;
@@ -58,7 +58,7 @@ TEST(kind_looks, who_is_slow_on_a_kind_that_is_only_checked_is_timed_on_it) {
   EXPECT_THAT(x.again, ElementsAre(9, 12));
 }
 
-TEST(kind_looks, one_row_that_somebody_made_longer_is_no_doubt) {
+TEST(kind_looks, one_row_that_others_made_longer_is_no_doubt) {
   fake_device x;
   x.disturbed[10] = 0.1e-3;
   EXPECT_TRUE(x.found()->empty());

@@ -17,7 +17,7 @@ TEST(least_time, inputs_and_outputs_are_held_against_the_data_sheet_alone) {
   EXPECT_DOUBLE_EQ(least_seconds({}, sheet), 0);
 }
 
-TEST(least_time, a_memory_of_which_nothing_is_known_accuses_nobody) {
+TEST(least_time, an_unknown_memory_accuses_no_candidate) {
   EXPECT_EQ(least_seconds({1e12, 1e12, 1e12}, 0), 0);
 }
 
@@ -28,12 +28,13 @@ TEST(least_time, parameters_are_held_against_what_reading_them_gets) {
   EXPECT_GT(weights * 24 / 32 / 4.29e12, least * 1.1);
 }
 
-TEST(least_time, a_gpu_that_was_busy_when_it_was_measured_accuses_nobody) {
+TEST(least_time, a_gpu_that_was_busy_when_it_was_measured_accuses_no_candidate) {
   EXPECT_DOUBLE_EQ(least_seconds({0, sheet, 1e11}, sheet), 1 / 0.85);
   EXPECT_DOUBLE_EQ(least_seconds({0, sheet, 1e14}, sheet), 1 / 1.1);
 }
 
-TEST(least_time, who_is_slow_by_the_clock_that_is_not_paid_is_held_against_the_one_that_is) {
+TEST(least_time,
+     a_candidate_that_is_slow_by_the_clock_that_is_not_paid_is_held_against_the_one_that_is) {
   EXPECT_EQ(shortest_known({1e-4, 1e-4, 5e-3}), 1e-4);
   EXPECT_EQ(shortest_known({3e-4, 2e-4, 1e-4}), 1e-4); // launches are no work of the GPU
   EXPECT_EQ(shortest_known({3e-4, 0, 0}), 3e-4);       // no other clock

@@ -36,7 +36,7 @@ TEST(lost_beside, where_the_control_fails_too_it_stays_the_machines) {
     EXPECT_EQ(x.settled("a", lost("referee_lost"), false).cls, fault_class::infrastructure);
 }
 
-TEST(lost_beside, nobody_is_blamed_for_what_the_referee_saw_of_others) {
+TEST(lost_beside, no_candidate_is_blamed_for_what_the_referee_saw_of_others) {
   lost_beside x;
   for (const char* category :
        {"gpu_disturbed", "gpu_stuck", "control_failed", "cancelled", "referee_killed"})

@@ -77,13 +77,13 @@ TEST(not_timed, it_is_the_machine_where_half_of_the_baselines_calls_were_disturb
   EXPECT_EQ(settled(not_measured(8, 0)), untimed::candidate);
 }
 
-TEST(not_timed, too_few_calls_of_the_baseline_speak_against_nobody_but_the_candidate) {
+TEST(not_timed, too_few_calls_of_the_baseline_speak_against_the_candidate_alone) {
   EXPECT_EQ(settled(not_measured(3, 3)), untimed::candidate);
   EXPECT_EQ(settled(not_measured(4, 2)), untimed::machine);
 }
 
-// Who waits for so long that only a few pairs fit the budget finds half of them disturbed at times.
-TEST(not_timed, who_looks_far_slower_is_not_rid_of_it_on_a_busy_machine) {
+// If only a few pairs fit the budget, half of them may be disturbed.
+TEST(not_timed, a_candidate_that_looks_far_slower_is_not_rid_of_it_on_a_busy_machine) {
   auto x = not_measured(8, 8);
   x.timing.baseline.behind = 1.9;
   EXPECT_EQ(settled(x), untimed::machine);
@@ -97,7 +97,7 @@ TEST(not_timed, it_is_the_machine_where_the_baseline_alone_is_as_uneven) {
   EXPECT_EQ(settled(x), untimed::machine);
   x.timing.baseline.half_width = 0.1; // then only the candidate is
   EXPECT_EQ(settled(x), untimed::candidate);
-  // Who is slow leaves time for few blocks, and a few of them are wide apart.
+  // A slow candidate leaves time for few blocks, and a few of them are wide apart.
   x.timing.baseline = {4, 0, 2, 0.6, 1};
   EXPECT_EQ(settled(x), untimed::candidate);
 }

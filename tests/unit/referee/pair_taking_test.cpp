@@ -199,10 +199,10 @@ TEST(pair_taking, calls_apart_that_filled_the_queue_are_half_as_many_from_then_o
   EXPECT_EQ(take_apart(x, {true}, made_of, false), pair_outcome::counts);
   EXPECT_EQ(made_of, (std::vector{all, all, half, half, all})) << "the last without a gate";
   EXPECT_FALSE(x.fails());
-  EXPECT_FALSE(x.fails()) << "the first was nobody's fault";
+  EXPECT_FALSE(x.fails()) << "the first is no fault";
 }
 
-// Fewer rows than tell would be charged to nobody.
+// If too few rows were left, the candidate would not be charged.
 TEST(pair_taking, no_row_of_calls_apart_is_left_out_because_its_gate_failed) {
   pair_taking x;
   std::vector<fences> made_of;

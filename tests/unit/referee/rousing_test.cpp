@@ -46,7 +46,7 @@ TEST(rousing, waits_once_for_a_clock_that_is_held_down) {
   EXPECT_LT(gpu.works, 2.6);
 }
 
-TEST(rousing, works_once_where_nobody_knows_the_clock) {
+TEST(rousing, works_once_where_the_clock_is_unknown) {
   rousing x{1980};
   int works = 0;
   x.rouse([&] { ++works; }, [] { return std::optional<unsigned>{}; }, [] { return 0.0; });

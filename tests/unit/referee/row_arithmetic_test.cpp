@@ -85,7 +85,7 @@ TEST(fit_line, late_first_launches_of_most_long_rows_do_not_move_it) {
   ASSERT_TRUE(line);
   EXPECT_NEAR(line->launch, 20e-6, 1e-9);
   EXPECT_GT(line->launch_error, 15e-6) << "of two, however alike";
-  for (auto& x : rows) x.launched += x.calls == 40 ? 0.2e-3 : 0; // nobody is left
+  for (auto& x : rows) x.launched += x.calls == 40 ? 0.2e-3 : 0; // no row is left
   EXPECT_NEAR(fit_line(rows)->launch, 0.22e-3, 1e-9) << "the least";
 }
 
@@ -136,7 +136,7 @@ TEST(least_rows, are_not_alike_where_most_rows_of_a_length_were_disturbed) {
   EXPECT_NEAR(fit_line(least_rows(rows))->call, call, 0.01 * call);
 }
 
-TEST(least_rows, of_one_length_tell_no_line_and_nobody_waits_for_more) {
+TEST(least_rows, of_one_length_tell_no_line_and_no_more_are_taken) {
   EXPECT_TRUE(are_alike(least_rows({row(1, 2e-3), row(1, 2.001e-3)})));
 }
 
@@ -210,7 +210,7 @@ TEST(charges, nothing_where_contents_come_as_the_baselines) {
   for (double x : charges(pairs_of(8e-6), usual_contents(), most_spread)) EXPECT_EQ(x, 0);
 }
 
-TEST(charges, whoever_makes_them_come_later_pays) {
+TEST(charges, a_candidate_that_makes_them_come_later_pays) {
   for (double x : charges(pairs_of(0.5e-3), usual_contents(), most_spread))
     EXPECT_NEAR(x, 0.5e-3, 30e-6);
   for (double x : charges(pairs_of(0.1e-3), usual_contents(), most_spread))
@@ -218,7 +218,7 @@ TEST(charges, whoever_makes_them_come_later_pays) {
 }
 
 // Work left on the GPU makes some of the baseline's contents come late, too.
-TEST(charges, noise_that_somebody_made_excuses_no_more_than_so_much) {
+TEST(charges, noise_that_a_candidate_made_excuses_no_more_than_so_much) {
   auto usual = usual_contents();
   for (size_t i = 0; i < usual.size(); i += 3) usual[i] += 1.5e-3;
   for (double x : charges(pairs_of(0.45e-3), usual, most_spread)) EXPECT_GT(x, 0.3e-3);

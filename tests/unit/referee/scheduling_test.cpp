@@ -72,9 +72,9 @@ TEST(scheduling, a_process_that_is_let_go_has_the_cores_that_it_had) {
   let_roam(candidate.pid(), before);
   auto after = cores_of(candidate.pid());
   EXPECT_TRUE(CPU_EQUAL(&after, &own));
-  cpu_set_t nobody_knows;
-  CPU_ZERO(&nobody_knows);
-  let_roam(candidate.pid(), nobody_knows);
+  cpu_set_t unknown_cores;
+  CPU_ZERO(&unknown_cores);
+  let_roam(candidate.pid(), unknown_cores);
   EXPECT_EQ(count_cores(candidate.pid()), 1);
   run_anywhere();
 }

@@ -65,7 +65,7 @@ TEST(second_look, what_is_not_found_again_leaves_the_second_measurement) {
   EXPECT_FALSE(is_accused(confirmed(disturbed(), right())));
 }
 
-TEST(second_look, nobody_is_paid_for_the_better_of_two_tries) {
+TEST(second_look, no_candidate_is_paid_for_the_better_of_two_tries) {
   auto slow = right({"background_work"});
   slow.timing.speedup = {1.1, 1.0, 1.2};
   slow.findings.push_back({"depends_on_contents", severity::warning, "slow on some"});
@@ -97,7 +97,7 @@ TEST(second_look, a_measurement_that_its_finding_ended_counts_by_what_it_had_see
   EXPECT_EQ(confirmed(ended, fast).timing.speedup.low, 2.0);
 }
 
-TEST(second_look, who_was_lost_with_its_spawner_is_looked_at_again_and_not_accused) {
+TEST(second_look, a_candidate_that_was_lost_with_its_spawner_is_looked_at_again_and_not_accused) {
   EXPECT_TRUE(wants_second_look(lost()));
   EXPECT_FALSE(is_accused(confirmed(lost(), right())));
   EXPECT_EQ(confirmed(lost(), lost()).fault.cls, fault_class::infrastructure);
@@ -105,11 +105,12 @@ TEST(second_look, who_was_lost_with_its_spawner_is_looked_at_again_and_not_accus
   EXPECT_NE(confirmed(lost(), disturbed()).fault.cls, fault_class::candidate);
 }
 
-TEST(second_look, who_met_contents_on_which_the_baseline_is_wrong_is_judged_on_others) {
+TEST(second_look,
+     a_candidate_that_met_contents_on_which_the_baseline_is_wrong_is_judged_on_others) {
   auto unlucky = right();
   unlucky.timing.measured = false;
   unlucky.fault = {fault_class::configuration, "bad_baseline", "it is wrong", {}};
-  EXPECT_FALSE(wants_second_look(unlucky)); // nobody knows on what
+  EXPECT_FALSE(wants_second_look(unlucky)); // on what is unknown
   unlucky.wrong_baseline.emplace();
   EXPECT_TRUE(wants_second_look(unlucky));
   EXPECT_FALSE(is_accused(confirmed(unlucky, right())));
@@ -120,7 +121,7 @@ TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
   EXPECT_TRUE(is_accused(confirmed(right({"early_return"}), right({"input_overwrite"}))));
 }
 
-TEST(second_look, two_doubts_of_different_kinds_accuse_nobody_and_pay_no_speed) {
+TEST(second_look, two_doubts_of_different_kinds_accuse_no_candidate_and_pay_no_speed) {
   auto x = confirmed(right({"unfinished_work"}), right({"background_work"}));
   EXPECT_FALSE(is_accused(x));
   EXPECT_TRUE(x.correct);
@@ -146,7 +147,7 @@ TEST(second_look, a_disturbance_before_anything_was_found_right_is_no_pass) {
   EXPECT_FALSE(x.correct);
 }
 
-TEST(second_look, nobody_looks_again_where_there_is_no_time) {
+TEST(second_look, there_is_no_second_look_where_there_is_no_time) {
   int looks = 0;
   double left = 10;
   auto judge = [&] {

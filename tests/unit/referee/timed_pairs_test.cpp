@@ -35,7 +35,7 @@ met meet(const std::vector<pair_times>& pairs, bool expired = false) {
   return result;
 }
 
-TEST(meet_kind, a_pair_that_nobody_disturbed_counts_at_once) {
+TEST(meet_kind, an_undisturbed_pair_counts_at_once) {
   auto x = meet({pair(1, 3, false), pair(1, 1, false)});
   EXPECT_EQ(x.taken, 1u);
   EXPECT_EQ(x.pair->candidate, 3);

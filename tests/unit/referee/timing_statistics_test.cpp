@@ -127,7 +127,7 @@ TEST(widened, intervals_of_short_calls_hold_what_processes_differ_by) {
   EXPECT_NEAR(spread_of_processes(1, 10e-6), 0.0814, 1e-3);
 }
 
-TEST(slowed_by_order, whoever_is_second_may_be_slower) {
+TEST(slowed_by_order, the_second_of_a_pair_may_be_slower) {
   EXPECT_FALSE(slowed_by_order(second_slower(1.1, 1.1, 0.01)));
   EXPECT_FALSE(slowed_by_order(second_slower(1, 1, 0.05)));
   EXPECT_FALSE(slowed_by_order({}));

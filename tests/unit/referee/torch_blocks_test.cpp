@@ -47,7 +47,7 @@ TEST(torch_blocks, a_slow_kind_is_called_so_once_noise_is_known) {
   EXPECT_FALSE(few.wants_more_kinds());
   auto paid = pay_slowest(few.without_fixed());
   EXPECT_FALSE(paid.in_doubt);
-  EXPECT_GT(paid.speedup.low, 1.9); // which nobody is to be paid
+  EXPECT_GT(paid.speedup.low, 1.9); // which is not to be paid
   EXPECT_TRUE(few.is_undecided());
 
   auto enough = blocks_of(5, others);
@@ -80,7 +80,8 @@ TEST(torch_blocks, a_kind_that_noise_may_make_slow_is_timed_until_it_is_told) {
   EXPECT_EQ(blocks_of(9, {}).wanted(), "");
 }
 
-TEST(torch_blocks, nothing_more_is_needed_of_who_is_slow_and_of_problems_with_one_kind) {
+TEST(torch_blocks,
+     nothing_more_is_needed_of_a_candidate_that_is_slow_and_of_problems_with_one_kind) {
   EXPECT_FALSE(blocks_of(2, {{"held", 3.0}, {"steep", 3.0}}, 3.0).is_undecided());
   torch_blocks alone;
   alone.take(answer("own", 0.25, 1));
@@ -107,7 +108,7 @@ TEST(torch_blocks, what_is_no_calls_is_taken_from_each_side) {
   EXPECT_DOUBLE_EQ(blocks.without_fixed().front().blocks.front().candidate[0], 0.05);
 }
 
-TEST(torch_blocks, kinds_that_nobody_looked_at_yet_leave_it_undecided) {
+TEST(torch_blocks, kinds_that_were_not_looked_at_yet_leave_it_undecided) {
   auto x = blocks_of(9, {others[0], others[2], others[3]});
   EXPECT_TRUE(x.is_undecided());
   x.take(answer("large", 0.25));

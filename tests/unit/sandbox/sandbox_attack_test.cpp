@@ -11,7 +11,7 @@ namespace sandbox_attack_test {
 
 class an_intruder : public sandbox_fixture {};
 
-TEST_F(an_intruder, is_nobody_and_sees_nothing_of_this_machine) {
+TEST_F(an_intruder, runs_as_the_user_nobody_and_sees_nothing_of_this_machine) {
   auto spec = intrude({"census"});
   spec.may_exec = false;
   auto said = run(spec).said;
@@ -42,7 +42,7 @@ TEST_F(an_intruder, finds_the_doors_to_the_kernel_shut) {
 }
 
 // Its files are those of every other sandbox.
-TEST_F(an_intruder, tells_nobody_of_a_file_by_locks_or_watches) {
+TEST_F(an_intruder, tells_no_process_of_a_file_by_locks_or_watches) {
   auto said = run(intrude({"locks"})).said;
   for (auto* name : {"flock", "flock_again", "ofd_lock", "ofd_found"})
     EXPECT_EQ(said.at(name), 0) << name;
@@ -82,7 +82,7 @@ TEST_F(an_intruder, with_a_device_gets_unix_sockets_until_the_inner_filter_and_n
   }
 }
 
-TEST_F(an_intruder, that_may_use_loopback_gets_the_internets_sockets_and_finds_nobody) {
+TEST_F(an_intruder, that_may_use_loopback_gets_the_internets_sockets_and_finds_no_peer) {
   auto spec = intrude({"gpu_locked_in"});
   spec.may_use_loopback = true;
   auto said = run(spec).said;
@@ -225,7 +225,7 @@ TEST_F(an_intruder, that_floods_its_output_dies_when_killed) {
   read_all(output);
 }
 
-TEST_F(an_intruder, dies_when_whoever_started_it_is_killed) {
+TEST_F(an_intruder, dies_when_its_parent_is_killed) {
   descriptor output;
   // The spawner stands for the client here: when the client dies, the spawner ends like this.
   auto started = start(intrude({"orphan_and_stay"}), output);

@@ -68,7 +68,7 @@ TEST_F(the_init_of_a_sandbox, is_all_that_a_domain_keeps_from_a_driver) {
     EXPECT_EQ(said.at(name), 0) << name;
 }
 
-// -- the same as somebody who is not root ------------------------------------------------------
+// -- the same as a user other than root --------------------------------------------------------
 
 constexpr unsigned nobody = 65534;
 
@@ -90,8 +90,8 @@ int run_as_nobody(std::vector<std::string> words) {
   return WEXITSTATUS(status);
 }
 
-TEST(somebody_who_is_not_root, finds_all_walls_standing) {
-  if (::geteuid() != 0) GTEST_SKIP() << "all other tests are run by somebody who is not root";
+TEST(a_user_other_than_root, finds_all_walls_standing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "all other tests run as a user other than root";
   auto self = std::filesystem::read_symlink("/proc/self/exe").string();
   if (run_as_nobody({self, "--gtest_filter=none", "--gtest_brief=1"}) != 0)
     GTEST_SKIP() << "user " << nobody << " may not execute " << self;

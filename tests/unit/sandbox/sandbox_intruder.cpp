@@ -91,7 +91,7 @@ void try_page_cache() {
   ::close(fd);
 }
 
-// Whether somebody who has opened a file once more is kept from locking it: 0 where nobody is.
+// Whether a second descriptor of a file is kept from locking it: 0 where it is not.
 void try_locks() {
   int first = ::open("/proc/self/exe", O_RDONLY);
   int second = ::open("/proc/self/exe", O_RDONLY);

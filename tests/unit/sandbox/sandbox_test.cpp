@@ -67,7 +67,7 @@ TEST_F(a_sandbox, passes_the_descriptors_and_variables_of_its_spec_alone) {
   EXPECT_EQ(said["variables"], static_cast<long>(variables + 1));
 }
 
-TEST_F(a_sandbox, copies_files_in_that_nobody_can_change) {
+TEST_F(a_sandbox, copies_files_in_that_cannot_be_changed) {
   descriptor file{::memfd_create("text", MFD_CLOEXEC)};
   ASSERT_EQ(write_retrying(file.get(), "words 42\n", 9), 9);
   ::lseek(file.get(), 0, SEEK_SET);
@@ -80,7 +80,7 @@ TEST_F(a_sandbox, copies_files_in_that_nobody_can_change) {
   EXPECT_EQ(said["kept"], 1);
 }
 
-TEST_F(a_sandbox, shares_memory_with_whoever_started_it) {
+TEST_F(a_sandbox, shares_memory_with_its_parent) {
   descriptor shared{::memfd_create("shared", MFD_CLOEXEC)};
   ASSERT_EQ(::ftruncate(shared.get(), 4096), 0);
   sandbox_spec spec;

@@ -155,7 +155,7 @@ TEST_F(bundle, a_flipped_byte_of_any_part_is_found_and_its_file_named) {
         changed[at + offset] ^= 1;
         auto said = trouble(packed("changed", changed));
         EXPECT_NE(said, "") << within << " at " << offset;
-        // An unsigned list that was changed accuses a file that is as it was: nobody can know.
+        // An unsigned list that was changed accuses a file that is as it was: that cannot be known.
         if (within != list_path || sign) {
           EXPECT_THAT(said, HasSubstr(within)) << within << " at " << offset;
         }

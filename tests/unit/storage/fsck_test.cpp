@@ -306,7 +306,7 @@ TEST_F(fsck_test, keeps_the_journals_when_a_text_is_lost) {
   EXPECT_EQ(*read_file(run_.metrics_file()), lines + "{\"kind\":");
 }
 
-TEST_F(fsck_test, notes_what_nobody_names) {
+TEST_F(fsck_test, notes_what_no_record_names) {
   artifact_store artifacts{run_.artifacts};
   ASSERT_TRUE(artifacts.put(sha256_hex("alone"), "alone"));
   std::ofstream{run_.artifacts + "/aa.zst.999999999.0.tmp"} << "x";

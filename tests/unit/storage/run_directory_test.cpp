@@ -246,7 +246,7 @@ TEST_F(recorded_run, catches_up_with_what_was_committed_and_leaves_the_lines_tha
     EXPECT_EQ(*read_file(run.traces_file()), traces) << kept;
     EXPECT_EQ(*read_file(run.metrics_file()), metrics) << kept;
   }
-  // The order is that of the commits; it stays, and so does an offset of whoever reads on.
+  // The order is that of the commits; it stays, and so does the offset of a reader.
   auto second = traces.find('\n') + 1;
   auto first = traces.substr(0, second);
   auto turned = traces.substr(second, traces.find('\n', second) + 1 - second) + first;
@@ -352,7 +352,7 @@ TEST_F(recorded_run, leaves_the_event_files_of_others_alone) {
   EXPECT_EQ(groups_in_events(event_file_of(run)), (std::vector<int>{0, 1}));
 }
 
-TEST_F(recorded_run, has_no_event_file_that_nobody_wants) {
+TEST_F(recorded_run, has_no_event_file_without_a_reader) {
   record_all();
   ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
   EXPECT_FALSE(fs::exists(run.tensorboard()));

@@ -196,7 +196,7 @@ TEST(store, lets_many_threads_read_while_one_commits_and_the_map_grows) {
       while (!done) {
         size_t count = 0;
         auto ok = lineage.scan_run("demo", [&](wire::Record::Reader x) {
-          // A read inside of a read must not wait for growth, or nobody would move.
+          // A read inside of a read must not wait for growth, or both would wait for ever.
           if (count++ == 0) {
             EXPECT_TRUE(*lineage.find_turn(x.getTurn().getTurnId().cStr()));
           }

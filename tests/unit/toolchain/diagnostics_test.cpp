@@ -251,7 +251,7 @@ TEST(a_log, is_valid_utf_8_without_control_characters) {
 }
 
 // A candidate can name its file so (#line): what it is then called stands at the front of a line.
-TEST(kernel_resources, of_no_kernel_are_nobodys) {
+TEST(kernel_resources, of_no_kernel_belong_to_none) {
   std::string text = "ptxas info(1): error: 8 bytes stack frame, 4 bytes spill stores\n";
   EXPECT_TRUE(take_kernel_resources(text).empty());
   text = "ptxas info    : Used 32 registers\n";

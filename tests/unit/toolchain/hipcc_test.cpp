@@ -118,7 +118,7 @@ TEST_F(hipcc, more_shared_memory_than_there_is_is_the_candidates) {
   EXPECT_THAT(x->getFault().getMessage().cStr(), HasSubstr("exceeds limit"));
 }
 
-TEST_F(hipcc, a_symbol_that_nobody_defines_is_an_error_of_the_build) {
+TEST_F(hipcc, an_undefined_symbol_is_an_error_of_the_build) {
   auto host = build(std::string{reverse} + "void elsewhere();\nvoid f() { elsewhere(); }\n");
   EXPECT_FALSE(host.open()->getCompiled());
   EXPECT_THAT(host.open()->getFault().getMessage().cStr(), HasSubstr("elsewhere"));

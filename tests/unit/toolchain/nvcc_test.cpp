@@ -94,7 +94,7 @@ TEST_F(nvcc, more_shared_memory_than_there_is_is_the_candidates) {
   EXPECT_THAT(built.open()->getFault().getMessage().cStr(), HasSubstr("shared"));
 }
 
-TEST_F(nvcc, a_symbol_that_nobody_defines_is_an_error_of_the_build) {
+TEST_F(nvcc, an_undefined_symbol_is_an_error_of_the_build) {
   auto built = build(std::string{row_sum} + "void elsewhere();\nvoid f() { elsewhere(); }\n");
   EXPECT_FALSE(built.open()->getCompiled());
   EXPECT_THAT(built.open()->getFault().getMessage().cStr(), HasSubstr("elsewhere"));

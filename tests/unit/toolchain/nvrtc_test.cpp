@@ -48,7 +48,7 @@ std::string nvrtc_program() {
   return test.parent_path().parent_path() / "bin/kernelmill-nvrtc";
 }
 
-// A file that only one who is let in can read, with a text that nobody should see.
+// A file that only a permitted process can read, with a text that no candidate may see.
 class secret_file {
 public:
   explicit secret_file(const std::string& folder) {
@@ -276,7 +276,7 @@ TEST_F(nvrtc, an_instruction_that_there_is_not_is_told) {
   EXPECT_THAT(built.open()->getFault().getMessage().cStr(), HasSubstr("instruction: 'foo'"));
 }
 
-TEST_F(nvrtc, a_function_that_nobody_defines_is_an_error_of_the_build) {
+TEST_F(nvrtc, an_undefined_function_is_an_error_of_the_build) {
   auto built = build(std::string{row_sum} + "__device__ float elsewhere(float);\n"
                                             "extern \"C\" __global__ void g(float* y) {"
                                             " y[0] = elsewhere(y[1]); }\n");

@@ -44,7 +44,7 @@ TEST_F(a_hostile_module, leaves_no_process_behind) {
   auto begin = std::chrono::steady_clock::now();
   auto built = with_model("import time\nif os.fork() == 0:\n    time.sleep(9999)\n    os._exit(0)");
   EXPECT_TRUE(built.open()->getCompiled()) << message(built);
-  // Who waited for it would wait until the deadline, after 300 s.
+  // A referee that waited for it would wait until the deadline, after 300 s.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{250});
 }
 

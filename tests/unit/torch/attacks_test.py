@@ -153,10 +153,10 @@ class Attacks(unittest.TestCase):
             f"{name}: {x}" for name, text in self.sources.items() for x in set(re.findall(r"\bkm_\w+", text)) - declared
         )
 
-    def test_who_serves_has_what_is_taken_of_it(self):
+    def test_a_server_has_what_is_taken_of_it(self):
         self.none(f"{name}: Serving has no {x}" for name, x in self.all_of("serving") if not hasattr(self.server, x))
 
-    def test_who_serves_is_called_so(self):
+    def test_a_server_is_called_so(self):
         named = {
             (name, x)
             for name, text in self.sources.items()
@@ -215,7 +215,7 @@ class Attacks(unittest.TestCase):
                 if not (OURS / f"{x}.py").exists()
             )
 
-    def test_who_looks_for_us_says_when_there_is_nothing(self):
+    def test_an_attack_that_looks_for_us_says_when_there_is_nothing(self):
         looks = re.compile(r"f_locals|\"kernelmill-page\"|gc\.get_objects|startswith\(\"kernelmill\"\)")
         others = {"caller_frames.py", "gc_search.py", "poisoned_expectation.py", "reference_by_gc.py"}  # for anybody's
         self.none(
@@ -233,7 +233,7 @@ class Attacks(unittest.TestCase):
             if ("pin_memory" in line or "torch.Generator()" in line) and 'device="cpu"' not in line
         )
 
-    def test_who_looks_for_the_set_of_an_input_looks_into_lists(self):
+    def test_an_attack_that_looks_for_the_set_of_an_input_looks_into_lists(self):
         looking = {
             name: text for name, text in self.sources.items() if re.search(r"\by is x\b|inputs\[0\] is x\b", text)
         }

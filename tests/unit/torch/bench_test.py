@@ -105,7 +105,8 @@ class SecondLookAtAProblem(unittest.TestCase):
             self.addCleanup(patch.stop)
 
     def benches(self, digests, seconds=None):
-        """Those of a referee that keeps one, asked for the same problem with these digests, and how many looks that took."""
+        """Those of a referee that keeps one, asked for the same problem with these digests,
+        and how many looks that took."""
         looks = []
 
         class Counted(Bench):
@@ -193,9 +194,10 @@ class TooMuchMemory(unittest.TestCase):
             admitted=types.SimpleNamespace(full=full << 30),
         )
 
-    def test_who_seems_wrong_chooses_no_ending_by_it(self):
-        """KernelBench's 63 of level 1 on 80 GiB, with outputs of 8: what was wrong on hidden contents was looked at again in five times as much,
-        and a candidate of 10 to 21 GiB, of which 9 are its share, ran the referee out of memory by that alone."""
+    def test_a_candidate_that_seems_wrong_chooses_no_ending_by_it(self):
+        """KernelBench's 63 of level 1 on 80 GiB, with outputs of 8: what was wrong on hidden contents was looked at
+        again in five times as much, and a candidate of 10 to 21 GiB, of which 9 are its share, ran the referee out of
+        memory by that alone."""
         for taken, looks_again, expected in (10, False, False), (10, True, True), (21, True, True), (9, True, False):
             bench = self.bench(9, 27, 61, looks_again, output=8)
             self.assertEqual(Bench.is_too_much(bench, taken << 30, 78 << 30, 80 << 30), expected)

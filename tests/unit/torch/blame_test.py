@@ -94,7 +94,8 @@ class Settled(unittest.TestCase):
         return fault.cls, fault.category
 
     def test_a_gpu_that_others_have_filled_is_not_the_candidates_doing(self):
-        """Seen on an H100: tasks of the other contracts had 64 of its 79 GiB, and a small problem's referee found 16 MiB."""
+        """Seen on an H100: tasks of the other contracts had 64 of its 79 GiB,
+        and a small problem's referee found 16 MiB."""
         for given_back, category in (1 << 29, "gpu_memory"), (40 << 30, "disturbed_referee"):
             x, free = referee(control_works=True), [(1 << 24, 79 << 30)] + 2 * [((1 << 24) + given_back, 79 << 30)]
             x.device, x.judgement.bench.needed = "cuda", 1 << 30
@@ -103,9 +104,10 @@ class Settled(unittest.TestCase):
                 fault = x.settled(Fault("infrastructure", "gpu_memory", ""))
             self.assertEqual(fault.category, category)
 
-    def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
-        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share, and 5 are as good as needed. What we hold
-        ourselves is none of others': neither what the three share, nor the baseline's, nor what is kept of other problems."""
+    def test_a_candidate_that_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
+        """Of 80 GiB 60 are in use while a problem is judged, 8 of them a candidate's share, and 5 are as good as
+        needed. What we hold ourselves is none of others': neither what the three share, nor the baseline's, nor what is
+        kept of other problems."""
         for free, given_back, held, ours, category in (
             (1, 61, 0, 0, "disturbed_referee"),
             (49, 12, 0, 0, "disturbed_referee"),
@@ -193,12 +195,12 @@ class Settled(unittest.TestCase):
             x.settled(e)
         self.assertEqual(seen, [[None, None]])
 
-    def test_what_was_seen_to_be_somebody_elses_stays_so(self):
+    def test_what_was_seen_to_be_another_programs_stays_so(self):
         self.assertEqual(
             self.settled(Fault("infrastructure", "gpu_disturbed", ""), True), ("infrastructure", "gpu_disturbed")
         )
 
-    def test_who_kept_the_gpu_at_work_until_time_was_over_spent_it(self):
+    def test_a_candidate_that_kept_the_gpu_at_work_until_time_was_over_spent_it(self):
         for settles, rests, spent_by in (
             ([False, True], True, "candidate"),
             ([False, True], False, "infrastructure"),
@@ -212,13 +214,13 @@ class Settled(unittest.TestCase):
             self.assertEqual(x.settled(Fault("infrastructure", "time_spent", "")).cls, spent_by)
             self.assertEqual(process.killed, len(settles) == 0)
 
-    def test_who_then_takes_its_time_to_go_is_not_waited_for(self):
+    def test_a_candidate_that_then_takes_its_time_to_go_is_not_waited_for(self):
         x = referee(False)
         x.judgement.bench.device, x.judgement.bench.flushes_settle = "cuda", lambda: False
         x.judgement.process.is_working = True
         self.assertEqual(x.settled(Fault("infrastructure", "time_spent", "")).category, "timed_out")
 
-    def test_before_anything_was_loaded_nobody_is_blamed(self):
+    def test_before_anything_was_loaded_no_candidate_is_blamed(self):
         self.assertEqual(
             self.settled(Fault("infrastructure", "python_failed", ""), True, loaded=False),
             ("infrastructure", "python_failed"),
@@ -314,7 +316,7 @@ class JudgedOnceMore(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class TimeThatFormerOnesTook(unittest.TestCase):
-    def test_is_not_held_against_who_comes_next(self):
+    def test_is_not_held_against_the_next_candidate(self):
         x = Referee(None, unittest.mock.Mock(), "cpu", 0)
         x.bench = lambda *_: types.SimpleNamespace(device="cpu", is_random=False, baseline_seed=0)
         x.pool = unittest.mock.Mock(**{"take.return_value": unittest.mock.Mock(waited=0.0)})
@@ -361,7 +363,7 @@ class Memory(unittest.TestCase):
             x.bench("b", "", "fp32")
         return [name for name, _ in x.benches], made
 
-    def test_of_who_is_ending_is_waited_for_where_it_lacks(self):
+    def test_of_a_candidate_that_is_ending_is_waited_for_where_it_lacks(self):
         for free, expected in (30, []), (60, ["ending"]):
             x = Referee(None, None, "cuda", 0)
             x.ending = ["ending"]

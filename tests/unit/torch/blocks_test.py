@@ -47,7 +47,7 @@ class Block(unittest.TestCase):
     def test_says_that_outputs_have_to_be_fetched(self):
         self.assertEqual(self.rules(candidate=Row(flushing=0.5, fetching=1e-3)), ["outputs_out_of_reach"])
 
-    def test_finds_who_has_the_gpu_before_rows_of_either(self):
+    def test_finds_what_has_the_gpu_before_rows_of_either(self):
         blamed = ("candidate", "integrity"), ["background_work"]
         self.assertEqual(self.rules(reference=Row(flushing=2.0)), blamed)
         self.assertEqual(self.rules(candidate=Row(flushing=2.0)), blamed)
@@ -81,9 +81,10 @@ class KindsThatNoBlockHad(unittest.TestCase):
 
     def test_each_comes_in_a_row_and_is_checked(self):
         x = self.judged(lambda _kind: 1.0)
-        kinds = []
-        while not kinds or found["unmet"]:
+        kinds, unmet = [], True
+        while unmet:
             found = x.block()
+            unmet = found["unmet"]
             kinds.append(found["kind"])
             self.assertEqual(x.kind, found["kind"])
         self.assertLess(len(kinds), 12)
@@ -112,7 +113,7 @@ class KindsThatNoBlockHad(unittest.TestCase):
         self.assertAlmostEqual(looks.slow_times([2.0, 2.02, 2.04]), looks.SLOW + 0.02 / 1.01)
         self.assertEqual(looks.slow_times([2.0, 3.0, 4.0]), looks.MOST_SLOW)
 
-    def test_one_row_that_somebody_made_longer_is_no_doubt(self):
+    def test_one_row_that_others_made_longer_is_no_doubt(self):
         times = iter([3.0, 1.0])
         x = self.judged(lambda kind: next(times, 1.0) if kind == "rising" else 1.0)
         x.plan = iter(["own"] * 9)
@@ -126,7 +127,7 @@ class KindsThatNoBlockHad(unittest.TestCase):
         self.assertEqual(x.block()["unmet"], len(self.KINDS) - 1)
         self.assertEqual(x.block()["unmet"], 0)
 
-    def test_who_begins_slowly_hides_no_kind(self):
+    def test_a_candidate_that_begins_slowly_hides_no_kind(self):
         for slow_rows in ([9.0] * 2, [1.0, 9.0, 9.0]):  # of these some may have been taken again
             for slow in self.KINDS:
                 own = iter(slow_rows)

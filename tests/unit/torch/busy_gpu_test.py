@@ -1,4 +1,4 @@
-"""Who else was at work on the GPU or had the core, and which rows count then."""
+"""Other programs were at work on the GPU or had the core: which rows count then."""
 
 import itertools
 import types
@@ -56,7 +56,7 @@ class DisturbedPairs(unittest.TestCase):
         x.pair = pair
         return [x.undisturbed_pair(True) for _ in range(count)]
 
-    def test_who_is_fast_in_some_rows_only_is_paid_for_the_others_too(self):
+    def test_a_candidate_that_is_fast_in_some_rows_only_is_paid_for_the_others_too(self):
         mine = [x[1] for x in self.pairs_of(24, lambda i: (2.0, 2.0 if i % 5 in (1, 3) else 1.0))]
         self.assertGreater(sum(x > 1.5 for x in mine), 6)
 
@@ -68,7 +68,7 @@ class DisturbedPairs(unittest.TestCase):
 @unittest.skipIf(torch is None, "there is no torch here")
 class BusyGpu(unittest.TestCase):
     BLAMED = ("candidate", "integrity"), ["background_work"]
-    NOBODY = ("infrastructure", "gpu_disturbed"), []
+    NOT_BLAMED = ("infrastructure", "gpu_disturbed"), []
 
     def work(self, takes, settles, alone=((0.5,),)):
         x = judgement(BusyBench(settles, alone))
@@ -81,29 +81,29 @@ class BusyGpu(unittest.TestCase):
             return (e.cls, e.category), [f["rule"] for f in x.findings]
         return None, [f["rule"] for f in x.findings]
 
-    def test_nobody(self):
+    def test_no_other(self):
         self.assertEqual(self.work([[[0.5, 0.5, 2.0]]], []), ((None, []), []))
 
-    def test_who_came_and_went_is_waited_for(self):
+    def test_work_that_came_and_went_is_waited_for(self):
         self.assertEqual(self.work([[[2.0], [2.0]], [[0.5], [0.5]]], [True]), ((None, []), []))
 
-    def test_who_is_there_until_the_candidate_ends_is_the_candidate(self):
+    def test_work_that_lasts_until_the_candidate_ends_is_the_candidates(self):
         self.assertEqual(self.work([[[2.0]]], [False, True])[0], self.BLAMED)
 
-    def test_who_comes_again_with_the_candidate_alone_is_the_candidate(self):
+    def test_work_that_comes_again_with_the_candidate_alone_is_the_candidates(self):
         self.assertEqual(self.work([[[2.0]]] * RETAKES, [True] * (RETAKES + 1))[0], self.BLAMED)
 
-    def test_who_is_still_at_work_on_its_end_is_the_candidate(self):
+    def test_work_that_lasts_at_its_end_is_the_candidates(self):
         x = judgement(BusyBench([False, False]))
         x.process.is_working = True
         self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.BLAMED)
 
-    def test_who_is_there_before_there_is_a_candidate_is_somebody_else(self):
+    def test_work_before_there_is_a_candidate_is_another_programs(self):
         x = judgement(BusyBench([False]))
         x.process = None
-        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.NOBODY)
+        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.NOT_BLAMED)
 
-    def test_who_is_there_while_costs_are_learned_is_no_fault_of_the_problem(self):
+    def test_work_while_costs_are_learned_is_no_fault_of_the_problem(self):
         x = judgement(BusyBench([False, True], alone=[[2.0], [0.5]]))
         self.assertEqual(self.outcome(x, lambda: x.learn_costs([], 1.0)), self.BLAMED)
 
@@ -111,32 +111,32 @@ class BusyGpu(unittest.TestCase):
         x = judgement(BusyBench([], alone=[Fault("candidate", "runtime_error", "IndexError")]))
         self.assertEqual(self.outcome(x, lambda: x.learn_costs([], 1.0)), (("configuration", "bad_problem"), []))
 
-    def test_who_is_there_without_it_too_is_somebody_else(self):
-        self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOBODY)
-        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
+    def test_work_that_is_there_without_it_too_is_another_programs(self):
+        self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOT_BLAMED)
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOT_BLAMED)
 
     def test_a_flush_that_a_busy_core_made_long_excuses_no_candidate(self):
         self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 13 + [2.0]])[0], self.BLAMED)
 
-    def test_many_long_flushes_without_it_are_somebody_elses(self):
-        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 9 + [2.0] * 5])[0], self.NOBODY)
+    def test_many_long_flushes_without_it_are_another_programs(self):
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 9 + [2.0] * 5])[0], self.NOT_BLAMED)
 
-    def test_nobody_is_blamed_without_a_look(self):
+    def test_no_candidate_is_blamed_without_a_look(self):
         with unittest.mock.patch("kernelmill_torch.quiet.ALONE_SECONDS", 0.0):  # this process was stopped meanwhile
-            self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
+            self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOT_BLAMED)
 
     def test_what_a_candidate_leaves_behind_for_a_while_is_its_own(self):
         self.assertEqual(self.work([[[2.0]]], [False, False, True])[0], self.BLAMED)
         self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[2.0], [0.5]])[0], self.BLAMED)
 
-    def test_who_pauses_for_a_moment_is_not_gone(self):
+    def test_work_that_pauses_for_a_moment_is_not_gone(self):
         for long, rests in (0, True), (2, True), (6, False):  # of some ten flushes in a second
             bench, flushes = Bench.__new__(Bench), iter([2.0] * long + [0.5] * 99)
             bench.device, bench.usual_flush, bench.flush = "cuda", 0.5, lambda: next(flushes)
             with unittest.mock.patch("kernelmill_torch.rows.time.monotonic", itertools.count(0, 0.1).__next__):
                 self.assertEqual(bench.rests(), rests)
 
-    def test_a_late_launch_of_a_flush_is_nobodys_work_and_a_late_gpu_is_somebodys(self):
+    def test_a_late_launch_of_a_flush_is_no_work_and_a_late_gpu_is_another_programs(self):
         now = [0.0]
 
         class Memory:

@@ -66,12 +66,13 @@ class CallsApart(unittest.TestCase):
         self.assertAlmostEqual(found["beside"], 25e-6)
         self.assertAlmostEqual(found["apart"], 51e-6)
         self.assertAlmostEqual(found["cost"], 1e-6)
-        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
+        self.assertEqual(x.asked, ["audit"] * 12)  # four rows charge no candidate
         x.block()
         self.assertEqual(len(x.asked), 12)
 
     def test_what_first_launches_take_is_no_calls(self):
-        """20 calls of the baseline take 1 ms in a row and 0.9 ms of the GPU's work, those of the candidate 0.5 and 0.44."""
+        """20 calls of the baseline take 1 ms in a row and 0.9 ms of the GPU's work,
+        those of the candidate 0.5 and 0.44."""
         for can_queue, baseline, candidate in (True, 5e-6, 3e-6), (False, 0.0, 0.0):
             x = self.judged([26e-6] * 4, queued=0.54e-3, opening=0.1e-3)
             row_of = x.baseline_row
@@ -86,7 +87,7 @@ class CallsApart(unittest.TestCase):
             self.assertEqual((len(x.queued[1]), len(x.watch.rows[1]), x.is_gated), (4 * can_queue, 8, False))
 
     def test_whose_calls_cannot_wait_there_takes_nothing_from_the_baseline(self):
-        for more in {}, {"flushing": 9.0}:  # nor whoever leaves work there
+        for more in {}, {"flushing": 9.0}:  # nor one that leaves work there
             x = self.judged([26e-6] * 8, queued=0.54e-3 if more else None, opening=0.1e-3)
             row_of, known = x.candidate_row, x.baseline_row
             x.baseline_row = lambda seeds, is_apart=False, laws=(): (
@@ -157,7 +158,7 @@ class CallsApart(unittest.TestCase):
         x.block()
         self.assertAlmostEqual(x.block()["beside"], 20e-6)
 
-    def test_who_waits_for_a_core_of_a_busy_machine_pays_nothing(self):
+    def test_a_candidate_that_waits_for_a_core_of_a_busy_machine_pays_nothing(self):
         x = self.judged([], device="cpu", alone=[4e-3] * 8 + [30e-6] + [4e-3] * 3)
         x.block()
         self.assertEqual(x.block()["beside"], 0.0)
@@ -211,12 +212,12 @@ class CallsApart(unittest.TestCase):
     def test_launches_are_what_is_not_there_behind_the_gate(self):
         self.assertEqual(
             self.charged(50, 65, 65, 25, 90, 26), (0, 3)
-        )  # the baseline's work is the GPU's: launches limit nobody
+        )  # the baseline's work is the GPU's: launches limit neither
         self.assertEqual(self.charged(50, 55, 55, 25, 48, 48), (18, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 80), (63, 12))
         self.assertEqual(self.charged(50, 55, 55, 25, 90, 200), (195, 12))
 
-    def test_who_launches_once_for_several_calls_pays_for_each(self):
+    def test_a_candidate_that_launches_once_for_several_calls_pays_for_each(self):
         for calls, charged in (2, 15), (3, 35), (30, 44):  # of 30 us, of which 3 are the GPU's
             self.assertEqual(self.charged(30, 41, 11, 30 // calls, 41, 11), (charged, 12))
         self.assertEqual(self.charged(30, 41, 11, 15, 41, 30), (15, 12))  # work behind the gate that is not there else
@@ -226,8 +227,9 @@ class CallsApart(unittest.TestCase):
         self.assertEqual(self.charged(16, 20, 16, 30, 65, 31)[0], 0)  # Triton beside one kernel of torch's own
         self.assertEqual(self.charged(200, 204, 204, 1, 30, 3)[0], 32)  # one launch for all calls of a row
 
-    def test_nobody_is_charged_beyond_the_baselines_call(self):
-        """A copy beside 16 busy processes, on an H100: its launches alone were late, five times as long as the baseline's; 0.207 was paid."""
+    def test_no_candidate_is_charged_beyond_the_baselines_call(self):
+        """A copy beside 16 busy processes, on an H100: its launches alone were late,
+        five times as long as the baseline's; 0.207 was paid."""
         x = self.launching(18, 22, 17.5, 21, 109, 35, to_parity=True)
         x.block()
         found = x.block()
@@ -236,7 +238,7 @@ class CallsApart(unittest.TestCase):
         x.block()
         self.assertAlmostEqual(x.block()["beside"], 1.05 * 30e-6 - 8e-6)
 
-    def test_who_draws_random_numbers_launches_for_each_call_too(self):
+    def test_a_candidate_that_draws_random_numbers_launches_for_each_call_too(self):
         for is_random in False, True:
             x = self.launching(30, 33, 3, 15, 33, 3)
             x.bench.is_random = is_random
@@ -341,7 +343,7 @@ class CallsApart(unittest.TestCase):
         self.assertRaises(Fault, x.block)
         self.assertEqual(len(x.alone[0]), 1)
 
-    def test_nobody_is_charged_for_launches_by_four_rows(self):
+    def test_no_candidate_is_charged_for_launches_by_four_rows(self):
         x = self.launching(30, 41, 11, 30, 56, 11)
         alone = [56e-6] * 4 + [41e-6] * 8
         row_of = x.candidate_row

@@ -42,12 +42,12 @@ class Channel(unittest.TestCase):
         data = self.ours.recv(1000)
         self.assertEqual(json.loads(data.decode("utf-8")), {"error": "a?b\u00e9\0"})
 
-    def test_who_does_not_read_is_not_waited_for(self):
+    def test_a_peer_that_does_not_read_is_not_waited_for(self):
         with self.assertRaises(channel.TimedOut):
             for _ in range(10_000):
                 channel.send(self.ours, {"text": "x" * 1000}, wait=False)
 
-    def test_nobody_there(self):
+    def test_no_peer(self):
         self.theirs.close()
         with self.assertRaises(channel.Closed):
             channel.receive(self.ours, 5.0)

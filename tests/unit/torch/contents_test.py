@@ -43,7 +43,7 @@ class Domains(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class BesideOthers(unittest.TestCase):
-    """What arenas and processes take while somebody is judged is taken, too, while contents are tried."""
+    """What arenas and processes take while a candidate is judged is taken, too, while contents are tried."""
 
     def setUp(self):
         for name, said in ("reset_peak_memory_stats", None), ("max_memory_allocated", 7):
@@ -226,7 +226,7 @@ class Honest(unittest.TestCase):
         self.assertGreater(apart, 0)
         self.assertEqual(near, 0)
 
-    def test_nobody_is_moved_out_of_the_domain_of_a_problem(self):
+    def test_no_input_is_moved_out_of_the_domain_of_a_problem(self):
         p = problem("torch.nn.functional.binary_cross_entropy(x, x.flip(0).detach())", "torch.rand(64, 1024)")
         admitted = admission.admit(p, "cpu")
         self.assertIn("extremes", admitted.others)

@@ -1,4 +1,4 @@
-"""The core on which timed processes take turns: who is put there, and what happens where nobody can be."""
+"""The core on which timed processes take turns: which process is put there, and what happens where none can be."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ class Cores(unittest.TestCase):
         os.sched_setaffinity(self.timed[0].number(), core.allowed)
         self.assertFalse(core.has(self.timed[0]))
 
-    def test_who_holds_the_clock_is_ahead_of_compilers_like_those_it_times(self):
+    def test_the_process_that_holds_the_clock_is_ahead_of_compilers_like_those_it_times(self):
         with mock.patch.object(cores, "put_ahead") as put:
             core = self.core()
             if core.number is None:

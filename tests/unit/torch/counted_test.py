@@ -1,4 +1,4 @@
-"""Kernels are counted where a model that asks torch is told that nobody profiles it."""
+"""Kernels are counted where a model that asks torch is told that it is not profiled."""
 
 import threading
 import types
@@ -69,8 +69,8 @@ SOURCE = "@triton.jit\ndef mine(x):\n    pass\n"
 
 
 class Told:
-    """A candidate of which is written down what is done to it. What its calls end in, one after another, is in `in_calls`: the category of a
-    fault, or nothing."""
+    """A candidate of which is written down what is done to it. What its calls end in, one after another,
+    is in `in_calls`: the category of a fault, or nothing."""
 
     def __init__(self, kernels=(), in_calls=(), at_the_end=None, in_draw=None, in_synchronize=None, alive=True):
         self.kernels, self.in_calls, self.at_the_end, self.in_draw, self.is_alive = (
@@ -152,14 +152,14 @@ class Share(unittest.TestCase):
         self.assertEqual(self.found([["softmax_forward", 9.0]]), [("framework_fallback", "critical")])
         self.assertEqual(self.found([["Memcpy DtoD", 9.0]]), [("framework_fallback", "critical")])
 
-    def test_where_nothing_was_counted_nobody_fell_back(self):
+    def test_where_nothing_was_counted_no_candidate_fell_back(self):
         self.assertEqual(self.found([]), [("no_profile", "warning")])
 
-    def test_who_fails_while_kernels_are_counted_is_no_warning(self):
+    def test_a_candidate_that_fails_while_kernels_are_counted_is_no_warning(self):
         for category in OWN_FAULTS - {"out_of_memory"}:
             self.assertEqual(self.found(in_calls=[category]), [("decoy_kernel", "critical")], category)
 
-    def test_who_lacks_memory_has_all_there_is_and_one_try_more(self):
+    def test_a_candidate_that_lacks_memory_has_all_there_is_and_one_try_more(self):
         x = Told([["mine", 9.0]], ["out_of_memory"])
         self.assertEqual(kernel_share.measure(x, SOURCE, "triton", 1)["kernel_share"], 1.0)
         self.assertEqual((x.rules, x.steps[-4:]), ([], ["calls", "release", "calls", "profile"]))
@@ -171,7 +171,7 @@ class Share(unittest.TestCase):
             self.assertEqual(self.found(in_calls=[category]), [("no_profile", "warning")], category)
         self.assertEqual(self.found(at_the_end="runtime_error"), [("no_profile", "warning")])
 
-    def test_what_fails_before_its_calls_costs_nobody_a_verdict(self):
+    def test_what_fails_before_its_calls_costs_no_other_a_verdict(self):
         for problem in (
             MemoryError(),
             BadProblem("bad_problem", "get_inputs() failed"),
@@ -180,12 +180,12 @@ class Share(unittest.TestCase):
             self.assertEqual(self.found(in_draw=problem), [("no_profile", "warning")])
             self.assertEqual(self.found(in_synchronize=problem), [("no_profile", "warning")])
 
-    def test_who_is_gone_is_told_nothing(self):
+    def test_a_candidate_that_is_gone_is_told_nothing(self):
         x = Told(alive=False)
         kernel_share.measure(x, SOURCE, "triton", 1)
         self.assertEqual((x.rules, x.steps), ([("no_profile", "warning")], []))
 
-    def test_who_was_ended_for_want_of_memory_is_not_tried_again(self):
+    def test_a_candidate_that_was_ended_for_want_of_memory_is_not_tried_again(self):
         x = Told(in_calls=["out_of_memory"])
         x.call = lambda *_given: setattr(x, "is_alive", False) or Told.call(x)
         x.process.call = x.call

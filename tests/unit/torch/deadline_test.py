@@ -28,11 +28,11 @@ class Deadline(unittest.TestCase):
             x.left()
         return raised.exception.cls, raised.exception.category
 
-    def test_who_was_waited_for_used_the_time_up(self):
+    def test_a_candidate_that_was_waited_for_used_the_time_up(self):
         self.assertEqual(self.fault(late(31.0)), ("candidate", "timed_out"))
         self.assertEqual(self.fault(late(1.0, before=30.0)), ("candidate", "timed_out"))  # in a process that is no more
 
-    def test_what_took_the_machine_so_long_is_nobodys(self):
+    def test_what_took_the_machine_so_long_is_no_candidates(self):
         self.assertEqual(self.fault(late(5.0)), ("infrastructure", "time_spent"))
 
     def block(self, x, fault):
@@ -48,12 +48,12 @@ class Deadline(unittest.TestCase):
         x.block = block
         return referee.block({"kind": ""}, [])
 
-    def test_a_block_that_does_not_fit_in_refuses_nobody(self):
+    def test_a_block_that_does_not_fit_in_refuses_no_candidate(self):
         for fault in (Fault("candidate", "timed_out", ""), Fault("infrastructure", "time_spent", "")):
             found = self.block(late(31.0), fault)
             self.assertEqual((found["fault"], found["spent"]), (None, True))
 
-    def test_who_hangs_before_that_is_refused(self):
+    def test_a_candidate_that_hangs_before_that_is_refused(self):
         x = late(5.0)
         x.deadline = time.monotonic() + 60
         found = self.block(x, Fault("candidate", "timed_out", "was still busy"))

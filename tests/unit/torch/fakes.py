@@ -114,7 +114,8 @@ class WatchedBench:
 
 
 class BusyBench(FakeBench):
-    """A flush takes at most 1 s. Who is at work on the GPU: by turns in what is timed, and while flushes are to settle."""
+    """A flush takes at most 1 s. Given is what is at work on the GPU: by turns in what is timed,
+    and while flushes are to settle."""
 
     def __init__(self, settles, alone=((0.5,),)):
         super().__init__(True)

@@ -113,7 +113,7 @@ class Gate(unittest.TestCase):
         x.rows_of_pair = self.blocks(range(99), 0)[0].rows_of_pair
         self.assertIsNone(x.other_clock())
 
-    def test_nobody_is_late_for_the_other_clock(self):
+    def test_no_candidate_is_late_for_the_other_clock(self):
         for category, raises in (
             ("timed_out", False),
             ("out_of_memory", False),
@@ -132,7 +132,7 @@ class Gate(unittest.TestCase):
             else:
                 self.assertIsNone(x.other_clock())
 
-    def test_nobody_runs_out_of_memory_for_it(self):
+    def test_no_candidate_runs_out_of_memory_for_it(self):
         for place in "draw", "learn_costs":
             x, _ = self.blocks([], 1)
             x.use_clock(False)
@@ -221,7 +221,7 @@ class Gate(unittest.TestCase):
             self.assertEqual(x.row_length, length)
             self.assertEqual((x.bench.row_length, x.bench.learned), (length, {"call"}) if is_known else (0, set()))
 
-    def test_where_there_is_no_gate_before_a_candidate_comes_nobody_is_told_apart_by_one(self):
+    def test_where_there_is_no_gate_before_a_candidate_comes_none_is_told_apart_by_one(self):
         def gateless(*_):
             raise Gateless
 
@@ -324,7 +324,7 @@ class Gate(unittest.TestCase):
         self.assertEqual(wrong, [])
         return x
 
-    def test_outputs_of_who_is_right_call_by_call_alone_are_copied_and_it_is_told(self):
+    def test_outputs_of_a_candidate_that_is_right_call_by_call_alone_are_copied_and_it_is_told(self):
         x = self.first_row([1.0, 0.0])
         self.assertEqual(
             (x.row_length, [one["rule"] for one in x.findings], self.asked),
@@ -337,7 +337,7 @@ class Gate(unittest.TestCase):
         self.assertEqual((found.exception.cls, found.exception.category), ("candidate", "wrong_result"))
         self.assertEqual(self.asked, [True, "stop", False, "stop"])
 
-    def test_who_is_wrong_behind_the_gate_alone_is_timed_with_launches(self):
+    def test_a_candidate_that_is_wrong_behind_the_gate_alone_is_timed_with_launches(self):
         x = self.first_row([1.0, 1.0, 0.0], is_gated=True)
         self.assertEqual(
             (x.clock, x.row_length, x.findings, self.asked), ("call", 16, [], [True, "stop", False, "stop"])

@@ -40,7 +40,7 @@ class Seconds(unittest.TestCase):
         self.assertEqual(self.intercept(rows=FEWEST - 1).seconds(16, known=0.25, most=9.0), (0.25, 0.0))
         self.assertEqual(Intercept().seconds(1, known=0.25, most=9.0), (0.25, 0.0))
 
-    def test_who_makes_rows_longer_has_no_more_free_than_the_most(self):
+    def test_a_candidate_that_makes_rows_longer_has_no_more_free_than_the_most(self):
         self.assertEqual(self.intercept(more=3.0).seconds(16, known=0.25, most=0.75)[0], 0.75)
 
     def test_chance_makes_it_no_less_than_a_row_without_calls(self):
@@ -71,18 +71,19 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(saved, 0.236e-3)  # 1.18 was paid; 0.29 in another evaluation
         self.assertAlmostEqual(charge_of(0.113e-3, 0.48e-3, saved), (0.528 - 0.113) * 1e-3)
         self.assertAlmostEqual(charge_of(0.3e-3, 0.5e-3, 0.2e-3), 0.2e-3)  # not twice
-        # A launch of 10 us in place of many that take 500 us, 35 us colder alone, is ten times as fast and not as slow as these.
+        # A launch of 10 us in place of many that take 500 us, 35 us colder alone,
+        # is ten times as fast and not as slow as these.
         self.assertAlmostEqual(charge_of(10e-6, 45e-6, 30e-6), 39.5e-6)
 
     def test_a_fence_that_takes_a_copy_as_long_as_the_baseline_is_free(self):
         self.assertEqual(beside_others(46e-6, 52.5e-6, 46e-6, 52.5e-6), 0.0)  # launches limit both; 4.5 us were charged
         self.assertAlmostEqual(beside_others(25e-6, 51e-6, 50e-6, 51e-6), 25e-6)
 
-    def test_chance_charges_nobody(self):
+    def test_chance_charges_no_candidate(self):
         self.assertAlmostEqual(charged(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=3e-6), 44e-6)
         self.assertEqual(charged(16e-6, 30e-6, 16e-6, 16e-6, 0.0, error=5e-6), 0.0)
 
-    def test_first_launches_are_nobodys_up_to_a_small_part_of_the_work(self):
+    def test_first_launches_are_free_up_to_a_small_part_of_the_work(self):
         self.assertAlmostEqual(cold_launches(2.1e-3, 2e-3), 0.1e-3)
         self.assertAlmostEqual(cold_launches(2.2e-3, 2e-3), 0.1e-3)  # 0.05 ms are paid
         self.assertAlmostEqual(cold_launches(2.3e-3, 2e-3), 0.0)  # launches take so long
@@ -100,9 +101,11 @@ class Seconds(unittest.TestCase):
         self.assertAlmostEqual(
             unseen_work(1.9e-3, 2e-3, 3.97e-3, 4e-3), 0.07e-3
         )  # the baseline's does not show it all either
-        self.assertAlmostEqual(unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3)  # of which somebody may have made more
+        self.assertAlmostEqual(
+            unseen_work(1.9e-3, 2e-3, 3e-3, 4e-3), 0.06e-3
+        )  # of which a candidate may have made more
 
-    def test_whoever_makes_the_baselines_rows_uneven_gains_little(self):
+    def test_a_candidate_that_makes_the_baselines_rows_uneven_gains_little(self):
         self.assertAlmostEqual(charged(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)
         self.assertAlmostEqual(charged(0.5e-3, 1e-3, 1e-3, 1e-3, 0.0, error=1.0), 0.5e-3)
         self.assertAlmostEqual(beside_others(0.2e-3, 0.4e-3, 0.4e-3, 0.4e-3, error=1.0), 0.2e-3)

@@ -111,7 +111,7 @@ class OwnKernels(unittest.TestCase):
         for source in ("def x(:", "\0", "-" * 99999 + "1"):
             self.assertEqual(kernels.own_kernels(source, "any"), set())
 
-    def test_who_wants_no_language_is_not_asked(self):
+    def test_a_task_that_wants_no_language_is_not_asked(self):
         self.assertTrue({"any", "torch"}.isdisjoint(kernels.LANGUAGES))
 
     def test_share_of_the_time_without_copies(self):
@@ -124,7 +124,10 @@ class OwnKernels(unittest.TestCase):
         self.assertEqual(kernels.own_share([], {"relu_kernel"}, "cuda"), 0.0)
 
 
-ATEN = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, at::nat"  # cut off
+ATEN = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, "
+    "3ul> >(int, at::nat"
+)  # cut off
 RETURNS = "std::enable_if<((4)>(2)), void>::type at::native::(anonymous namespace)::relu<4>(float*)"
 # Words of names that a function may have, too.
 WORDS = {
@@ -189,7 +192,7 @@ class OwnOnes(unittest.TestCase):
             ["mine", "mine_0d1d2de3"],
         )
 
-    def test_what_libraries_and_compilers_make_is_nobodys(self):
+    def test_what_libraries_and_compilers_make_is_no_candidates(self):
         for language in kernels.LANGUAGES:
             self.assertEqual(
                 self.own(MADE + [x + "_0d1d" for x in MADE], {*MADE, *(x + "_0d1d" for x in MADE)}, language), []
@@ -197,7 +200,10 @@ class OwnOnes(unittest.TestCase):
         for name in ("triton_poi_fused_add_relu_0", "triton_"):
             self.assertFalse(kernels.is_own(name, {name}, "cuda"), name)
             self.assertTrue(kernels.is_own(name, {name}, "triton"), name)
-        aten = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>(float*, float const*, int)"
+        aten = (
+            "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>(float*, "
+            "float const*, int)"
+        )
         theirs = [
             aten,
             "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const> > >(int)",

@@ -91,7 +91,7 @@ class OrderOfAPair(unittest.TestCase):
             self.assertEqual(bench.done[-1], "audit")
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
             self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
-            bench.flushing = 2.0  # somebody has the GPU
+            bench.flushing = 2.0  # another program has the GPU
             x.pair(reference_first)
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
         self.assertEqual(
@@ -109,7 +109,7 @@ class OrderOfAPair(unittest.TestCase):
         self.assertEqual(done[-1], "baseline")
         self.assertEqual(self.done(True, small=False)[-2:], audit)
 
-    def test_who_finds_too_little_memory_beside_what_we_keep_has_a_row_of_new_contents(self):
+    def test_a_candidate_that_finds_too_little_memory_beside_what_we_keep_has_a_row_of_new_contents(self):
         for spare, times, lacks in (1 << 30, 2, False), (1 << 30, 3, True), (1 << 20, 1, True):
             for name in "candidate", "baseline":
                 bench = WatchedBench(True)
@@ -118,7 +118,7 @@ class OrderOfAPair(unittest.TestCase):
                 bench.spare_bytes, row, left, latest = lambda spare=spare: spare, bench.row, [times], [None]
 
                 class Contents(list):
-                    """Of which somebody could hold on to what is to be given back."""
+                    """A reference to one of them could keep what is to be given back."""
 
                 def release(released=released, latest=latest):
                     self.assertIsNone(latest[0]())
@@ -164,7 +164,7 @@ class OrderOfAPair(unittest.TestCase):
                     x.pair(True)
                 bench.changes_inputs = True  # the model does so itself
                 x.pair(True)
-                bench.changes_inputs = bench.shares_arena = False  # nobody else could
+                bench.changes_inputs = bench.shares_arena = False  # no other check could
             x.pair(True)
             self.assertEqual([f["rule"] for f in x.findings], rules)
 
@@ -194,7 +194,7 @@ class Audit(unittest.TestCase):
             return type(e).__name__, [f["rule"] for f in x.findings]
         return "right", x.findings
 
-    def test_a_draw_without_an_answer_says_nothing_of_who_is_wrong(self):
+    def test_a_draw_without_an_answer_says_nothing_of_which_side_is_wrong(self):
         for answers, said in ([None, None, True], True), ([None, False], False), ([None] * 99, False):
             x, asked = judgement(types.SimpleNamespace(device="cpu", is_random=False)), []
             x.kind, x.timed = "steep", 5
@@ -227,7 +227,7 @@ class Audit(unittest.TestCase):
             self.kind, self.is_right = "held", is_right
             self.assertEqual(self.audit(1.0, moved=False), ("Fault", rules))
 
-    def test_nobody_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
+    def test_no_candidate_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
         self.assertEqual(self.audit(1.0, moved=False, is_gated=True), ("Gateless", []))
 
     def test_a_pair_whose_outputs_moved_is_taken_again(self):

@@ -16,7 +16,8 @@ except ImportError:
 @unittest.skipIf(torch is None, "there is no torch here")
 class BlindAnswers(unittest.TestCase):
     def passing(self, ones, is_random=False):
-        """Of a problem whose answer is one for as many seeds, and else zero: which answers pass, and how often it ran."""
+        """Of a problem whose answer is one for as many seeds, and else zero: which answers pass,
+        and how often it ran."""
         runs = []
 
         def run(seed):

@@ -51,13 +51,13 @@ class Ended(unittest.TestCase):
         fault = process.ended()
         return fault.cls, fault.category
 
-    def test_who_was_killed_from_outside_is_not_at_fault(self):
+    def test_a_process_that_was_killed_from_outside_is_not_at_fault(self):
         self.assertEqual(self.category_of(-signal.SIGKILL, 5, 5), ("infrastructure", "killed_outside"))
 
-    def test_who_was_killed_where_memory_was_short_is(self):
+    def test_a_process_that_was_killed_where_memory_was_short_is(self):
         self.assertEqual(self.category_of(-signal.SIGKILL, 5, 6), ("candidate", "out_of_memory"))
 
-    def test_where_nobody_counts_it_is(self):
+    def test_where_kills_are_not_counted_it_is(self):
         self.assertEqual(self.category_of(-signal.SIGKILL, None, None), ("candidate", "out_of_memory"))
 
     def test_no_exit_code_looks_like_that(self):
@@ -95,19 +95,19 @@ class Stop(unittest.TestCase):
     def worked(self):
         return self.process._worked([x.pid for x in self.children])
 
-    def test_who_stands_still_works_nothing(self):
+    def test_a_process_that_stands_still_works_nothing(self):
         self.stop(*self.children)
         self.assertTrue(self.process.stopped)
         self.assertEqual(self.worked(), 0.0)
 
-    def test_who_goes_on_is_seen(self):
+    def test_a_process_that_goes_on_is_seen(self):
         self.stop(*self.children)
         os.kill(self.children[1].pid, signal.SIGCONT)
         self.wait_until_it_works(self.children[1])
         self.assertGreater(self.worked(), 0.0)
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "there is one core")
-    def test_who_waits_for_a_processor_when_it_is_told_to_stop_works_nothing_after_that(self):
+    def test_a_process_that_waits_for_a_processor_when_it_is_told_to_stop_works_nothing_after_that(self):
         mine, theirs, *_ = all_mine = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, all_mine)
         os.sched_setaffinity(0, {theirs})
@@ -125,7 +125,7 @@ class Stop(unittest.TestCase):
             self.process.go_on([threads.pid])
             self.wait_until_it_works(threads)
 
-    def test_who_is_stopped_or_gone_stands_still(self):
+    def test_a_process_that_is_stopped_or_gone_stands_still(self):
         child = self.children[0]
         self.wait_until_it_works(child)
         self.assertFalse(stands_still(child.pid))
@@ -136,20 +136,20 @@ class Stop(unittest.TestCase):
         child.wait()
         self.assertTrue(stands_still(child.pid))
 
-    def test_who_was_not_there_counts_in_full(self):
+    def test_a_process_that_was_not_there_counts_in_full(self):
         self.stop(self.children[0])
         self.wait_until_it_works(self.children[1])
         total = processor_seconds(self.children[1].pid)
         self.assertGreaterEqual(self.worked(), total)
 
-    def test_who_is_started_meanwhile_is_stopped_too(self):
+    def test_a_process_that_is_started_meanwhile_is_stopped_too(self):
         seen = iter([self.children[:1], self.children, self.children])
         self.process._numbers = lambda: [x.pid for x in next(seen)]
         self.process.stop()
         self.assertEqual(self.worked(), 0.0)
 
-    def test_who_starts_processes_without_end_is_at_fault(self):
-        numbers = iter(range(1 << 24, 1 << 25))  # nobody has those
+    def test_a_process_that_starts_processes_without_end_is_at_fault(self):
+        numbers = iter(range(1 << 24, 1 << 25))  # no process has those
         self.process._numbers = lambda: [next(numbers)]
         killed = []
         self.process.kill = lambda: killed.append(True)
@@ -158,7 +158,7 @@ class Stop(unittest.TestCase):
         self.assertEqual((caught.exception.cls, caught.exception.category), ("candidate", "integrity"))
         self.assertEqual(killed, [True])
 
-    def test_who_had_no_core_has_that_time_once_more_but_not_for_ever(self):
+    def test_a_process_that_had_no_core_has_that_time_once_more_but_not_for_ever(self):
         without = 0.5
         self.addCleanup(setattr, processes, "seconds_without_core", processes.seconds_without_core)
         processes.seconds_without_core = lambda number: without
@@ -195,7 +195,7 @@ class Stop(unittest.TestCase):
             self.process.call(native.CALL, 0, 1, 60.0)
         self.assertEqual((caught.exception.category, asked), ("timed_out", [0.0, "killed"]))
 
-    def test_who_queued_calls_is_awake_when_the_gate_opens(self):
+    def test_a_process_that_queued_calls_is_awake_when_the_gate_opens(self):
         x, spins = self.process, []
         x.page, x.pidfd, x.place, x.clocked, x.gate, x._given = None, -1, 0, True, 0, 0.0
         x.lib = types.SimpleNamespace(
@@ -238,11 +238,11 @@ class Stop(unittest.TestCase):
         self.process._numbers = lambda: [child.pid]
         return self.process.ends(0.3, working), self.process.is_working
 
-    def test_who_is_gone_has_ended(self):
+    def test_a_process_that_is_gone_has_ended(self):
         self.children[0].kill()
         self.assertEqual(self.ends(self.children[0]), (True, False))
 
-    def test_who_does_not_end_is_at_work_or_waits(self):
+    def test_a_process_that_does_not_end_is_at_work_or_waits(self):
         self.addCleanup(setattr, processes, "AT_REST_SECONDS", processes.AT_REST_SECONDS)
         self.wait_until_it_works(self.children[0])
         self.assertEqual(self.ends(self.children[0]), (False, True))
@@ -251,7 +251,7 @@ class Stop(unittest.TestCase):
         os.waitpid(self.children[1].pid, os.WUNTRACED)
         self.assertEqual(self.ends(self.children[1], working=60.0), (False, False))
 
-    def test_who_works_at_its_end_is_waited_for(self):
+    def test_a_process_that_works_at_its_end_is_waited_for(self):
         child = self.children[0]
         self.wait_until_it_works(child)
         threading.Timer(0.6, child.kill).start()
@@ -270,7 +270,7 @@ class Stop(unittest.TestCase):
         itself.kill()
         self.assertEqual((self.process.ends(10.0), self.process.is_working), (True, False))
 
-    def test_who_shares_a_core_waits_for_it(self):
+    def test_a_process_that_shares_a_core_waits_for_it(self):
         core = {min(os.sched_getaffinity(0))}
         for child in self.children:
             os.sched_setaffinity(child.pid, core)
@@ -280,7 +280,7 @@ class Stop(unittest.TestCase):
         self.assertGreaterEqual(seconds_without_core(self.children[0].pid), 0.05)
         self.assertEqual(seconds_without_core(1 << 24), 0.0)
 
-    def test_who_is_gone_has_no_clock(self):
+    def test_a_process_that_is_gone_has_no_clock(self):
         self.children[0].kill()
         self.children[0].wait()
         self.assertEqual(processor_seconds(self.children[0].pid), 0.0)

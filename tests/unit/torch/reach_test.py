@@ -165,7 +165,7 @@ class OnGpu(unittest.TestCase):
         self.assertFalse(self.reach.moved())
         self.assertEqual(self.driver.closed, [77, 77])
 
-    def test_a_base_that_is_not_true_harms_who_told_it(self):
+    def test_a_base_that_is_not_true_harms_the_candidate_that_told_it(self):
         self.reach.close()
         self.reach = Reach(self.driver, "cuda", Layout([], [TensorSpec((4,), (1,), torch.float32)], sets=1))
         self.assertIsNone(self.take(0x1004))

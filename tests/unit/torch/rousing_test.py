@@ -24,7 +24,7 @@ class RousingTest(unittest.TestCase):
         self.assertTrue(1.6 <= first < 1.7)
         self.assertLess(gpu.rouse(rousing) - first, 0.02)
 
-    def test_waits_once_for_a_clock_that_is_held_down_or_that_nobody_knows(self):
+    def test_waits_once_for_a_clock_that_is_held_down_or_unknown(self):
         for nominal, highest in ((1980.0, 1200.0), (0.0, 1980.0)):
             rousing, gpu = Rousing(nominal), RestedGpu(highest)
             first = gpu.rouse(rousing)
@@ -32,7 +32,7 @@ class RousingTest(unittest.TestCase):
             self.assertEqual(rousing.known, highest)
             self.assertLess(gpu.rouse(rousing) - first, 0.02)
 
-    def test_works_once_where_nobody_can_tell(self):
+    def test_works_once_where_the_clock_is_unknown(self):
         rousing, works = Rousing(1980.0), []
         rousing.rouse(lambda: works.append(1), lambda: 0.0, lambda: 0.0)
         self.assertEqual(len(works), 1)

@@ -1,4 +1,5 @@
-"""Whole measurements on a model of a GPU's rows: what honest candidates are charged, and what others gain. Microseconds."""
+"""Whole measurements on a model of a GPU's rows: what honest candidates are charged, and what others gain.
+Microseconds."""
 
 import math
 import random
@@ -22,9 +23,10 @@ NOISE = 3
 
 
 class Modelled:
-    """A process whose calls take so long to launch, in kernels of so much work. Its first launch of a row is colder. It launches once
-    for several calls, and work of calls side by side is less. Rows of several calls behind a gate have work as they like; with infinite work none can
-    wait there. One that `hides` says by turns that it is done before its work there is over."""
+    """A process whose calls take so long to launch, in kernels of so much work. Its first launch of a row is colder. It
+    launches once for several calls, and work of calls side by side is less. Rows of several calls behind a gate have
+    work as they like; with infinite work none can wait there. One that `hides` says by turns that it is done before its
+    work there is over."""
 
     def __init__(
         self, launch, work, kernels=1, colder=40, at_once=1, beside=None, behind_gate=None, hides=False, scatter=0
@@ -94,8 +96,9 @@ class ModelledBench(BusyBench):
 @unittest.skipIf(torch is None, "there is no torch here")
 class Measurements(unittest.TestCase):
     def paid(self, baseline, proven=False, length=0, late_when_empty=0.7, **candidate):
-        """What a candidate is paid, times what it is worth, in the middle; how often it is charged. `proven`: as its interval's low end.
-        `length`: in rows of so many calls. `late_when_empty`: as much of its late launches has a row without calls."""
+        """What a candidate is paid, times what it is worth, in the middle; how often it is charged. `proven`: as its
+        interval's low end. `length`: in rows of so many calls. `late_when_empty`: as much of its late launches has a
+        row without calls."""
         ratios, charged = [], 0
         for seed in range(TRIES):
             dice = random.Random(seed)
@@ -137,7 +140,7 @@ class Measurements(unittest.TestCase):
         ):  # Triton
             self.assertEqual(self.paid(baseline, **candidate)[1], 0, candidate)
 
-    def test_first_launches_that_are_late_are_nobodys_where_the_gpu_limits_calls(self):
+    def test_late_first_launches_are_free_where_the_gpu_limits_calls(self):
         for baseline, candidate in (
             ({"launch": 15, "work": 500}, {"launch": 30, "work": 500, "colder": 150}),  # Triton
             ({"launch": 15, "work": 140}, {"launch": 30, "work": 68, "colder": 170}),
@@ -147,7 +150,7 @@ class Measurements(unittest.TestCase):
             self.assertAlmostEqual(paid, 1, delta=0.02)
             self.assertEqual(charged, 0, candidate)
 
-    def test_nobody_is_paid_for_the_baselines_late_launches(self):
+    def test_no_candidate_is_paid_for_the_baselines_late_launches(self):
         late = {"launch": 15, "work": 250, "colder": 85}
         for baseline, candidate in (
             (late, {"launch": 15, "work": 250, "colder": 0}),
@@ -158,14 +161,14 @@ class Measurements(unittest.TestCase):
             most = 1.01 + min(0.05, 2.5 / candidate["work"])  # 20 us of a row of eight calls are not known
             self.assertLess(self.paid(baseline, proven=True, **candidate)[0], most, (baseline, candidate))
 
-    def test_nobody_is_paid_for_them_who_lets_nothing_wait_behind_the_gate(self):
+    def test_no_candidate_is_paid_for_them_that_lets_nothing_wait_behind_the_gate(self):
         for work in 250, 125:
             gateless = {"launch": 15, "work": work, "colder": 0, "behind_gate": math.inf}
             self.assertLess(
                 self.paid({"launch": 15, "work": 250, "colder": 85}, proven=True, **gateless)[0], 1.05
             )  # the model's empty rows are late, too
 
-    def test_nobody_is_paid_for_them_in_rows_of_one_call(self):
+    def test_no_candidate_is_paid_for_them_in_rows_of_one_call(self):
         """Of long calls, and of problems whose buffers fill the memory."""
         for work in 70, 250:
             late = {"launch": 15, "work": work, "colder": 85}
@@ -215,16 +218,16 @@ class Measurements(unittest.TestCase):
             if work > 4:
                 self.assertLess(self.paid({"launch": 15, "work": 400}, **candidate)[0], 1.16)
 
-    def test_nobody_is_paid_by_what_rows_behind_the_gate_say(self):
+    def test_no_candidate_is_paid_by_what_rows_behind_the_gate_say(self):
         for launch, work in (30, 12), (30, 24), (15, 25), (15, 60), (15, 240), (15, 500):
             model = {"launch": launch, "work": work}
             call = max(launch + LOOP, work)
             for own in 0.87, 0.95, 1.2:
                 self.assertLess(self.paid(model, proven=True, **model, behind_gate=own * call)[0], 1.02, (model, own))
-            for known in 0.95, 1.05, 1.5:  # whoever makes the baseline's longer
+            for known in 0.95, 1.05, 1.5:  # a candidate that makes the baseline's longer
                 self.assertLess(self.paid({**model, "behind_gate": known * call}, **model)[0], 1.02, (model, known))
 
-    def test_who_makes_calls_together_or_side_by_side_gains_next_to_nothing(self):
+    def test_a_candidate_that_makes_calls_together_or_side_by_side_gains_next_to_nothing(self):
         small, large = {"launch": 30, "work": 3}, {"launch": 20, "work": 400}
         for baseline, candidate in (
             (small, {**small, "at_once": 2}),

@@ -142,7 +142,7 @@ class PartsOfARow(unittest.TestCase):
         self.assertEqual(done, ["core", "wake", "queue", "reveal", "release", "halt", "look", "read", "stop"])
         self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, calls=0.75, looking=0.125, flushing=0.375))
 
-    def test_who_waits_for_the_gpu_behind_the_gate_is_let_go_on_with_its_contents(self):
+    def test_a_candidate_that_waits_for_the_gpu_behind_the_gate_is_let_go_on_with_its_contents(self):
         done = []
         process = TimedProcess(done)
         process.is_queued = False
@@ -150,7 +150,7 @@ class PartsOfARow(unittest.TestCase):
             bench_of("cuda", done).row(process, 1, 1.0, contents_of(1), True)
         self.assertEqual(done, ["core", "wake", "queue", "reveal", "release at last", "stop"])
 
-    def test_who_was_told_to_end_behind_the_gate_used_up_its_time(self):
+    def test_a_candidate_that_was_told_to_end_behind_the_gate_used_up_its_time(self):
         process = TimedProcess([])
         process.is_queued = False
 
@@ -168,12 +168,12 @@ class PartsOfARow(unittest.TestCase):
         bench.row(process, 1, 1.0, contents_of(1))
         self.assertEqual(done[:4], [3, "core", "wake", "warm"])
 
-    def test_on_a_cpu_nobody_is_awake_when_they_come_nor_when_outputs_are_read(self):
+    def test_on_a_cpu_no_candidate_is_awake_when_they_come_nor_when_outputs_are_read(self):
         row, done, _ = self.row("cpu")
         self.assertEqual(done, ["reveal", "core", "wake", "call", "halt", "look", "stop", "read"])
         self.assertEqual(row._replace(looking=0.0, taking=0.0), Row(waking=0.25, calls=1.0, flushing=0.375))
 
-    def test_who_has_to_go_on_to_give_its_outputs_pays_for_that(self):
+    def test_a_candidate_that_has_to_go_on_to_give_its_outputs_pays_for_that(self):
         row, done, _ = self.row("cuda", "when asked")
         self.assertEqual(done[-6:], ["stop", "export", "halt", "look", "read", "stop"])
         self.assertGreater(row.fetching, 0.0)
@@ -182,7 +182,7 @@ class PartsOfARow(unittest.TestCase):
         self.assertGreater(row.fetching, 0.0)
         self.assertEqual(len(bench.outputs), 1)
 
-    def test_who_fails_stands_still_while_memory_is_given_back_and_contents_are_drawn(self):
+    def test_a_candidate_that_fails_stands_still_while_memory_is_given_back_and_contents_are_drawn(self):
         for is_gated, fails in (False, "call"), (False, "wake"), (True, "queue"), (True, "release"):
             done = []
             bench, process = bench_of("cuda", done), TimedProcess(done)
@@ -240,7 +240,7 @@ class PartsOfARow(unittest.TestCase):
         process.call = call
         sets[1].inputs[0].fill_(9)
         bench.row(process, 1, 1.0, contents_of(5))
-        self.assertEqual(seen, [3, 5])  # first what nobody will ask for again
+        self.assertEqual(seen, [3, 5])  # first what will not be asked for again
         self.assertEqual(bench.decoy, contents_of(5)[0])
         result = list(found), bench.changed_inputs
         with unittest.mock.patch.object(rows_module, "MOST_KEPT", 1):  # bytes; a set has 2

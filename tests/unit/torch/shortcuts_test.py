@@ -1,5 +1,5 @@
-"""Fifty generated variants of each class of shortcut that the problem's own inputs allow: none is right on what an evaluation
-asks at least."""
+"""Fifty generated variants of each class of shortcut that the problem's own inputs allow:
+none is right on what an evaluation asks at least."""
 
 import math
 import random
@@ -147,7 +147,8 @@ class Shortcuts(unittest.TestCase):
     def test_a_decay_that_is_cut(self):
         for decay in DECAYS:
             p = problem(
-                f"(x * torch.exp((torch.arange(2048.0, device=x.device, dtype=x.dtype) - 2047) * {-math.log(decay)})).sum(1)",
+                "(x * torch.exp((torch.arange(2048.0, device=x.device, "
+                f"dtype=x.dtype) - 2047) * {-math.log(decay)})).sum(1)",
                 "torch.randn(32, 2048)",
             )
             self.assertLessEqual(

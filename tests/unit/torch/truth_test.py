@@ -19,7 +19,7 @@ except ImportError:
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class Exactness(unittest.TestCase):
-    def test_who_takes_all_memory_does_not_end_it(self):
+    def test_a_process_that_takes_all_memory_does_not_end_it(self):
         p = problem("x * 2")
         self.assertIsNotNone(p.run_exact(p.draw(1)))
         model = p.models[torch.float64]
@@ -33,7 +33,7 @@ class Exactness(unittest.TestCase):
         del model.forward
         self.assertIsNotNone(p.run_exact(p.draw(1)))
 
-    def test_nor_who_breaks_what_lies_below_torch(self):
+    def test_nor_one_that_breaks_what_lies_below_torch(self):
         p = problem("x * 2")
         inputs = p.draw(1)
         self.assertIsNotNone(p.run_exact(inputs))
@@ -79,7 +79,8 @@ class Exactness(unittest.TestCase):
         self.assertEqual(truth.floor, [admission.LARGEST_FLOOR])
 
     def test_it_runs_while_nothing_else_is_held(self):
-        """It takes four times the memory of a run in float32, and a sixth of an 80 GB card is a large problem's inputs."""
+        """It takes four times the memory of a run in float32,
+        and a sixth of an 80 GB card is a large problem's inputs."""
         p, done = problem("x * 2"), []
         with (
             unittest.mock.patch.object(p.models[torch.float32], "forward", lambda x: done.append("own") or x * 2),

@@ -1,4 +1,4 @@
-"""What rows show of who was at work when nobody should have been."""
+"""What rows show of work while no process should have worked."""
 
 import unittest
 
@@ -24,7 +24,7 @@ class Findings(unittest.TestCase):
     def test_work_while_stopped_is_found_where_it_is_usual(self):
         self.assertEqual(self.rules("awake", [], [1e-3] * 4), ["ran_while_stopped"])
 
-    def test_who_works_ahead_in_a_part_of_the_rows_is_found(self):
+    def test_a_candidate_that_works_ahead_in_a_part_of_the_rows_is_found(self):
         for rows in ([1e-3, 0.0] * 8, [0.0, 1e-3, 0.0] * 5, [1e-3] * 4 + [0.0] * 12):
             self.assertEqual(self.rules("awake", [], rows), ["ran_while_stopped"], rows)
         self.assertEqual(self.rules("awake", [], [1e-3] * 3 + [0.0] * 13), [])
@@ -50,7 +50,7 @@ class Charged(unittest.TestCase):
         x = watched("turning", [1.0] * 4, [1.5] * 4).charged_besides(self.FREE)
         self.assertEqual((x["besides"], x["besides_turning"], x["besides_taking"]), (0.5, 0.5, 0.0))
 
-    def test_of_who_pays_nothing_it_names_no_part(self):
+    def test_of_a_candidate_that_pays_nothing_it_names_no_part(self):
         self.assertEqual(watched("turning", [1.0] * 4, [1.0] * 4).charged_besides(self.FREE), {"besides": 0.0})
 
 
@@ -79,7 +79,7 @@ class SecondsOfARow(unittest.TestCase):
         x = watched("taking", self.usual, [])
         self.assertEqual(x.candidate_seconds(Row(0.5, 1.0, 0.5, 4.5, 1.0, 1.0), self.FREE), 5.5)
 
-    def test_who_takes_longer_in_the_median_pays_for_it_in_each_row(self):
+    def test_a_candidate_that_takes_longer_in_the_median_pays_for_it_in_each_row(self):
         self.assertEqual(self.candidate(2.0, [2.75] * 8), 5.25)
         self.assertEqual(self.candidate(2.0, [2.75] * 2), 4.5)  # too few to say
         self.assertEqual(self.candidate(2.0, [2.75] * 8, reference=[1.0, 2.0, 3.0] * 3), 4.5)  # it may be chance
@@ -107,9 +107,9 @@ class LongBeforeCandidate(unittest.TestCase):
         self.assertEqual(self.look([0.5] * 9, [2.0] * 8), 2.0)
         self.assertEqual(self.look([0.5] * 7 + [2.0], [2.0] * 7 + [0.5]), 2.0)
 
-    def test_nobody(self):
+    def test_no_other(self):
         self.assertIsNone(self.look([0.5] * 8, [0.5] * 7 + [2.0]))
-        self.assertIsNone(self.look([2.0] * 8, [2.0] * 8))  # somebody else
+        self.assertIsNone(self.look([2.0] * 8, [2.0] * 8))  # another program
         self.assertIsNone(self.look([0.5] * 8, [2.0] * 6 + [0.5] * 2))
         self.assertIsNone(self.look([0.5] * 6, [2.0] * 6))  # too few to say so
 

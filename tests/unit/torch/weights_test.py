@@ -204,7 +204,7 @@ class Bound(unittest.TestCase):
         self.assertEqual(floor(512, level=2.0**-18), 2.0**-16)
         self.assertEqual(floor(512, level=1.0), 2.0**-15)
 
-    def test_where_nobody_knows_what_torch_loses_the_bound_is_wide(self):
+    def test_where_it_is_unknown_what_torch_loses_the_bound_is_wide(self):
         p = weighty("self.a(x)")
         p.dense_terms, p.exact = 512, False
         truth = p.truth(p.draw(1), 1)

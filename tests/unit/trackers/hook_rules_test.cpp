@@ -1,4 +1,4 @@
-// When a run tells somebody.
+// When a run calls a hook.
 
 #include <capnp/message.h>
 #include <gtest/gtest.h>

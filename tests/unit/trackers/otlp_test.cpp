@@ -127,7 +127,7 @@ Message<wire::Record> a_turn(bool failed = false) {
       auto fault = turn.initFacts().initFault();
       fault.setClass(wire::FaultClass::INFRASTRUCTURE);
       fault.setCategory("policy_unreachable");
-      fault.setMessage("nobody answers");
+      fault.setMessage("no server answers");
       verdict.setOutcome(wire::Outcome::INFRASTRUCTURE);
       verdict.setCategory("policy_unreachable");
       verdict.setReward(std::nan(""));

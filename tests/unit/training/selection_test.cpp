@@ -29,7 +29,7 @@ TEST(stage_of, right_answers_begin_one_stage_a_step) {
   EXPECT_EQ(stage_of(stages, 1, {0.6}), 1u);
   EXPECT_EQ(stage_of(stages, 2, {0.6, 0.1}), 1u);
   EXPECT_EQ(stage_of(stages, 2, {0.6, 0.6}), 2u);
-  EXPECT_EQ(stage_of(stages, 1, {}), 0u); // nobody knows yet
+  EXPECT_EQ(stage_of(stages, 1, {}), 0u); // not known yet
 }
 
 TEST(draw_tasks, is_the_same_for_the_same_step_and_takes_each_task_once) {

@@ -57,7 +57,7 @@ TEST(training_record, what_was_written_is_read_again_and_events_are_there_once) 
     fs::resize_file(x.path(), fs::file_size(x.path()) - 3);
   auto record = training_record::open(dir, 4);
   ASSERT_TRUE(record);
-  EXPECT_EQ(events_of(dir).events.size(), 3u) << "whoever looks writes nothing";
+  EXPECT_EQ(events_of(dir).events.size(), 3u) << "a reader writes nothing";
   ASSERT_TRUE(record->write_events());
   EXPECT_EQ(record->steps().size(), 2u);
   EXPECT_TRUE(record->is_evaluated(0));
@@ -101,7 +101,7 @@ TEST(training_record, half_a_line_of_a_killed_process_does_not_count_and_is_repl
   auto record = training_record::open(dir, 4);
   ASSERT_TRUE(record);
   EXPECT_EQ(record->steps().size(), 1u);
-  EXPECT_EQ(*read_file(path), half) << "whoever looks changes nothing";
+  EXPECT_EQ(*read_file(path), half) << "a reader changes nothing";
   ASSERT_TRUE(record->add_step(step_line(1)));
   EXPECT_EQ(*read_file(path), step_line(0).dump() + "\n" + step_line(1).dump() + "\n");
 }

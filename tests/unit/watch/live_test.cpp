@@ -137,7 +137,7 @@ TEST(explain, says_of_each_episode_what_it_waits_for) {
   EXPECT_EQ(nonsense.next, "check policy.base_url");
 }
 
-TEST(explain, names_the_lost_node_where_nobody_takes_the_jobs) {
+TEST(explain, names_the_lost_node_where_no_runner_takes_the_jobs) {
   auto view = read_live(tree(0));
   surroundings around;
   auto alone = finding_of(view, view.episodes[1], around);

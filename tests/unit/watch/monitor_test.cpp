@@ -126,7 +126,7 @@ TEST_F(monitor, viewers_that_come_together_share_one_round) {
   EXPECT_EQ(own().rounds, 1u);
 }
 
-TEST_F(monitor, one_that_is_silent_is_stuck_and_nobody_waits_for_it_twice) {
+TEST_F(monitor, one_that_is_silent_is_stuck_and_not_waited_for_twice) {
   ASSERT_FALSE(look().empty());
   pass(1500ms);
   state(1).silent = true;
@@ -184,7 +184,7 @@ TEST_F(monitor, samples_for_a_minute_after_the_last_viewer_and_then_rests) {
   pass(40'000ms);
   auto asked = state(0).asked;
   pass(120'000ms);
-  EXPECT_EQ(state(0).asked, asked) << "nobody looks: it costs nothing";
+  EXPECT_EQ(state(0).asked, asked) << "without a reader it costs nothing";
 }
 
 TEST_F(monitor, a_worker_that_ended_by_a_fault_is_shown_as_gone) {

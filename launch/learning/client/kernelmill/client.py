@@ -2,56 +2,40 @@
 
 import dataclasses
 import http.client
-import json
-import random
-import ssl
 import time
 import urllib.parse
 import uuid
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
-if TYPE_CHECKING:
-    from .rollouts import Rollouts
-    from .seat import Seat
+from .rollouts import Rollouts
+from .seat import Seat
+from .transport import (
+    Busy,
+    Fenced,
+    KernelmillError,
+    LeaseLost,
+    NotFound,
+    RequestError,
+    Transport,
+    Unauthorized,
+    Unavailable,
+)
 
-
-class KernelmillError(Exception):
-    """What the server said: `status` (0: it did not answer), `category`, `message` and `hint`."""
-
-    def __init__(self, status: int, category: str, message: str, hint: str = "") -> None:
-        super().__init__(message + (f" ({hint})" if hint else ""))
-        self.status = status
-        self.category = category
-        self.message = message
-        self.hint = hint
-
-
-class RequestError(KernelmillError):
-    """The request is wrong; the message names the field."""
-
-
-class Unauthorized(KernelmillError):
-    """The token is missing or wrong."""
-
-
-class NotFound(KernelmillError):
-    """There is no evaluation of this id."""
-
-
-class LeaseLost(RequestError):
-    """The groups went to another trainer, or will: do not learn from them."""
-
-
-class Fenced(RequestError):
-    """Another trainer of this name has started since: end this one."""
-
-
-class Busy(KernelmillError):
-    """The queue was full for longer than `Client.patience`."""
-
-
-class Unavailable(KernelmillError):
-    """The server does not answer."""
+# Programs take the errors from here, too.
+__all__ = [
+    "Busy",
+    "Candidate",
+    "Client",
+    "Evaluation",
+    "Fenced",
+    "KernelmillError",
+    "LeaseLost",
+    "NotFound",
+    "RequestError",
+    "Task",
+    "Unauthorized",
+    "Unavailable",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,47 +118,15 @@ class Task:
     prompt: str
 
 
-_ERRORS: Dict[int, Type[KernelmillError]] = {
-    400: RequestError,
-    401: Unauthorized,
-    404: NotFound,
-    409: RequestError,
-    413: RequestError,
-    429: Busy,
-}
-_BY_CATEGORY: Dict[str, Type[KernelmillError]] = {"lease_lost": LeaseLost, "consumer_fenced": Fenced}
-
-
-class Client:
+class Client(Transport):
     """Asks one server. May be shared by threads: each request has its own connection.
 
     patience: seconds for which a full queue (429, 503) or a lost connection is asked again.
     timeout: seconds for one answer that is not waited for.
-    ca_file: PEM of whoever signed the certificate of an https server; else the system's are trusted.
+    ca_file: PEM of the authority that signed an https server's certificate; else the system's are trusted.
     """
 
     POLL_S = 20.0  # how long one request waits for an evaluation's end
-
-    def __init__(
-        self,
-        url: str,
-        token: Optional[str] = None,
-        patience: float = 600.0,
-        timeout: float = 60.0,
-        ca_file: Optional[str] = None,
-    ) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"no URL of a server: {url!r}")
-        self.url = url.rstrip("/")
-        self._parts = parts
-        self._token = token
-        self._trust = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
-        self.patience = patience
-        self.timeout = timeout
-
-    def __repr__(self) -> str:
-        return f"Client({self.url!r})"
 
     # -- evaluations --------------------------------------------------------------------------
 
@@ -271,10 +223,8 @@ class Client:
     def cancel_order(self, order: str) -> Dict[str, Any]:
         return self._ask("DELETE", "/v1/rollouts/" + urllib.parse.quote(order, safe=""))  # type: ignore[no-any-return]
 
-    def rollouts(self, order: str, **options: Any) -> "Rollouts":
+    def rollouts(self, order: str, **options: Any) -> Rollouts:
         """The order's groups, batch by batch: `Rollouts(client, order, **options)`."""
-        from .rollouts import Rollouts
-
         return Rollouts(self, order, **options)
 
     def declare_weights(
@@ -288,90 +238,18 @@ class Client:
         for key, value in (("path", path), ("adapter", adapter), ("servers", list(servers))):
             if value:
                 body[key] = value
-        return self._ask(
-            "POST",
-            "/v1/weights",
-            body,  # type: ignore[no-any-return]
-            extra_s=3600.0 if path else 0.0,
-        )
+        loading_s = 3600.0 if path else 0.0
+        return self._ask("POST", "/v1/weights", body, extra_s=loading_s)  # type: ignore[no-any-return]
 
     # -- seats --------------------------------------------------------------------------------
 
-    def seat(self, kind: str, base_url: str = "", *, model: str = "", api_key: str = "", key: str = "") -> "Seat":
+    def seat(self, kind: str, base_url: str = "", *, model: str = "", api_key: str = "", key: str = "") -> Seat:
         """Opens an OpenAI-compatible address for one episode of an agent, before the server at `base_url`
         (vllm, sglang, llamacpp or openai), which captures token ids and log-probabilities. `key` names a key
         that the operator of `kernelmill serve` lists, and stands for its address where `base_url` is not given."""
-        from .seat import Seat
-
         body = {"kind": kind}
         for name, value in (("base_url", base_url), ("model", model), ("api_key", api_key), ("key", key)):
             if value:
                 body[name] = value
         made = self._ask("POST", "/v1/seats", body)
         return Seat(self, made["id"], made["base_url"], made["model"])
-
-    # -- HTTP ---------------------------------------------------------------------------------
-
-    def _ask(
-        self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None, extra_s: float = 0.0
-    ) -> Any:
-        end = time.monotonic() + self.patience
-        pause = 0.1
-        while True:
-            error: Union[KernelmillError, None] = None
-            try:
-                status, after, answer = self._once(method, path, body, headers or {}, extra_s)
-                if status < 300:
-                    return answer
-                what = answer.get("error", {})
-                by_status = _ERRORS.get(status, Unavailable if status >= 500 else KernelmillError)
-                kind = _BY_CATEGORY.get(what.get("category", ""), by_status)
-                error = kind(
-                    status, what.get("category", ""), what.get("message", f"HTTP {status}"), what.get("hint", "")
-                )
-                if status not in (429, 503):
-                    raise error
-            except (OSError, http.client.HTTPException) as x:
-                after = 0.0
-                error = Unavailable(0, "unreachable", f"{self.url} does not answer: {x}")
-            pause = min(max(2 * pause, after), 30.0)
-            wait = pause * random.uniform(0.5, 1.0)
-            if time.monotonic() + wait > end:
-                raise error
-            time.sleep(wait)
-
-    def _once(
-        self, method: str, path: str, body: Any, headers: Dict[str, str], extra_s: float
-    ) -> Tuple[int, float, Any]:
-        where, port, limit = self._parts.hostname or "", self._parts.port, self.timeout + extra_s
-        link = (
-            http.client.HTTPConnection(where, port, timeout=limit)
-            if self._trust is None
-            else http.client.HTTPSConnection(where, port, timeout=limit, context=self._trust)
-        )
-        try:
-            sent = dict(headers, Connection="close")
-            if self._token:
-                sent["Authorization"] = "Bearer " + self._token
-            if body is not None:
-                sent["Content-Type"] = "application/json"
-            text = None if body is None else json.dumps(body)
-            try:
-                link.request(method, self._parts.path.rstrip("/") + path, text, sent)
-            except (BrokenPipeError, ConnectionResetError):
-                if link.sock is None:
-                    raise  # it was lost before it was there: a server that ends
-                # It refused the body before it had all of it; its answer says why.
-            answer = link.getresponse()
-            data = answer.read()
-            try:
-                document = json.loads(data)
-            except ValueError:
-                document = {"error": {"message": f"HTTP {answer.status}"}}
-            try:
-                after = float(answer.getheader("Retry-After") or 0)
-            except ValueError:
-                after = 0.0
-            return answer.status, after, document
-        finally:
-            link.close()

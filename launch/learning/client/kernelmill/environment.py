@@ -4,7 +4,8 @@ import dataclasses
 import os
 from typing import Dict, List, Optional
 
-from .client import Client, Evaluation, KernelmillError, NotFound
+from .client import Client, Evaluation
+from .transport import KernelmillError, NotFound
 
 
 class MachineFault(KernelmillError):
@@ -49,8 +50,8 @@ def prompt_of(client: Client, task: str) -> str:
 
 
 def worth_of(rewards: List[float]) -> float:
-    """What an episode's turns are worth together: the best of them, and each that is negative. A penalty is not undone by a good turn
-    before or after it."""
+    """What an episode's turns are worth together: the best of them, and each that is negative.
+    A penalty is not undone by a good turn before or after it."""
     return max([0.0, *rewards]) + sum(x for x in rewards if x < 0)
 
 
@@ -85,8 +86,8 @@ class Environment:
         return worth_of(self.rewards)
 
     def step(self, completion: str) -> Step:
-        """Judges a policy's answer. Raises MachineFault where it was not judged: then the turn did not take place and may
-        be tried again, or the episode is left out."""
+        """Judges a policy's answer. Raises MachineFault where it was not judged:
+        then the turn did not take place and may be tried again, or the episode is left out."""
         if self.over:
             raise ValueError("the episode is over: reset() begins another")
         found = self.client.evaluate(self.task, completion=completion, cache=self.cache)

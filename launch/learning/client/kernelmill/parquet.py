@@ -2,7 +2,8 @@
 
     python -m kernelmill.parquet sft --out sft-parquet
 
-Rows are read twice, a row group at a time: once for the types of all of them, once to write. So memory is that of a row group.
+Rows are read twice, a row group at a time: once for the types of all of them, once to write.
+So memory is that of a row group.
 """
 
 import argparse
@@ -74,8 +75,8 @@ def _sha256(path: pathlib.Path) -> str:
 
 
 def to_parquet(directory: Path, out: Path, rows_per_group: int = 1024) -> Dict[str, int]:
-    """Writes the export in `directory` as a new folder `out`: data/SPLIT.parquet, the data card, PROVENANCE.json with the hashes
-    of the new files. Returns the number of rows by split."""
+    """Writes the export in `directory` as a new folder `out`: data/SPLIT.parquet, the data card, PROVENANCE.json with
+    the hashes of the new files. Returns the number of rows by split."""
     pa = _pyarrow()
     directory, out = pathlib.Path(directory), pathlib.Path(out)
     if rows_per_group < 1:

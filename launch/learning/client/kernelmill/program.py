@@ -5,7 +5,7 @@ import pathlib
 import sys
 from typing import Iterator, NoReturn, Optional
 
-from .client import KernelmillError
+from .transport import KernelmillError
 
 INSTALLATION = pathlib.Path(__file__).parent / "installation"
 

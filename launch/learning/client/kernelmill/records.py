@@ -14,8 +14,8 @@ import subprocess
 import tempfile
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Type, TypeVar, Union
 
-from .client import KernelmillError, NotFound, RequestError, Unavailable
 from .program import find_program
+from .transport import KernelmillError, NotFound, RequestError, Unavailable
 
 T = TypeVar("T")
 Names = Union[str, Sequence[str]]

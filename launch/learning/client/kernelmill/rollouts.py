@@ -1,4 +1,4 @@
-"""Groups of episodes for a trainer: each is learned from once, whoever is killed in between.
+"""Groups of episodes for a trainer: each is learned from once, also after kills.
 
 stream = client.rollouts("my-order", groups=8, checkpoint=step_of_latest_checkpoint)
 for batch in stream:
@@ -15,7 +15,7 @@ import urllib.parse
 import uuid
 from typing import Any, AsyncIterator, Dict, Iterator, List, Optional, Sequence
 
-from .client import Client
+from .transport import Transport
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Rollouts:
 
     def __init__(
         self,
-        client: Client,
+        client: Transport,
         order: str,
         *,
         consumer: str = "trainer",

@@ -12,7 +12,7 @@ import urllib.parse
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Type
 
-from .client import Client
+from .transport import Transport
 
 
 class Inexact(Exception):
@@ -23,7 +23,7 @@ class Inexact(Exception):
 class Seat:
     """Its trace ends with it: take it first, or with `close()`."""
 
-    client: Client
+    client: Transport
     id: str
     base_url: str
     model: str

@@ -7,8 +7,9 @@ import subprocess
 import tempfile
 from typing import Iterator, Optional, Sequence
 
-from .client import Client, KernelmillError
+from .client import Client
 from .program import find_program
+from .transport import KernelmillError
 
 
 @contextlib.contextmanager
@@ -23,7 +24,7 @@ def serve(
 ) -> Iterator[Client]:
     """Starts `kernelmill serve` on a free port of this machine and gives a client of it.
 
-    It is protected by a token that nobody else knows, and ends with the block; it ends also when
+    It is protected by a token that no other program knows, and ends with the block; it ends also when
     this process does. Without a token everybody on this machine may ask, as clients must that
     cannot send one. `program` is the path of kernelmill; without it $KERNELMILL, then that of the
     wheel, then PATH.

@@ -2,8 +2,8 @@
 
 import {get, path} from './api.js';
 import {strip} from './charts.js';
+import {filterBar, PAGE, pager, sorting} from './lists.js';
 import {count, el, number, plain, table} from './parts.js';
-import {filterBar, PAGE, pager, sorting} from './run.js';
 
 export async function groups(page, run) {
   const {query} = page;

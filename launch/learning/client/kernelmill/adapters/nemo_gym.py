@@ -96,7 +96,8 @@ class KernelResourcesServer(SimpleResourcesServer):
         return SubmitResponse(feedback=found.feedback, done=found.done)
 
     async def verify(self, request: Request, body: KernelVerifyRequest) -> BaseVerifyResponse:
-        """What the session's kernels are worth (environment.worth_of); the last message is judged where it submitted none."""
+        """What the session's kernels are worth (environment.worth_of);
+        the last message is judged where it submitted none."""
         key = request.session.get(SESSION_ID_KEY, "")
         episode: Optional[Environment] = self.episodes.get(key)
         if episode is None or episode.turns == 0:

@@ -17,8 +17,8 @@ from ..environment import Environment, connect
 
 
 class KernelEnv(Env):
-    """One episode. A machine's fault is raised as MachineFault, which tinker-cookbook's strategies retry or let fail: it
-    never becomes a reward."""
+    """One episode. A machine's fault is raised as MachineFault, which tinker-cookbook's strategies retry or let fail:
+    it never becomes a reward."""
 
     def __init__(self, episode: Environment, renderer: Any) -> None:
         self.episode, self.renderer = episode, renderer

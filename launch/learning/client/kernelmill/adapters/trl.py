@@ -1,7 +1,8 @@
 """TRL (1.16): a reward function, and an environment whose tool judges kernels.
 
-    GRPOTrainer(model, reward_funcs=kernel_reward, train_dataset=Dataset.from_list(rows()))           # one turn
-    GRPOTrainer(model, environment_factory=KernelEnvironment, train_dataset=Dataset.from_list(rows()))  # several, by a tool
+    tasks = Dataset.from_list(rows())
+    GRPOTrainer(model, reward_funcs=kernel_reward, train_dataset=tasks)            # one turn
+    GRPOTrainer(model, environment_factory=KernelEnvironment, train_dataset=tasks)  # several, by a tool
 
 Several turns as messages, without tools: kernelmill.adapters.trl_rollouts.
 
@@ -42,8 +43,8 @@ def rows(server: Optional[Client] = None) -> List[Dict[str, Any]]:
 
 
 class KernelEnvironment:
-    """An episode in which the model hands over kernels by the tool `submit`. The episode's reward is that of its best, and each
-    that is negative."""
+    """An episode in which the model hands over kernels by the tool `submit`. The episode's reward is that of its best,
+    and each that is negative."""
 
     def __init__(self) -> None:
         self._episode: Optional[Environment] = None
@@ -72,7 +73,8 @@ class KernelEnvironment:
             return "The machine failed; the kernel was not judged."
 
     def get_reward(self) -> Optional[float]:
-        """Of the episode, 0 without a kernel. None where a machine's fault kept one from being judged: TRL leaves it out."""
+        """Of the episode, 0 without a kernel. None where a machine's fault kept one from being judged:
+        TRL leaves it out."""
         if self._failed or self._episode is None:
             return None
         return self._episode.reward

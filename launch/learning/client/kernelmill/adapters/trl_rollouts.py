@@ -20,8 +20,8 @@ def best_reward(best: List[float], **kwargs: Any) -> List[float]:
 
 
 def kernel_rollouts(prompts: List[Any], trainer: Any) -> Dict[str, Any]:
-    """A `rollout_func`: episodes whose feedback is the next user message, masked, sampled by the trainer's own generation.
-    Raises MachineFault where one was not judged: resume from the last checkpoint."""
+    """A `rollout_func`: episodes whose feedback is the next user message, masked, sampled by the trainer's own
+    generation. Raises MachineFault where one was not judged: resume from the last checkpoint."""
     tokenizer, room = trainer.processing_class, trainer.args.max_completion_length
     of_prompt = {x["prompt"][0]["content"]: x["task"] for x in rows()}
     out: Dict[str, Any] = {"prompt_ids": [], "completion_ids": [], "logprobs": [], "env_mask": [], "best": []}

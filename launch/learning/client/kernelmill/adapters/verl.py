@@ -21,8 +21,8 @@ from ..environment import Environment, MachineFault, connect
 
 @register("kernelmill")
 class KernelAgentLoop(AgentLoopBase):
-    """An episode: the feedback of each turn is the next user message, masked. A machine's fault is raised as MachineFault, so
-    that verl drops or refills the group: it never becomes a reward."""
+    """An episode: the feedback of each turn is the next user message, masked. A machine's fault is raised as
+    MachineFault, so that verl drops or refills the group: it never becomes a reward."""
 
     async def run(self, sampling_params: Dict[str, Any], **row: Any) -> AgentLoopOutput:
         extra = row["extra_info"]

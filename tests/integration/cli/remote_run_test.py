@@ -17,7 +17,7 @@ from serving import PROGRAM  # noqa: E402
 LONG = serving.GOOD + "// " + "word " * 2000 + "\n"
 
 
-class FarRun(unittest.TestCase):
+class RemoteRun(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         home = tempfile.TemporaryDirectory()

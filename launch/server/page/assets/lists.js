@@ -1,0 +1,24 @@
+// Long lists: the filter above, the order of columns, and the pages below.
+
+import {count, el} from './parts.js';
+
+export const PAGE = 100;
+
+export function filterBar(page, keys) {
+  const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',
+    placeholder: 'state=queued and age>60', 'aria-describedby': 'keys'});
+  return el('form', {class: 'bar', role: 'search', onsubmit: (event) => { event.preventDefault(); page.go({where: field.value, offset: ''}); }},
+    el('label', {}, 'Filter', field), el('button', {}, 'Apply'),
+    page.query.where && el('button', {type: 'button', onclick: () => page.go({where: '', offset: ''})}, 'Show all'),
+    el('span', {class: 'note', id: 'keys'}, `Keys: ${keys}. Signs: = != < > ~ and or not.`));
+}
+
+export const sorting = (page) => ({now: page.query.sort ?? '', set: (key) => page.go({sort: key, offset: ''})});
+
+export function pager(page, x) {
+  const at = x.offset, end = Math.min(x.matching, at + PAGE);
+  if (x.matching <= PAGE && at === 0) return el('p', {class: 'note', id: 'matching'}, `${count(x.matching)} shown`);
+  return el('p', {}, el('button', {type: 'button', disabled: at === 0, onclick: () => page.go({offset: Math.max(0, at - PAGE) || ''})}, 'Earlier'), ' ',
+    el('span', {id: 'matching'}, `${at + 1} to ${end} of ${count(x.matching)}`), ' ',
+    el('button', {type: 'button', disabled: end >= x.matching, onclick: () => page.go({offset: at + PAGE})}, 'Later'));
+}
