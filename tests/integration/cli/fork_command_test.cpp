@@ -91,8 +91,6 @@ void wait_for_turns(const std::string& run, uint64_t count, const running_progra
   while (stored_turns(run) < count) ASSERT_TRUE(while_running.running());
 }
 
-} // namespace fork_command_test
-
 TEST(fork_command, shares_the_first_turns_and_takes_the_others_anew) {
   auto x = fork("g0.e0.t2", "shares", {"tasks.group_size=3"});
   EXPECT_EQ(x["totals"]["episodes"], 3);
@@ -286,4 +284,5 @@ TEST(fork_command, goes_on_behind_the_last_turn_of_an_episode) {
   EXPECT_EQ(stored_turns("longer"), 5u);
 }
 
+} // namespace fork_command_test
 } // namespace kernelmill::test

@@ -92,8 +92,6 @@ class policy_run : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(kinds, policy_run, testing::Values("vllm", "sglang"),
                          [](const auto& x) { return std::string{x.param}; });
 
-} // namespace policy_run_test
-
 TEST_P(policy_run, exact_tokens_are_in_the_traces_over_all_turns) {
   auto script = script_of("exact.json", "");
   running_program server{{"policy", "scripted", "--script", script, "--kind", GetParam()}};
@@ -360,4 +358,5 @@ TEST(policy_probe, says_what_is_wrong_by_its_exit_code) {
   EXPECT_THAT(wrong.err + good.out + good.err, Not(HasSubstr("SECRET")));
 }
 
+} // namespace policy_run_test
 } // namespace kernelmill::test

@@ -38,20 +38,20 @@ protected:
 
   static std::vector<Message<wire::Record>> group_of(const std::string& run, uint32_t g) {
     std::vector<Message<wire::Record>> records;
-    testing::turn_options with;
+    fixtures::turn_options with;
     with.run = run;
     with.task = "level" + std::to_string(g % 3) + "/task_" + std::to_string(g);
     for (uint32_t m = 0; m < members; ++m) {
       with.speedup = 1 + g / 10.0;
       with.outcome = wire::Outcome::REJECTED;
       with.reward = 0;
-      records.push_back(testing::make_turn(g, m, 0, with));
+      records.push_back(fixtures::make_turn(g, m, 0, with));
       with.outcome = wire::Outcome::ACCEPTED;
       with.reward = 0.3 + with.speedup;
-      records.push_back(testing::make_turn(g, m, 1, with));
-      if (g > 0) records.push_back(testing::make_episode(g, m, {0, with.reward}, with));
+      records.push_back(fixtures::make_turn(g, m, 1, with));
+      if (g > 0) records.push_back(fixtures::make_episode(g, m, {0, with.reward}, with));
     }
-    if (g > 0) records.push_back(testing::make_group(g, {-1, 0, 0, 1}, with));
+    if (g > 0) records.push_back(fixtures::make_group(g, {-1, 0, 0, 1}, with));
     return records;
   }
 

@@ -81,8 +81,6 @@ bool has_turns(const json& ps) {
   return !ps["runs"].empty() && ps["runs"][0]["turns"] >= 1;
 }
 
-} // namespace watch_command_test
-
 TEST(explain_command, a_policy_server_that_went_away_is_named) {
   running_program server{{"policy", "scripted", "--script", talk_script("down.json")}};
   running_program run{
@@ -359,4 +357,5 @@ TEST(ps_command, filters_sorts_and_says_what_it_cannot_read) {
   run.stop(SIGTERM);
 }
 
+} // namespace watch_command_test
 } // namespace kernelmill::test

@@ -9,8 +9,7 @@
 #include "actors/policy_client/http/http_client.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
-using namespace kernelmill;
-
+namespace kernelmill {
 namespace http_client_test {
 
 struct http_client_over_loopback : testing::Test {
@@ -45,8 +44,6 @@ std::pair<std::string, double> timer_of_connection_to(unsigned port) {
   }
   return {"none", 0};
 }
-
-} // namespace http_client_test
 
 TEST_F(http_client_over_loopback, asks_within_seconds_whether_a_silent_server_is_still_there) {
   std::pair<std::string, double> timer;
@@ -269,3 +266,6 @@ TEST_F(http_client_over_loopback,
   });
   destroyed.get_future().get();
 }
+
+} // namespace http_client_test
+} // namespace kernelmill

@@ -16,10 +16,10 @@
 #include "launch/server/scripted/scripted_server.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
-using namespace kernelmill;
-using result_message = Message<wire::CompletionResult>;
-
+namespace kernelmill {
 namespace policy_over_http_test {
+
+using result_message = Message<wire::CompletionResult>;
 
 struct policy_over_http : testing::Test {
   struct configuration : caf::actor_system_config {
@@ -149,8 +149,6 @@ struct policy_over_http : testing::Test {
   std::unique_ptr<scripted_server> server;
   policy_client_actor client;
 };
-
-} // namespace policy_over_http_test
 
 TEST_F(policy_over_http, a_completion_arrives_with_its_facts) {
   start("");
@@ -458,3 +456,6 @@ TEST_F(policy_over_http, the_end_of_the_actor_ends_its_requests) {
       },
       caf::after(std::chrono::seconds{60}) >> [] { FAIL() << "no answer"; });
 }
+
+} // namespace policy_over_http_test
+} // namespace kernelmill

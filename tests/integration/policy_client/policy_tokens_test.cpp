@@ -14,10 +14,10 @@
 #include "launch/server/scripted/scripted_server.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
-using result_message = Message<wire::CompletionResult>;
-
+namespace kernelmill {
 namespace policy_tokens_test {
+
+using result_message = Message<wire::CompletionResult>;
 
 const char* const thoughtful = R"(<think>\nlet me see\n</think>\nthe answer number one)";
 
@@ -125,8 +125,6 @@ INSTANTIATE_TEST_SUITE_P(kinds, policy_tokens, testing::Values("vllm", "sglang",
 INSTANTIATE_TEST_SUITE_P(kinds, engine_tokens, testing::Values("vllm", "sglang"),
                          [](const auto& x) { return std::string{x.param}; });
 
-} // namespace policy_tokens_test
-
 TEST_P(policy_tokens, turns_go_on_from_what_was_sampled) {
   start("");
   expect_exact_turns(3);
@@ -199,3 +197,6 @@ TEST_P(engine_tokens, a_probe_says_that_nothing_is_lost) {
     EXPECT_FALSE(x.without.empty());
   }
 }
+
+} // namespace policy_tokens_test
+} // namespace kernelmill

@@ -7,10 +7,10 @@
 #include "launch/server/scripted/scripted_server.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
-using nlohmann::json;
-
+namespace kernelmill {
 namespace scripted_server_test {
+
+using nlohmann::json;
 
 policy_script script_of(const std::string& text) {
   auto x = parse_policy_script(text, "test", "/");
@@ -30,8 +30,6 @@ http_response ask(http_client& client, bool post, const std::string& url, const 
 }
 
 const std::string chat = R"({"model":"m","messages":[{"role":"user","content":"hi"}]})";
-
-} // namespace scripted_server_test
 
 TEST(scripted_server, speaks_like_an_openai_server) {
   auto server = scripted_server::start(script_of(R"({"model":"m","replies":[{"text":"hello"}]})"),
@@ -101,8 +99,6 @@ TEST(scripted_server, stops_while_requests_hang) {
   EXPECT_EQ(promise.get_future().get().fault, transport_fault::reset);
 }
 
-namespace scripted_server_test {
-
 struct running_engine {
   explicit running_engine(const std::string& kind, double latency_ms) {
     auto script = script_of(R"({"model":"m","replies":[{"text":"one two three"}],
@@ -134,8 +130,6 @@ struct running_engine {
 };
 
 const std::vector<int32_t> prompt_ids = {65, 66};
-
-} // namespace scripted_server_test
 
 TEST(scripted_server, weights_that_change_within_a_completion_show_in_its_spans) {
   // Long enough that the other request comes within it, also where others have the machine.
@@ -180,3 +174,6 @@ TEST(scripted_server, llama_completes_ids_and_texts_alike) {
                     json{{"prompt", prompt_ids}, {"n_predict", 2}}.dump());
   EXPECT_EQ(json::parse(by_ids.body)["stop_type"], "limit");
 }
+
+} // namespace scripted_server_test
+} // namespace kernelmill

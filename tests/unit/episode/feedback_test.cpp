@@ -8,7 +8,7 @@
 #include "messages/categories.hpp"
 #include "tests/unit/governance/facts.hpp"
 
-namespace kernelmill::testing {
+namespace kernelmill::fixtures {
 namespace feedback_test {
 
 using ::testing::AllOf;
@@ -300,4 +300,4 @@ RC_GTEST_PROP(feedback, is_well_formed_whatever_the_texts_hold, (const std::stri
 }
 
 } // namespace feedback_test
-} // namespace kernelmill::testing
+} // namespace kernelmill::fixtures

@@ -16,12 +16,12 @@
 namespace kernelmill::exports {
 namespace dataset_test {
 
-using kernelmill::testing::temporary_folder;
-using kernelmill::testing::turn_options;
+using kernelmill::fixtures::temporary_folder;
+using kernelmill::fixtures::turn_options;
+using row_fixtures::text_of_file;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::text_of_file;
 namespace fs = std::filesystem;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -57,7 +57,7 @@ protected:
 
   /// Two members that are compared, and one whose last turn was lost.
   void add_group(uint32_t number, turn_options with) {
-    using namespace kernelmill::testing;
+    using namespace kernelmill::fixtures;
     auto good = with, bad = with, gone = with;
     good.reward = 1.5;
     good.terminal = true;
@@ -176,13 +176,13 @@ TEST_F(written_dataset, packs_the_same_lines) {
 TEST_F(written_dataset, that_fails_has_no_file_under_its_name) {
   auto lost = turn_options{.task = "native/third"};
   auto record = build<wire::Record>([&](wire::Record::Builder x) {
-    auto made = kernelmill::testing::make_turn(2, 0, 0, lost);
+    auto made = kernelmill::fixtures::make_turn(2, 0, 0, lost);
     auto view = made.open();
     x.setTurn(view->getTurn());
     auto ref = x.getTurn().getCandidate().initArtifact();
     ref.setSha256(std::string(64, 'a'));
   });
-  ASSERT_TRUE(lineage_.commit({record, kernelmill::testing::make_episode(2, 0, {1}, lost)}));
+  ASSERT_TRUE(lineage_.commit({record, kernelmill::fixtures::make_episode(2, 0, {1}, lost)}));
   auto done = write_dataset({from_}, what_);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().category, "not_found");

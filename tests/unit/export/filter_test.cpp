@@ -7,7 +7,7 @@
 namespace kernelmill::exports {
 namespace filter_test {
 
-using namespace testing;
+using namespace row_fixtures;
 using ::testing::ElementsAre;
 
 const episode& first() {

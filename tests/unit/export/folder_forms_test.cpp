@@ -16,15 +16,15 @@
 namespace kernelmill::exports {
 namespace folder_forms_test {
 
-using namespace testing;
-using kernelmill::testing::temporary_folder;
-using kernelmill::testing::turn_options;
+using namespace row_fixtures;
+using kernelmill::fixtures::temporary_folder;
+using kernelmill::fixtures::turn_options;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// What the line stores of a turn whose kernel was built and run, or was not.
 Message<wire::Record> measured_turn(uint32_t member, uint32_t number, turn_options with) {
-  auto plain = kernelmill::testing::make_turn(3, member, number, with);
+  auto plain = kernelmill::fixtures::make_turn(3, member, number, with);
   return build<wire::Record>([&](wire::Record::Builder x) {
     auto view = plain.open();
     x.setTurn(view->getTurn());

@@ -8,7 +8,7 @@
 namespace kernelmill::exports {
 namespace fork_rows_test {
 
-using namespace testing;
+using namespace row_fixtures;
 using ::testing::ElementsAre;
 
 constexpr auto rejected = wire::Outcome::REJECTED;

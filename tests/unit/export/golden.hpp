@@ -15,7 +15,7 @@
 #include "valijson/validation_results.hpp"
 #include "valijson/validator.hpp"
 
-namespace kernelmill::exports::testing {
+namespace kernelmill::exports::row_fixtures {
 
 /// KERNELMILL_WRITE_GOLDEN=1 writes the file anew; look at the difference.
 inline void expect_golden(const std::string& name, const std::string& text) {
@@ -48,4 +48,4 @@ inline void expect_valid(const std::string& schema, const std::string& lines) {
     expect_valid(document, nlohmann::json::parse(line));
 }
 
-} // namespace kernelmill::exports::testing
+} // namespace kernelmill::exports::row_fixtures

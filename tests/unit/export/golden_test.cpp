@@ -9,7 +9,7 @@
 namespace kernelmill::exports {
 namespace golden_test {
 
-using namespace testing;
+using namespace row_fixtures;
 
 class golden : public ::testing::TestWithParam<form> {};
 

@@ -9,7 +9,7 @@
 #include "messages/base/json_value.hpp"
 #include "storage/export/rows/rows.hpp"
 
-namespace kernelmill::exports::testing {
+namespace kernelmill::exports::row_fixtures {
 
 inline std::string source_file(const std::string& path) {
   return std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/" + path;
@@ -156,4 +156,4 @@ inline made rows_of(form as, const group& from, const filter& wanted = {}) {
   return result;
 }
 
-} // namespace kernelmill::exports::testing
+} // namespace kernelmill::exports::row_fixtures

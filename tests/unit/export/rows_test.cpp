@@ -10,7 +10,7 @@
 namespace kernelmill::exports {
 namespace rows_test {
 
-using namespace testing;
+using namespace row_fixtures;
 using ::testing::ElementsAre;
 
 constexpr auto rejected = wire::Outcome::REJECTED;

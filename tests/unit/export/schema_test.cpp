@@ -11,7 +11,7 @@
 namespace kernelmill::exports {
 namespace export_schema_test {
 
-using namespace testing;
+using namespace row_fixtures;
 
 std::string schema_path(form as) {
   return source_file("configs/schemas/export-" + std::string{to_string(as)} + ".schema.json");

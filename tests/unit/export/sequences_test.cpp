@@ -9,7 +9,7 @@
 namespace kernelmill::exports {
 namespace sequences_test {
 
-using namespace testing;
+using namespace row_fixtures;
 using ::testing::ElementsAre;
 
 TEST(sequences, go_on_as_long_as_each_prompt_does) {

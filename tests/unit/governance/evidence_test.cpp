@@ -32,15 +32,15 @@ Message<wire::TurnRecord> turn_with(void (*fill)(wire::TurnFacts::Builder), uint
 
 /// One case of two is right.
 void fill_half_right(wire::TurnFacts::Builder x) {
-  testing::fill_good(x);
+  fixtures::fill_good(x);
   auto evaluation = x.getEvaluation();
   evaluation.setCorrect(false);
-  testing::fill_case(evaluation.getCases()[1], "odd", true, false);
+  fixtures::fill_case(evaluation.getCases()[1], "odd", true, false);
   evaluation.initTiming();
 }
 
 void fill_lost(wire::TurnFacts::Builder x) {
-  testing::fill_good(x);
+  fixtures::fill_good(x);
   auto fault = x.initFault();
   fault.setClass(wire::FaultClass::INFRASTRUCTURE);
   fault.setCategory("gpu_lost");
@@ -55,8 +55,8 @@ turn_quality quality(const Message<wire::TurnRecord>& x) {
 }
 
 TEST(evidence, of_a_turn_with_everything_but_a_profile_is_95_hundredths) {
-  EXPECT_DOUBLE_EQ(score(turn_with(testing::fill_good)), 0.95);
-  auto profiled = turn_with(testing::fill_good, 0,
+  EXPECT_DOUBLE_EQ(score(turn_with(fixtures::fill_good)), 0.95);
+  auto profiled = turn_with(fixtures::fill_good, 0,
                             [](wire::TurnFacts::Builder x) { x.initProfile().setAvailable(true); });
   EXPECT_DOUBLE_EQ(score(profiled), 1.0);
 }
@@ -64,7 +64,7 @@ TEST(evidence, of_a_turn_with_everything_but_a_profile_is_95_hundredths) {
 TEST(evidence, says_what_was_looked_at_and_not_how_it_ended) {
   // Decided: wrong. What comes behind, determinism and time, was not looked at.
   EXPECT_DOUBLE_EQ(score(turn_with(fill_half_right)), .35 + .10 + .05);
-  auto broken = evidence_parts_of(*turn_with(testing::fill_compile_error).open());
+  auto broken = evidence_parts_of(*turn_with(fixtures::fill_compile_error).open());
   EXPECT_EQ(broken.correctness, 0);
   EXPECT_EQ(broken.lineage, 1);
   EXPECT_GT(broken.build, 0);
@@ -80,11 +80,11 @@ TEST(evidence, weighs_to_one) {
 }
 
 TEST(quality, tells_near_misses_from_failures) {
-  EXPECT_EQ(quality(turn_with(testing::fill_good)), turn_quality::positive);
+  EXPECT_EQ(quality(turn_with(fixtures::fill_good)), turn_quality::positive);
   EXPECT_EQ(quality(turn_with(fill_half_right)), turn_quality::near_miss);
-  EXPECT_EQ(quality(turn_with(testing::fill_compile_error)), turn_quality::negative);
+  EXPECT_EQ(quality(turn_with(fixtures::fill_compile_error)), turn_quality::negative);
   EXPECT_EQ(quality(turn_with(fill_lost)), turn_quality::unusable);
-  auto copy = turn_with(testing::fill_good, 0,
+  auto copy = turn_with(fixtures::fill_good, 0,
                         [](wire::TurnFacts::Builder x) { x.setUnchanged("the starter"); });
   EXPECT_EQ(quality(copy), turn_quality::negative);
 }
@@ -109,7 +109,7 @@ episode_evidence summary(const std::vector<Message<wire::TurnRecord>>& turns,
 }
 
 TEST(evidence, of_an_episode_is_that_of_its_best_turn) {
-  auto x = summary({turn_with(fill_half_right), turn_with(testing::fill_good, 1)}, 1,
+  auto x = summary({turn_with(fill_half_right), turn_with(fixtures::fill_good, 1)}, 1,
                    wire::EpisodeKind::USABLE_POSITIVE_SFT);
   EXPECT_DOUBLE_EQ(x.score, 0.95);
   EXPECT_EQ(x.quality, turn_quality::positive);
@@ -126,13 +126,13 @@ TEST(evidence, says_why_an_episode_is_not_for_a_use) {
   EXPECT_TRUE(near.rl.eligible);
   EXPECT_THAT(near.sft.reasons, ElementsAre("it is not usable_positive_sft"));
 
-  auto lost = summary({turn_with(testing::fill_good), turn_with(fill_lost, 1)}, 0,
+  auto lost = summary({turn_with(fixtures::fill_good), turn_with(fill_lost, 1)}, 0,
                       wire::EpisodeKind::USABLE_POSITIVE_SFT);
   EXPECT_TRUE(lost.sft.eligible);
   EXPECT_FALSE(lost.rl.eligible);
   EXPECT_THAT(lost.rl.reasons, ::testing::Contains("a turn has no reward"));
 
-  auto open = summary({turn_with(testing::fill_good)}, std::nullopt, std::nullopt);
+  auto open = summary({turn_with(fixtures::fill_good)}, std::nullopt, std::nullopt);
   EXPECT_THAT(open.benchmark.reasons, ElementsAre("the episode has not ended"));
 }
 

@@ -5,7 +5,7 @@
 #include "messages/message.hpp"
 #include "messages/verdict.capnp.h"
 
-namespace kernelmill::testing {
+namespace kernelmill::fixtures {
 
 inline void fill_case(wire::CaseResult::Builder out, const char* name, bool hidden, bool pass) {
   out.setName(name);
@@ -102,4 +102,4 @@ Message<wire::TurnFacts> facts(F&& fill) {
   return build<wire::TurnFacts>([&](wire::TurnFacts::Builder out) { fill(out); });
 }
 
-} // namespace kernelmill::testing
+} // namespace kernelmill::fixtures

@@ -12,7 +12,7 @@
 #include "messages/judged.hpp"
 #include "tests/unit/governance/facts.hpp"
 
-namespace kernelmill::testing {
+namespace kernelmill::fixtures {
 namespace judge_test {
 
 using ::testing::HasSubstr;
@@ -446,4 +446,4 @@ TEST(judge, readiness_cannot_enter_the_reward) {
 }
 
 } // namespace judge_test
-} // namespace kernelmill::testing
+} // namespace kernelmill::fixtures

@@ -6,7 +6,7 @@
 #include "actors/governance/judge.hpp"
 #include "tests/unit/governance/facts.hpp"
 
-namespace kernelmill::testing {
+namespace kernelmill::fixtures {
 namespace readiness_test {
 
 using ::testing::Contains;
@@ -230,4 +230,4 @@ TEST(judge_run, a_missing_wall_and_an_empty_run_are_good_for_nothing) {
 }
 
 } // namespace readiness_test
-} // namespace kernelmill::testing
+} // namespace kernelmill::fixtures

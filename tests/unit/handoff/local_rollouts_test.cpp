@@ -17,7 +17,7 @@
 namespace kernelmill::rollouts {
 namespace local_rollouts_test {
 
-using namespace kernelmill::testing;
+using namespace kernelmill::fixtures;
 
 // An actor that had the store of an ended run last closes it when its last reference is gone.
 TEST(local_rollouts, wait_for_a_store_that_is_being_closed) {

@@ -11,7 +11,7 @@
 namespace kernelmill::rollouts {
 namespace rollout_rows_test {
 
-using namespace kernelmill::testing;
+using namespace kernelmill::fixtures;
 
 class rollout_rows : public ::testing::Test {
 protected:

@@ -26,7 +26,8 @@ __global__ void reverse(const float* x, float* y, int n) {
 )";
 
 std::string recorded() {
-  return read_whole(KERNELMILL_TREE "/tests/unit/inspect/golden/kernels_gfx90a_recorded_cut.s").value_or("");
+  return read_whole(KERNELMILL_TREE "/tests/unit/inspect/golden/kernels_gfx90a_recorded_cut.s")
+      .value_or("");
 }
 
 std::string code_of_line(const kernel_view& view, uint32_t line) {

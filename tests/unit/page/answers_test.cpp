@@ -56,8 +56,6 @@ struct world {
   }
 };
 
-} // namespace answers_test
-
 TEST(answers, one_making_is_shared_while_nothing_changes) {
   world x;
   asker first, second;
@@ -121,4 +119,5 @@ TEST(answers, clients_that_wait_at_the_end_are_told_so) {
   EXPECT_TRUE(said == "0" || said.find("the process ends") != std::string::npos) << said;
 }
 
+} // namespace answers_test
 } // namespace kernelmill::page

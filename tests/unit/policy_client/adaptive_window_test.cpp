@@ -3,10 +3,10 @@
 #include "actors/policy_client/adaptive_window.hpp"
 #include "actors/policy_client/server_metrics.hpp"
 
-using namespace kernelmill;
-using namespace std::chrono_literals;
-
+namespace kernelmill {
 namespace adaptive_window_test {
+
+using namespace std::chrono_literals;
 
 const adaptive_window::time_point start = adaptive_window::time_point{} + 1h;
 
@@ -18,8 +18,6 @@ void round_trip(adaptive_window& x, adaptive_window::time_point now = start) {
 server_load load(double running, double waiting, double cache = 0) {
   return {running, waiting, cache};
 }
-
-} // namespace adaptive_window_test
 
 TEST(adaptive_window, starts_modest_and_never_above_its_limit) {
   EXPECT_EQ(adaptive_window(16000).size(), adaptive_window::default_first);
@@ -183,3 +181,6 @@ TEST(server_metrics, stand_at_the_root_of_the_server) {
   EXPECT_EQ(metrics_address("http://h:1/a/b/v1/"), "http://h:1/metrics");
   EXPECT_EQ(metrics_address("https://h"), "https://h/metrics");
 }
+
+} // namespace adaptive_window_test
+} // namespace kernelmill

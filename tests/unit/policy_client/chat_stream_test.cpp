@@ -5,10 +5,7 @@
 
 #include "actors/policy_client/protocol/chat_stream.hpp"
 
-using kernelmill::bad_answer;
-using kernelmill::chat_stream;
-using kernelmill::full_text;
-
+namespace kernelmill {
 namespace chat_stream_test {
 
 const std::string words =
@@ -33,8 +30,6 @@ tl::expected<kernelmill::completion_answer, bad_answer> read(const std::string& 
   stream.feed(text);
   return stream.finish();
 }
-
-} // namespace chat_stream_test
 
 TEST(chat_stream, puts_a_completion_together_at_every_split_position) {
   for (size_t cut = 0; cut <= words.size(); ++cut) {
@@ -133,3 +128,6 @@ TEST(chat_stream, a_completion_above_the_limit_is_refused) {
 TEST(chat_stream, nothing_at_all_is_a_failure) {
   EXPECT_FALSE(read(""));
 }
+
+} // namespace chat_stream_test
+} // namespace kernelmill

@@ -7,10 +7,10 @@
 #include "actors/policy_client/protocol/json_text.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
-using nlohmann::json;
-
+namespace kernelmill {
 namespace policy_client_json_text_test {
+
+using nlohmann::json;
 
 std::string dumped(const json& x) {
   return x.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -75,8 +75,6 @@ const std::vector<std::string> texts{
     std::string(200, '[') + std::string(200, ']'),
 };
 
-} // namespace policy_client_json_text_test
-
 TEST(json_text, reads_what_nlohmann_reads) {
   for (const auto& x : texts) expect_same_reading(x);
 }
@@ -137,3 +135,6 @@ TEST(json_text, long_strings_of_any_bytes_are_written_and_read) {
     EXPECT_EQ(write_json(json(bad)), dumped(json(bad)));
   }
 }
+
+} // namespace policy_client_json_text_test
+} // namespace kernelmill

@@ -4,10 +4,10 @@
 #include "actors/policy_client/protocol/openai_protocol.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
-using nlohmann::json;
-
+namespace kernelmill {
 namespace openai_protocol_test {
+
+using nlohmann::json;
 
 Message<wire::CompletionRequest> request(bool logprobs = false, const char* content = "hello") {
   return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
@@ -31,8 +31,6 @@ json body_of(const chat_options& options, bool logprobs = false) {
   auto view = message.open();
   return json::parse(chat_body(*view, options));
 }
-
-} // namespace openai_protocol_test
 
 TEST(chat_body, says_what_the_request_says) {
   auto body = body_of({"m", server_kind::openai, false, "max_tokens"}, true);
@@ -265,3 +263,6 @@ TEST(parse_error_body, outlives_a_server_that_nests_a_million_lists) {
     EXPECT_FALSE(parse_chat_response(body));
   }
 }
+
+} // namespace openai_protocol_test
+} // namespace kernelmill

@@ -7,8 +7,7 @@
 
 #include "actors/policy_client/policy_config.hpp"
 
-using namespace kernelmill;
-
+namespace kernelmill {
 namespace policy_config_test {
 
 policy_config good() {
@@ -31,8 +30,6 @@ struct temporary_file {
   ~temporary_file() { std::filesystem::remove(path); }
   std::filesystem::path path;
 };
-
-} // namespace policy_config_test
 
 TEST(policy_config, a_plain_one_is_valid) {
   EXPECT_EQ(fault_of(good()), "");
@@ -140,3 +137,6 @@ TEST(policy_config, routes_beside_the_version_path_are_found) {
   x.base_url = "http://router/pool/v1/";
   EXPECT_EQ(root_endpoint(x, "generate"), "http://router/pool/generate");
 }
+
+} // namespace policy_config_test
+} // namespace kernelmill

@@ -12,11 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-using namespace kernelmill;
+namespace kernelmill {
+namespace policy_keys_test {
+
 using ::testing::HasSubstr;
 using json = nlohmann::json;
-
-namespace policy_keys_test {
 
 struct policy_keys_of_operator : testing::Test {
   policy_keys_of_operator() {
@@ -42,8 +42,6 @@ struct policy_keys_of_operator : testing::Test {
   std::string file = testing::TempDir() + "/policy_keys-" + std::to_string(::getpid()) + ".json";
   policy_keys keys{{{"lab", "https://lab.example/team/v1", "KEY_OF_LAB", ""}}};
 };
-
-} // namespace policy_keys_test
 
 TEST(policy_keys, an_address_is_below_another_of_the_same_server_alone) {
   const std::string top = "https://lab.example/team/v1";
@@ -129,3 +127,6 @@ TEST_F(policy_keys_of_operator, a_client_may_bring_its_own) {
                             json{{"kind", "vllm"}}, json::array(), json(nullptr)})
     EXPECT_EQ(read(wrong).error().category, "bad_request") << wrong;
 }
+
+} // namespace policy_keys_test
+} // namespace kernelmill

@@ -13,11 +13,11 @@
 #include "actors/policy_pool/policy_pool.hpp"
 #include "messages/fault.hpp"
 
-using namespace kernelmill;
+namespace kernelmill {
+namespace policy_pool_test {
+
 using namespace std::chrono_literals;
 using result_message = Message<wire::CompletionResult>;
-
-namespace policy_pool_test {
 
 /// What a member does, and what was asked of it. Shared with the test.
 struct member_script {
@@ -256,8 +256,6 @@ struct policy_pool_simulation : testing::Test {
   std::map<uint32_t, result_message> answers;
   std::vector<uint32_t> order;
 };
-
-} // namespace policy_pool_test
 
 TEST_F(policy_pool_simulation, exact_tokens_are_asked_of_servers_that_take_them) {
   ASSERT_EQ(attach("a"), "");
@@ -581,3 +579,6 @@ TEST_F(policy_pool_simulation, the_end_of_the_pool_answers_everybody) {
   EXPECT_EQ(category(2), "cancelled");
   EXPECT_EQ(member("a").given_up, 0) << "its members end with it";
 }
+
+} // namespace policy_pool_test
+} // namespace kernelmill

@@ -6,8 +6,7 @@
 
 #include "launch/server/scripted/policy_script.hpp"
 
-using namespace kernelmill;
-
+namespace kernelmill {
 namespace policy_script_test {
 
 std::string fault_of(const std::string& text) {
@@ -23,8 +22,6 @@ struct folder {
   ~folder() { std::filesystem::remove_all(path); }
   std::filesystem::path path;
 };
-
-} // namespace policy_script_test
 
 TEST(policy_script, loads_kernels_beside_it_and_composes_the_completion) {
   folder dir;
@@ -78,3 +75,6 @@ TEST(policy_script, a_missing_file_is_a_configuration_error) {
   EXPECT_EQ(x.error().cls, fault_class::configuration);
   EXPECT_NE(x.error().message.find("/nowhere/script.json"), std::string::npos);
 }
+
+} // namespace policy_script_test
+} // namespace kernelmill

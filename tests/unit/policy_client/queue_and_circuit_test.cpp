@@ -3,12 +3,11 @@
 #include "actors/policy_client/circuit_breaker.hpp"
 #include "actors/policy_client/fair_queue.hpp"
 
-using kernelmill::circuit_breaker;
-using kernelmill::fair_queue;
+namespace kernelmill {
+namespace queue_and_circuit_test {
+
 using std::chrono::milliseconds;
 using state = circuit_breaker::state;
-
-namespace queue_and_circuit_test {
 
 kernelmill::envelope of(uint64_t run, int32_t priority = 0) {
   kernelmill::envelope result;
@@ -16,8 +15,6 @@ kernelmill::envelope of(uint64_t run, int32_t priority = 0) {
   result.priority = priority;
   return result;
 }
-
-} // namespace queue_and_circuit_test
 
 TEST(fair_queue, lets_runs_take_turns_and_keeps_order_within_one) {
   fair_queue queue;
@@ -99,3 +96,6 @@ TEST(circuit_breaker, threshold_zero_never_opens) {
   for (int i = 0; i < 100; ++i) breaker.fail({}, false, 0);
   EXPECT_TRUE(breaker.allows({}));
 }
+
+} // namespace queue_and_circuit_test
+} // namespace kernelmill

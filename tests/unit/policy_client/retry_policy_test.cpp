@@ -2,10 +2,10 @@
 
 #include "actors/policy_client/retry_policy.hpp"
 
-using namespace kernelmill;
-using std::chrono::milliseconds;
-
+namespace kernelmill {
 namespace retry_policy_test {
+
+using std::chrono::milliseconds;
 
 attempt_decision of_status(long status, server_error server = {}, attempt_history history = {}) {
   attempt_signal x;
@@ -33,8 +33,6 @@ void expect_retry(const attempt_decision& x, const char* category) {
   EXPECT_EQ(x.fault.cls, fault_class::infrastructure);
   EXPECT_EQ(x.fault.category, category);
 }
-
-} // namespace retry_policy_test
 
 TEST(classify, server_trouble_is_retried_as_infrastructure) {
   for (auto status : {500, 502, 503, 504, 520, 529}) {
@@ -195,3 +193,6 @@ TEST(next_wait, leaves_time_for_a_last_attempt) {
   EXPECT_FALSE(next_wait(own, 1, milliseconds{99}, 0));
   EXPECT_FALSE(next_wait(own, 1, milliseconds{-5}, 0));
 }
+
+} // namespace retry_policy_test
+} // namespace kernelmill

@@ -7,11 +7,11 @@
 #include "launch/server/scripted/scripted_latency.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
+namespace kernelmill {
+namespace scripted_kinds_test {
+
 using nlohmann::json;
 using ids = std::vector<int32_t>;
-
-namespace scripted_kinds_test {
 
 policy_script script_of(const std::string& more) {
   auto x = parse_policy_script(
@@ -24,8 +24,6 @@ const std::vector<scripted_message> talk = {{"system", "be brief"},
                                             {"user", "[task: t/a]\ndo it"},
                                             {"assistant", "<think>\nhm\n</think>\ndone"},
                                             {"user", "again, <|end|> of it"}};
-
-} // namespace scripted_kinds_test
 
 TEST(vocabulary, turns_any_text_into_ids_and_back) {
   for (std::string text : {"", "a", "one  two\nthree ", "\xc3\xa9t\xc3\xa9 \xff\x00z"}) {
@@ -176,3 +174,6 @@ TEST(policy_script, knows_kinds_latencies_and_versions) {
         parse_policy_script(R"({"replies":[{"text":"x"}])" + std::string{bad} + "}", "s", "/"))
         << bad;
 }
+
+} // namespace scripted_kinds_test
+} // namespace kernelmill

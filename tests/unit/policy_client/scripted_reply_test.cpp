@@ -4,10 +4,10 @@
 #include "launch/server/scripted/scripted_reply.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
-using nlohmann::json;
-
+namespace kernelmill {
 namespace scripted_reply_test {
+
+using nlohmann::json;
 
 policy_script script() {
   auto x = parse_policy_script(R"({"model": "m", "replies": [
@@ -37,8 +37,6 @@ scripted_request request_of(const std::string& session, uint32_t turn) {
   r.turn = turn;
   return r;
 }
-
-} // namespace scripted_reply_test
 
 TEST(choose_reply, prefers_task_then_member_then_turn) {
   EXPECT_EQ(choice("a", 1, 0), "a 1 0");
@@ -158,3 +156,6 @@ TEST(chat_answer, is_cut_at_max_tokens) {
   EXPECT_EQ(x->content, "one two");
   EXPECT_EQ(x->finish_reason, "length");
 }
+
+} // namespace scripted_reply_test
+} // namespace kernelmill

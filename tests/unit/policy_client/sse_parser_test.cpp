@@ -5,9 +5,7 @@
 
 #include "actors/policy_client/protocol/sse_parser.hpp"
 
-using kernelmill::sse_event;
-using kernelmill::sse_parser;
-
+namespace kernelmill {
 namespace sse_parser_test {
 
 struct collected {
@@ -35,8 +33,6 @@ void expect_at_every_split(std::string_view text, const std::vector<std::string>
     EXPECT_TRUE(got.at_boundary) << "cut at " << cut;
   }
 }
-
-} // namespace sse_parser_test
 
 TEST(sse_parser, gives_the_same_events_at_every_split_position) {
   expect_at_every_split("data: one\n\ndata: two\n\n", {"|one", "|two"});
@@ -100,3 +96,6 @@ TEST(sse_parser, stops_when_the_reader_says_so) {
   EXPECT_EQ(seen, 2);
   EXPECT_FALSE(parser.overflowed());
 }
+
+} // namespace sse_parser_test
+} // namespace kernelmill

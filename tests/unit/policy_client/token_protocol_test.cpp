@@ -8,11 +8,11 @@
 #include "actors/policy_client/token_exchange.hpp"
 #include "messages/base/json_value.hpp"
 
-using namespace kernelmill;
+namespace kernelmill {
+namespace token_protocol_test {
+
 using nlohmann::json;
 using ids = std::vector<int32_t>;
-
-namespace token_protocol_test {
 
 Message<wire::CompletionRequest> request_of(const ids& thread = {}, uint32_t sampled = 0,
                                             bool stop = false) {
@@ -61,8 +61,6 @@ json generated(const ids& x, const std::string& finish = "stop") {
   return {{"choices",
            {{{"token_ids", x}, {"finish_reason", finish}, {"logprobs", {{"content", content}}}}}}};
 }
-
-} // namespace token_protocol_test
 
 TEST(token_exchange, a_first_turn_is_rendered_generated_and_read_back) {
   token_exchange x{request_of(), options(server_kind::vllm)};
@@ -146,15 +144,11 @@ TEST(token_exchange, an_abort_with_a_status_is_that_error) {
       "context_overflow");
 }
 
-namespace token_protocol_test {
-
 http_response chat(const char* finish, const ids& prompt = {}) {
   json body{{"choices", {{{"message", {{"content", "hi"}}}, {"finish_reason", finish}}}}};
   if (!prompt.empty()) body["prompt_token_ids"] = prompt;
   return ok(body);
 }
-
-} // namespace token_protocol_test
 
 TEST(token_exchange, a_server_that_tokenizes_no_messages_renders_by_a_chat_of_one_token) {
   token_exchange x{request_of({1, 2, 33, 99}, 2), options(server_kind::sglang)};
@@ -349,3 +343,6 @@ TEST(weight_versions, a_fingerprint_stands_for_one) {
   settle_version(y, server_kind::openai);
   EXPECT_EQ(y.weight_versions, (std::vector<weight_span>{{"b123-abc", 0, 2}}));
 }
+
+} // namespace token_protocol_test
+} // namespace kernelmill

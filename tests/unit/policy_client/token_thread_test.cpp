@@ -2,11 +2,11 @@
 
 #include "actors/policy_client/protocol/token_thread.hpp"
 
-using namespace kernelmill;
+namespace kernelmill {
+namespace token_thread_test {
+
 using ids = std::vector<int32_t>;
 using wire::TokenState;
-
-namespace token_thread_test {
 
 constexpr int32_t end_mark = 99;
 
@@ -15,8 +15,6 @@ void expect(const token_audit& x, TokenState state, uint32_t position, uint32_t 
   EXPECT_EQ(x.position, position);
   EXPECT_EQ(x.kept, kept);
 }
-
-} // namespace token_thread_test
 
 TEST(audit_tokens, a_first_turn_with_ids_is_exact) {
   expect(audit_tokens(true, {}, ids{1, 2}, ids{3}), TokenState::EXACT, 0, 0);
@@ -77,3 +75,6 @@ TEST(common_suffix, is_what_two_renderings_end_with) {
   EXPECT_TRUE(tail({1, 2}, {1, 3}).empty());
   EXPECT_EQ(tail({1, 2}, {1, 2}), (ids{1, 2}));
 }
+
+} // namespace token_thread_test
+} // namespace kernelmill

@@ -20,11 +20,11 @@
 
 #include "actors/policy_client/http_policy_client.hpp"
 
-using namespace kernelmill;
+namespace kernelmill {
+namespace virtual_time_test {
+
 using namespace std::chrono_literals;
 using result_message = Message<wire::CompletionResult>;
-
-namespace virtual_time_test {
 
 // Keeps what is submitted; the test answers when it likes.
 class played_transport final : public http_transport {
@@ -210,8 +210,6 @@ struct policy_client_simulation : testing::Test {
   std::map<uint32_t, result_message> answers;
   std::vector<uint32_t> errors;
 };
-
-} // namespace virtual_time_test
 
 TEST_F(policy_client_simulation, an_answer_comes_through) {
   transport->reply = [](uint32_t) { return good(); };
@@ -491,3 +489,6 @@ TEST_F(policy_client_simulation, an_unreadable_request_is_answered_as_malformed)
                  [&](caf::error& e) { got = to_string(e); });
   EXPECT_EQ(got, "malformed_message");
 }
+
+} // namespace virtual_time_test
+} // namespace kernelmill

@@ -9,10 +9,10 @@
 
 #include "actors/policy_client/http_policy_client.hpp"
 
-using namespace kernelmill;
-using namespace std::chrono_literals;
-
+namespace kernelmill {
 namespace window_over_time_test {
+
+using namespace std::chrono_literals;
 
 // Answers when the test says so; GETs at once.
 class held_transport final : public http_transport {
@@ -134,8 +134,6 @@ struct policy_client_window : testing::Test {
   policy_client_actor client;
 };
 
-} // namespace window_over_time_test
-
 TEST_F(policy_client_window, doubles_while_a_server_answers) {
   spawn();
   ask(100);
@@ -222,3 +220,6 @@ TEST_F(policy_client_window, a_server_of_unknown_kind_is_not_asked_for_metrics) 
   EXPECT_EQ(std::count(transport->gets.begin(), transport->gets.end(), "http://server:1/metrics"),
             0);
 }
+
+} // namespace window_over_time_test
+} // namespace kernelmill

@@ -20,10 +20,10 @@
 #include "messages/base/descriptor.hpp"
 #include "tests/unit/process/outsider.hpp"
 
-using namespace kernelmill;
-using testing::HasSubstr;
-
+namespace kernelmill {
 namespace process_test {
+
+using testing::HasSubstr;
 
 constexpr int patience_ms = 20'000;
 
@@ -85,8 +85,6 @@ bool all_dead(int read_end) {
     if (read_retrying(read_end, buffer, sizeof buffer) <= 0) return true;
   }
 }
-
-} // namespace process_test
 
 TEST(spawner, tells_how_a_process_ended) {
   auto x = launch();
@@ -422,3 +420,6 @@ TEST(awake_time, counts_the_time_in_which_a_process_left_no_core_to_its_observer
   EXPECT_DOUBLE_EQ(x.look(9, false, {5.9, 5.8}), 2.8 + 2 * awake_time::longest_look);
   EXPECT_DOUBLE_EQ(x.look(12, true, {8.9, 8.8}), 2.8 + 2 * awake_time::longest_look);
 }
+
+} // namespace process_test
+} // namespace kernelmill

@@ -17,8 +17,7 @@
 
 #include "gpu/process/core_use.hpp"
 
-using namespace kernelmill;
-
+namespace kernelmill {
 namespace standstill_test {
 
 constexpr double patience = 20; // seconds; far more than any of this takes
@@ -136,8 +135,6 @@ TEST_F(standstill_test, a_frozen_group_is_seen_and_a_thawed_one_too) {
   ::waitpid(pid_, nullptr, 0);
   pid_ = 0;
 }
-
-} // namespace standstill_test
 
 TEST_F(standstill_test, stops_all_threads_and_lets_them_go_on) {
   start([] {
@@ -258,3 +255,6 @@ TEST_F(standstill_test, a_process_that_is_gone_stands_still) {
   x.go_on();
   pid_ = 0;
 }
+
+} // namespace standstill_test
+} // namespace kernelmill

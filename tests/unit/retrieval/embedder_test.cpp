@@ -26,8 +26,6 @@ double length(const std::vector<float>& x) {
   return std::sqrt(sum);
 }
 
-} // namespace embedder_test
-
 TEST(LexicalEmbedder, VectorsHaveLengthOneOrAreZero) {
   EXPECT_NEAR(length(embed("softmax over rows")), 1, 1e-6);
   EXPECT_NEAR(length(embed(std::string(200000, 'a') + " softmax")), 0, 1e-6); // beyond the limit
@@ -71,4 +69,5 @@ TEST(LexicalEmbedder, CaseAndStopWordsDoNotCount) {
   EXPECT_NEAR(cosine("SOFTMAX of the ROWS", "softmax rows"), 1, 1e-6);
 }
 
+} // namespace embedder_test
 } // namespace kernelmill

@@ -66,8 +66,6 @@ std::string parse_failure(const std::string& body, size_t count = 1, size_t dime
   return failure(parse_embeddings(body, count, dimension));
 }
 
-} // namespace http_embedder_test
-
 TEST(HttpEmbedder, RowsComeBackInTheOrderOfTheTextsOverSeveralBatches) {
   tiny_http_server server{[](const std::string& head, const std::string& body) {
     if (head.rfind("POST /v1/embeddings ", 0) != 0) return test::http_response(404, "{}");
@@ -239,4 +237,5 @@ TEST(HttpEmbedder, OptionsThatCannotWorkAreNamed) {
               HasSubstr("api_key_env"));
 }
 
+} // namespace http_embedder_test
 } // namespace kernelmill

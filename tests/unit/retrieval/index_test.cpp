@@ -75,8 +75,6 @@ struct Index : ::testing::Test {
 
 const std::string sum_query = "sum the rows of a float matrix, rows and cols";
 
-} // namespace index_test
-
 TEST_F(Index, KernelsOfTheAskingTaskAreNeverReturned) {
   auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
                    kernel("native/row_max", test::row_max_kernel, "t2")});
@@ -311,4 +309,5 @@ TEST_F(Index, SplitAndSourceOfAKernelAreOnDisk) {
   }
 }
 
+} // namespace index_test
 } // namespace kernelmill

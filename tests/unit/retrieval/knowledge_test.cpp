@@ -26,8 +26,6 @@ std::string failure_of(const std::string& text) {
   return failure(parse_card(text, "some/card.md"));
 }
 
-} // namespace knowledge_test
-
 TEST(Knowledge, EveryCardOfTheProjectIsWellFormed) {
   auto cards = load_cards(test::knowledge_folder());
   ASSERT_TRUE(cards) << failure(cards);
@@ -105,4 +103,5 @@ TEST(Knowledge, TheDigestFollowsContentAndNotOrder) {
   EXPECT_NE(corpus_digest({*a, *b}), corpus_digest({*a}));
 }
 
+} // namespace knowledge_test
 } // namespace kernelmill

@@ -33,8 +33,6 @@ double agreement(const code_signature& a, const code_signature& b) {
   return static_cast<double>(same) / static_cast<double>(a.size());
 }
 
-} // namespace near_duplicates_test
-
 TEST(NearDuplicates, SignaturesAgreeAsOftenAsSetsOverlap) {
   std::mt19937_64 random{7};
   for (auto [own, shared] : {std::pair<size_t, size_t>{200, 0}, {100, 200}, {20, 360}}) {
@@ -104,4 +102,5 @@ TEST(NearDuplicates, CommentsOfPythonDoNotCountAndStringsStay) {
   EXPECT_NE(shingles_of_code(marked), shingles_of_code(other));
 }
 
+} // namespace near_duplicates_test
 } // namespace kernelmill

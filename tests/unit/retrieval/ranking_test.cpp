@@ -53,8 +53,6 @@ bool among(const retrieval_answer& x, const std::string& id) {
   return false;
 }
 
-} // namespace ranking_test
-
 TEST(Ranking, TheCardOnTheSubjectIsAmongTheFirstThree) {
   auto index = loaded_index::in_memory(test::knowledge_folder(), {},
                                        std::make_shared<hashed_lexical_embedder>());
@@ -82,4 +80,5 @@ TEST(Ranking, FamilyAndBackendLiftAnEntryModestly) {
               1e-5);
 }
 
+} // namespace ranking_test
 } // namespace kernelmill

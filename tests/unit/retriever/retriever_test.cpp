@@ -85,8 +85,6 @@ struct Retriever : ::testing::Test {
   }
 };
 
-} // namespace retriever_test
-
 TEST_F(Retriever, AnswersWithExamplesAndCountsThem) {
   auto aut = spawn();
   auto answer = query(aut, "sum of rows", "native/row_sum");
@@ -156,4 +154,5 @@ TEST_F(Retriever, WithoutAnIndexTheAnswerIsEmpty) {
   EXPECT_STREQ(snapshot.open()->getState().cStr(), "off");
 }
 
+} // namespace retriever_test
 } // namespace kernelmill

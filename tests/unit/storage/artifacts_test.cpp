@@ -12,7 +12,7 @@
 namespace kernelmill {
 namespace artifacts_test {
 
-using namespace testing;
+using namespace fixtures;
 namespace fs = std::filesystem;
 
 size_t count_files(const std::string& directory) {

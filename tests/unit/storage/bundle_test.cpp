@@ -17,7 +17,7 @@ namespace kernelmill {
 namespace bundle_test {
 
 using namespace bundles;
-using kernelmill::testing::temporary_folder;
+using kernelmill::fixtures::temporary_folder;
 using nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

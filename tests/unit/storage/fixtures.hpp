@@ -9,7 +9,7 @@
 #include "messages/lineage.capnp.h"
 #include "messages/message.hpp"
 
-namespace kernelmill::testing {
+namespace kernelmill::fixtures {
 
 /// A folder of its own, gone with the test.
 class temporary_folder {
@@ -186,4 +186,4 @@ inline std::string name_of(wire::Record::Reader record) {
   return "?";
 }
 
-} // namespace kernelmill::testing
+} // namespace kernelmill::fixtures

@@ -19,7 +19,7 @@
 namespace kernelmill {
 namespace format_test {
 
-using namespace testing;
+using namespace fixtures;
 using ::testing::ElementsAre;
 
 // As episodes write turns: the candidate is a part of the completion.

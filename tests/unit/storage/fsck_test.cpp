@@ -18,7 +18,7 @@
 namespace kernelmill {
 namespace fsck_test {
 
-using namespace testing;
+using namespace fixtures;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 

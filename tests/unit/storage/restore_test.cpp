@@ -21,7 +21,7 @@
 namespace kernelmill {
 namespace restore_test {
 
-using namespace testing;
+using namespace fixtures;
 using nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -17,7 +17,7 @@
 namespace kernelmill {
 namespace run_directory_test {
 
-using namespace testing;
+using namespace fixtures;
 using nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -220,7 +220,7 @@ TEST_F(recorded_run, has_a_line_for_each_turn_as_soon_as_it_is_committed) {
     ASSERT_TRUE(lineage->commit({record}));
     auto ok = journal->follow(*lineage, *artifacts, *record.open());
     ASSERT_TRUE(ok) << render(ok.error());
-    if (auto name = testing::name_of(*record.open()); name.find(".e") != name.npos)
+    if (auto name = fixtures::name_of(*record.open()); name.find(".e") != name.npos)
       traced.push_back(name);
     EXPECT_EQ(names_in(run.traces_file()), traced);
   }

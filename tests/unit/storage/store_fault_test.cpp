@@ -21,7 +21,7 @@
 namespace kernelmill {
 namespace store_fault_test {
 
-using namespace testing;
+using namespace fixtures;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 

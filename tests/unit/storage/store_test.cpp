@@ -15,7 +15,7 @@
 namespace kernelmill {
 namespace store_test {
 
-using namespace testing;
+using namespace fixtures;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

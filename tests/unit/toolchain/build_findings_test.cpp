@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-using namespace kernelmill;
-using testing::HasSubstr;
-
+namespace kernelmill {
 namespace build_findings_test {
+
+using testing::HasSubstr;
 
 error judged(core_use cores, bool timed_out = true) {
   compiler_outcome x;
@@ -15,8 +15,6 @@ error judged(core_use cores, bool timed_out = true) {
   x.cores = cores;
   return fault_of_compiler(x, {}, 60'000);
 }
-
-} // namespace build_findings_test
 
 TEST(a_compiler_that_reached_its_deadline,
      is_the_candidates_fault_if_it_had_a_core_or_wanted_none) {
@@ -50,3 +48,6 @@ TEST(a_compiler_that_was_killed, is_the_machines_fault_if_no_source_can_have_sai
 TEST(a_compiler_that_ended_early, is_judged_by_what_it_said) {
   EXPECT_EQ(judged({14, true}, false).category, "compile_error");
 }
+
+} // namespace build_findings_test
+} // namespace kernelmill

@@ -13,7 +13,7 @@
 namespace kernelmill::watch {
 namespace stored_test {
 
-using kernelmill::testing::temporary_folder;
+using kernelmill::fixtures::temporary_folder;
 
 Message<wire::Record> opened(uint32_t opening, const char* state, double at) {
   return build<wire::Record>([&](wire::Record::Builder b) {
