@@ -5,8 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 launch/packages.sh build
-[ -f build/build.ninja ] || cmake --preset default -DKERNELMILL_TESTS=OFF -DKERNELMILL_BENCH=OFF \
-  -DKERNELMILL_UNITY=ON >&2
-cmake --build --preset default --parallel "$(nproc)" \
-  --target kernelmill kernelmill-spawner kernelmill-referee kernelmill-candidate kernelmill-nvrtc >&2
+[ -f build/build.ninja ] || cmake --preset default -DKERNELMILL_TESTS=OFF >&2
+launch/build.sh default kernelmill
 exec build/bin/kernelmill run configs/quickstart.json "$@"

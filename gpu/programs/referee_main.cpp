@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <thread>
+#include <vector>
 
-#include <CLI/CLI.hpp>
+#include <getopt.h>
 #include <unistd.h>
 
 #include "gpu/examine/memory_checks.hpp"
@@ -171,25 +173,93 @@ expected<void> serve(const options& given) {
 
 } // namespace kernelmill
 
+namespace {
+
+/// "0,1" as {0, 1}; nothing of another text.
+std::optional<std::vector<int>> numbers_of(const char* text) {
+  std::vector<int> result;
+  for (const char* next = text; *next != '\0';) {
+    char* end = nullptr;
+    auto number = std::strtol(next, &end, 10);
+    if (end == next || number < 0 || number > 1 << 20 || (*end != ',' && *end != '\0')) return {};
+    result.push_back(static_cast<int>(number));
+    next = *end == ',' ? end + 1 : end;
+  }
+  return result;
+}
+
+constexpr const char* help =
+    R"(Judges candidates for a Kernelmill node, which starts it; it serves descriptor 3.
+  --cpus LIST         CPUs that candidates run on, as in 0,1
+  --timed-cpus LIST   on a GPU: the CPU of the referee while it times, and that of what it times
+  --cache FOLDER      folder for built references and baselines
+  --pool N            candidate processes kept warm, at most 64
+  --gpu-node PATH     device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot
+  --sanitizer PATH    compute-sanitizer; none: no checks of memory
+  --compiler PATH     g++ whose sanitizers check the memory of candidates on a CPU
+  --python PATH       interpreter that has torch; none: no contract torch
+  --python-at-once    starts it before the first request that needs it
+)";
+
+int usage(const char* option, const char* value) {
+  std::fprintf(stderr, "kernelmill-referee: %s does not take '%s'; --help lists what it takes\n",
+               option, value);
+  return 2;
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
+  enum name {
+    cpus = 1,
+    timed_cpus,
+    cache,
+    pool,
+    gpu_node,
+    sanitizer,
+    compiler,
+    python,
+    at_once,
+    say
+  };
+  constexpr ::option known[] = {{"cpus", required_argument, nullptr, cpus},
+                                {"timed-cpus", required_argument, nullptr, timed_cpus},
+                                {"cache", required_argument, nullptr, cache},
+                                {"pool", required_argument, nullptr, pool},
+                                {"gpu-node", required_argument, nullptr, gpu_node},
+                                {"sanitizer", required_argument, nullptr, sanitizer},
+                                {"compiler", required_argument, nullptr, compiler},
+                                {"python", required_argument, nullptr, python},
+                                {"python-at-once", no_argument, nullptr, at_once},
+                                {"help", no_argument, nullptr, say},
+                                {}};
   kernelmill::options given;
-  CLI::App app{"Judges candidates for a Kernelmill node, which starts it; it serves descriptor 3."};
-  app.add_option("--cpus", given.cpus, "CPUs that candidates run on, as in 0,1")->delimiter(',');
-  app.add_option("--timed-cpus", given.timed_cpus,
-                 "on a GPU: the CPU of the referee while it times, and that of what it times")
-      ->delimiter(',');
-  app.add_option("--cache", given.cache, "directory for built references and baselines");
-  app.add_option("--pool", given.pool, "candidate processes kept warm")->check(CLI::Range(0, 64));
-  app.add_option("--gpu-node", given.gpu_node,
-                 "device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot");
-  app.add_option("--sanitizer", given.sanitizer,
-                 "path of compute-sanitizer; none: no checks of memory");
-  app.add_option("--compiler", given.compiler.path,
-                 "g++ whose sanitizers check the memory of candidates on a CPU");
-  app.add_option("--python", given.python, "interpreter that has torch; none: no contract torch");
-  app.add_flag("--python-at-once", given.python_at_once,
-               "start it before the first request that needs it");
-  CLI11_PARSE(app, argc, argv);
+  for (int found = 0; (found = ::getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+    switch (found) {
+      case cpus:
+      case timed_cpus: {
+        auto numbers = numbers_of(optarg);
+        if (!numbers) return usage(found == cpus ? "--cpus" : "--timed-cpus", optarg);
+        (found == cpus ? given.cpus : given.timed_cpus) = *numbers;
+        break;
+      }
+      case cache: given.cache = optarg; break;
+      case pool: {
+        auto number = numbers_of(optarg);
+        if (!number || number->size() != 1 || number->front() > 64) return usage("--pool", optarg);
+        given.pool = static_cast<size_t>(number->front());
+        break;
+      }
+      case gpu_node: given.gpu_node = optarg; break;
+      case sanitizer: given.sanitizer = optarg; break;
+      case compiler: given.compiler.path = optarg; break;
+      case python: given.python = optarg; break;
+      case at_once: given.python_at_once = true; break;
+      case say: std::fputs(help, stdout); return 0;
+      default: std::fputs(help, stderr); return 2;
+    }
+  }
+  if (optind < argc) return usage("it", argv[optind]);
   auto result = kernelmill::serve(given);
   if (result) return 0;
   std::fprintf(stderr, "kernelmill-referee: %s\n", kernelmill::render(result.error()).c_str());

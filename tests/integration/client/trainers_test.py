@@ -24,7 +24,10 @@ if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
 for one in ("slime", "megatron", "nemo_gym"):
     if sources := os.environ.get("KERNELMILL_TRAINER_SOURCES"):
         sys.path.append(os.path.join(sources, one))
-sys.path[:0] = [str(SOURCE / "tests/integration/serve"), str(SOURCE / "tests/integration/exports")]
+sys.path[:0] = [
+    str(SOURCE / folder)
+    for folder in ("tests/integration/serve", "tests/integration/exports", "launch/learning/client")
+]
 
 import kernelmill  # noqa: E402
 from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402

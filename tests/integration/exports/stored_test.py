@@ -14,7 +14,7 @@ def document(*arguments):
 
 
 def rows(*more):
-    return the_run().rows("rl", *more)
+    return the_run(own=True).rows("rl", *more)
 
 
 def refused(test, *arguments):
@@ -25,7 +25,7 @@ def refused(test, *arguments):
 
 class Rescore(unittest.TestCase):
     def setUp(self):
-        self.run_directory = str(the_run().directory)
+        self.run_directory = str(the_run(own=True).directory)
 
     def test_the_same_rules_give_the_same_verdicts_byte_for_byte(self):
         said = document("rescore", self.run_directory, "--name", "again")
@@ -53,7 +53,7 @@ class Rescore(unittest.TestCase):
 
     def test_latest_is_the_one_begun_last(self):
         document("rescore", self.run_directory, "reward.speed=0", "--name", "last")
-        out = the_run().export("rl", "--verdict", "latest")
+        out = the_run(own=True).export("rl", "--verdict", "latest")
         provenance = json.loads((out / "PROVENANCE.json").read_text())
         self.assertIn('"name": "last"', json.dumps(provenance))
 
@@ -84,7 +84,7 @@ class Rescore(unittest.TestCase):
 
 class Replay(unittest.TestCase):
     def test_every_accepted_turn_stands(self):
-        said = document("replay", str(the_run().directory), "--accepted")
+        said = document("replay", str(the_run(own=True).directory), "--accepted")
         self.assertGreater(said["turns"], 8)
         self.assertEqual((said["stand"], said["do_not_stand"], said["not_replayed"]), (said["turns"], 0, 0))
         for check in (
@@ -100,20 +100,20 @@ class Replay(unittest.TestCase):
     def test_a_turn_that_was_refused_is_refused_again(self):
         turn = next(
             x
-            for x in document("replay", str(the_run().directory), "--no-timing")["replayed"]
+            for x in document("replay", str(the_run(own=True).directory), "--no-timing")["replayed"]
             if x["category_before"] not in ("success", "slower", "not_timed", "unchanged")
         )
         self.assertTrue(turn["stands"], turn)
 
     def test_a_changed_task_is_named_and_the_verdict_falls(self):
-        folder = the_run().folder / "tasks/kernelbench/level1/1_row_sum"
+        folder = the_run(own=True).folder / "tasks/kernelbench/level1/1_row_sum"
         kept = pathlib.Path(str(folder) + ".kept")
         shutil.copytree(folder, kept)
         try:
             reference = next(x for x in folder.iterdir() if x.name.startswith("reference"))
             reference.write_text(reference.read_text().replace("+=", "-="))
             done = subprocess.run(
-                [PROGRAM, "replay", f"{the_run().directory}/g0.e1.t0", "--no-timing", "--json"],
+                [PROGRAM, "replay", f"{the_run(own=True).directory}/g0.e1.t0", "--no-timing", "--json"],
                 capture_output=True,
                 text=True,
                 timeout=300,
@@ -128,7 +128,7 @@ class Replay(unittest.TestCase):
             kept.rename(folder)
 
     def test_what_is_not_there_is_not_found(self):
-        self.assertEqual(refused(self, "replay", f"{the_run().directory}/g9.e9.t9")[0], 3)
+        self.assertEqual(refused(self, "replay", f"{the_run(own=True).directory}/g9.e9.t9")[0], 3)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,10 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
+sys.path.insert(0, str(SOURCE / "tests/integration"))
+
+from recorded import recorded  # noqa: E402
+
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 GOLDEN = SOURCE / "tests/unit/export/golden"
 
@@ -38,17 +42,45 @@ def program(*arguments: str, **more) -> str:
 
 
 class Run:
-    """Three tasks under ids of KernelBench, four members, two turns, ids of a scripted vLLM."""
+    """Three tasks under ids of KernelBench, four members, two turns, ids of a scripted vLLM.
 
-    def __init__(self):
+    Exports go to a folder of this process. A test that changes the run or its tasks asks for one of its own.
+    """
+
+    def __init__(self, own: bool = False):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kernelmill-exports-"))
         atexit.register(shutil.rmtree, self.folder, True)
+        made = self.folder
+        if own:
+            Recording(made)
+        else:
+            made = recorded("exports", Recording)
+            if not os.environ.get("KERNELMILL_RECORDED"):
+                atexit.register(shutil.rmtree, made, True)
+        self.directory = made / "runs/first"
+
+    def export(self, form: str, *more: str) -> pathlib.Path:
+        folder = self.folder / f"{form}-{len(list(self.folder.iterdir()))}"
+        program("export", str(self.directory), "--form", form, "--out", str(folder), *more)
+        return folder
+
+    def rows(self, form: str, *more: str) -> list:
+        if "--split" not in more and "split" not in golden_rows(form)[0]:  # one stream would mix them
+            return [*self.rows(form, *more, "--split", "train"), *self.rows(form, *more, "--split", "dev")]
+        out = program("export", str(self.directory), "--form", form, "--out", "-", *more)
+        return [json.loads(x) for x in out.splitlines()]
+
+
+class Recording:
+    """Makes the run in a folder."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
         tasks = [
             self.add_task("row_sum", "level1/1_row_sum", "train"),
             self.add_task("gelu", "level1/2_gelu", "dev"),
             self.add_task("softmax", "level1/3_softmax", "train"),
         ]
-        self.directory = self.folder / "runs/first"
         server = subprocess.Popen(
             [PROGRAM, "policy", "scripted", "--script", str(self.script()), "--kind", "vllm"],
             stdout=subprocess.PIPE,
@@ -69,7 +101,7 @@ class Run:
                 "policy.model=m",
                 f"policy.base_url={server.stdout.readline().strip()}",
                 "policy.tokens=exact",
-                f"run.dir={self.directory}",
+                f"run.dir={self.folder}/runs/first",
                 "--json",
             )
         finally:
@@ -110,25 +142,14 @@ class Run:
         path.write_text(json.dumps({"model": "m", "replies": replies, "versions": [{"version": "step-3"}]}))
         return path
 
-    def export(self, form: str, *more: str) -> pathlib.Path:
-        folder = self.folder / f"{form}-{len(list(self.folder.iterdir()))}"
-        program("export", str(self.directory), "--form", form, "--out", str(folder), *more)
-        return folder
-
-    def rows(self, form: str, *more: str) -> list:
-        if "--split" not in more and "split" not in golden_rows(form)[0]:  # one stream would mix them
-            return [*self.rows(form, *more, "--split", "train"), *self.rows(form, *more, "--split", "dev")]
-        out = program("export", str(self.directory), "--form", form, "--out", "-", *more)
-        return [json.loads(x) for x in out.splitlines()]
-
 
 _run = None
 
 
-def the_run() -> Run:
+def the_run(own: bool = False) -> Run:
     global _run  # pylint: disable=global-statement
     if _run is None:
-        _run = Run()
+        _run = Run(own)
     return _run
 
 

@@ -9,6 +9,9 @@ import pathlib
 import tempfile
 import unittest
 
+import kernels  # noqa: F401 - puts the client on the path
+
+# isort: split
 import kernelmill
 from kernels import PROGRAM, TASK, TASKS
 from seats_test import WORDS

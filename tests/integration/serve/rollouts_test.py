@@ -12,6 +12,9 @@ import subprocess
 import tempfile
 import unittest
 
+import kernels  # noqa: F401 - puts the client on the path
+
+# isort: split
 from kernelmill.client import Client, KernelmillError
 from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG
 from serve_test import hold

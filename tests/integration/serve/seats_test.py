@@ -12,6 +12,9 @@ import unittest
 import urllib.error
 import urllib.request
 
+import kernels  # noqa: F401 - puts the client on the path
+
+# isort: split
 import kernelmill
 from kernels import GOOD, PROGRAM, TASK, TASKS
 from serve_test import hold

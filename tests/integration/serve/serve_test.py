@@ -10,6 +10,9 @@ import tempfile
 import unittest
 import urllib.parse
 
+import kernels  # noqa: F401 - puts the client on the path
+
+# isort: split
 import kernelmill
 from kernels import BROKEN, GOOD, PROGRAM, SOURCE, TASK, TASKS, WRONG
 

@@ -10,6 +10,9 @@ import threading
 import unittest
 import urllib.parse
 
+import kernels  # noqa: F401 - puts the client on the path
+
+# isort: split
 import kernelmill
 from kernels import PROGRAM, TASKS
 from serve_test import hold
