@@ -60,9 +60,10 @@ endfunction()
 # kernelmill_library(NAME SOURCES... [HOT sources] [PUBLIC libs] [PRIVATE libs] [ONCE] [APART])
 # HOT are those of the sources that time goes into while candidates wait: loops over elements, which g++
 # vectorizes only at -O3; they have it in every build, and are compiled one by one. ONCE is for what
-# runs once in a command: compiling it takes longer than running it. The others have -O${KERNELMILL_OPTIMIZE}.
+# runs once in a command: compiling it takes longer than running it, so it has one level less than the others, which
+# have -O${KERNELMILL_OPTIMIZE}.
 # Only a release build heeds either.
-# With -DKERNELMILL_UNITY=ON up to sixteen sources of a library are compiled as one, since most of
+# With -DKERNELMILL_UNITY=ON up to 24 sources of a library are compiled as one, since most of
 # their time goes into the headers of CAF and JSON. Names in the unnamed namespaces of one library
 # must differ then; tests/unit/folders/unity_test.py finds those that do not. Small libraries with
 # the same name in each file stay APART.
@@ -71,15 +72,15 @@ function(kernelmill_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kernelmill_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   set(level ${KERNELMILL_OPTIMIZE})
-  if(arg_ONCE AND level GREATER 1)
-    set(level 1)
+  if(arg_ONCE AND level GREATER 0)
+    math(EXPR level "${level} - 1")
   endif()
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${level}>)
   # Headers that were compiled with another level do not serve them.
   set_property(SOURCE ${arg_HOT} APPEND PROPERTY COMPILE_OPTIONS -O3)
   set_property(SOURCE ${arg_HOT} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   if(KERNELMILL_UNITY AND NOT arg_APART)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
   endif()
   kernelmill_use_headers(${name} ${level})
 endfunction()
@@ -142,6 +143,13 @@ function(kernelmill_test_program name label)
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 PROPERTIES ${properties} LABELS "${label}")
   endif()
+endfunction()
+
+# kernelmill_smoke(PROGRAM LABEL FILTER [VARIABLE=value])
+# What the default suite runs of a program whose cases are slow: those of a filter, or all of them with fewer rounds.
+function(kernelmill_smoke program label filter)
+  add_test(NAME smoke.${program} COMMAND ${program} --gtest_filter=${filter})
+  set_tests_properties(smoke.${program} PROPERTIES LABELS ${label} TIMEOUT 900 ENVIRONMENT "${ARGN}")
 endfunction()
 
 # kernelmill_test(PROGRAM SOURCES... [LINK libs] [APART])

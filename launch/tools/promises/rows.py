@@ -9,16 +9,16 @@ from promises.measure import Bench, NotHere, Outcome
 
 # What the tests of a promise need built, beside the program.
 TARGETS = {
-    "P1": ["store_kill_test", "kill_node_test"],
-    "P2": ["exactly_once_test"],
-    "P3": ["kill_node_test"],
-    "P4": ["sim_test"],
+    "P1": ["fault_tests"],
+    "P2": ["fault_tests"],
+    "P3": ["fault_tests"],
+    "P4": ["sim_tests"],
     "P7": ["power_loss_test"],
-    "P8": ["storage_test", "bad_disk"],
-    "P9": ["sim_test", "cluster_simulation_test"],
-    "P10": ["sim_test", "cluster_simulation_test"],
+    "P8": ["storage_tests", "bad_disk"],
+    "P9": ["sim_tests", "cluster_simulation_test"],
+    "P10": ["sim_tests", "cluster_simulation_test"],
     "P11": ["exploit_suite_test"],
-    "P13": ["sandbox_test"],
+    "P13": ["sandbox_tests"],
 }
 
 
@@ -63,7 +63,7 @@ def n(value) -> str:
 
 def killed_nodes(bench: Bench) -> Outcome:
     kills = bench.of_size(6, 50, 1000)
-    return bench.gtest("kill_node_test", limit=600 + 60 * kills, KERNELMILL_KILLS=kills)
+    return bench.gtest("fault_tests", "KillNode.*", limit=600 + 60 * kills, KERNELMILL_KILLS=kills)
 
 
 def killed_helpers(bench: Bench) -> Outcome:
@@ -83,7 +83,7 @@ def chaos(bench: Bench) -> Outcome:
 
 def kills_lose_nothing(bench: Bench) -> Found:
     kills = bench.of_size(200, 2000, 10_000)
-    store = bench.gtest("store_kill_test", limit=600 + kills, KERNELMILL_KILLS=kills)
+    store = bench.gtest("fault_tests", "store_writer.*", limit=600 + kills, KERNELMILL_KILLS=kills)
     node, helpers, storm = killed_nodes(bench), killed_helpers(bench), chaos(bench)
     struck = [count(x, "kills") for x in (store, node, helpers, storm)]
     lost = count(store, "lost")
@@ -102,7 +102,7 @@ def kills_lose_nothing(bench: Bench) -> Found:
 
 def exactly_one_reward(bench: Bench) -> Found:
     turns = bench.of_size(5000, 50_000, 1_000_000)
-    it = bench.gtest("exactly_once_test", limit=600 + turns / 500, KERNELMILL_TURNS=turns)
+    it = bench.gtest("fault_tests", "exactly_once.*", limit=600 + turns / 500, KERNELMILL_TURNS=turns)
     return found(
         f"{n(count(it, 'doubles'))} doubled, {n(count(it, 'missing'))} missing of {n(count(it, 'turns'))} "
         f"turns delivered {n(count(it, 'delivered'))} times",
@@ -124,7 +124,7 @@ def resume_is_the_same(bench: Bench) -> Found:
 
 def faults_are_no_rewards(bench: Bench) -> Found:
     it = killed_helpers(bench)
-    sim = bench.gtest("sim_test", "Lease.*")
+    sim = bench.gtest("sim_tests", "Lease.*")
     return found(
         f"{n(count(it, 'mislabelled'))} mislabelled of {n(count(it, 'turns'))} turns under "
         f"{n(count(it, 'kills'))} kills of helpers; {n(count(it, 'infrastructure'))} taken out as faults of "
@@ -181,7 +181,7 @@ def power_loss(bench: Bench) -> Found:
 
 def bad_disks(bench: Bench) -> Found:
     it = bench.script("tests/fault/bad_disk_test.py")
-    store = bench.gtest("storage_test", "store_on*:store_beyond*:store.grows*")
+    store = bench.gtest("storage_tests", "store_on*:store_beyond*:store.grows*")
     return found(
         f"{count(it, 'cases')} kinds of bad disks and {store.cases} of the store alone stopped as documented and "
         f"went on, {it.figures.get('lost')} turns lost",
@@ -196,7 +196,7 @@ def bad_disks(bench: Bench) -> Found:
 
 def simulated(bench: Bench) -> tuple:
     seeds = bench.of_size(1000, 1000, 10_000)
-    it = bench.gtest("sim_test", "Simulation.*", limit=600 + seeds, KERNELMILL_SIM_SEEDS=seeds)
+    it = bench.gtest("sim_tests", "Simulation.*", limit=600 + seeds, KERNELMILL_SIM_SEEDS=seeds)
     told = re.search(r"(\d+) seeds.*?(\d+) nodes killed.*?(\d+) resumes.*?([\d.]+) virtual hours", it.text)
     return it, told and [float(x) for x in told.groups()]
 
@@ -265,10 +265,10 @@ def timing_on_gpus(bench: Bench) -> Found:
 
 
 def sandbox_holds(bench: Bench) -> Found:
-    it = bench.gtest("sandbox_test", "an_intruder.*:the_init*:a_user*")
+    it = bench.gtest("sandbox_tests", "an_intruder.*:the_init*:a_user*")
     skipped = f", {len(it.skipped)} skipped" if it.skipped else ""
     wanted = bench.of_size(3, 20, 1000)
-    bombs = bench.gtest("sandbox_test", BOMB, limit=600 + 5 * wanted, GTEST_REPEAT=wanted)
+    bombs = bench.gtest("sandbox_tests", BOMB, limit=600 + 5 * wanted, GTEST_REPEAT=wanted)
     died, lived = (
         len(re.findall(rf"^\[ +{word} +\] {BOMB} \(", bombs.text, re.MULTILINE)) for word in ("OK", "FAILED")
     )

@@ -19,6 +19,9 @@ from unittest import mock
 if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
     os.execv(wanted, [wanted, "-B", *sys.argv])
 
+import kernels  # noqa: E402, F401 - puts the client on the path
+
+# isort: split
 import kernelmill  # noqa: E402
 from kernelmill import environment  # noqa: E402
 from kernelmill.adapters import trl  # noqa: E402

@@ -25,6 +25,9 @@ os.environ.update(
     RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=f"{SOURCES}:{DRKERNEL}"
 )
 
+import kernels  # noqa: E402, F401 - puts the client on the path
+
+# isort: split
 import kernelmill  # noqa: E402
 from kernels import PROGRAM, TASKS  # noqa: E402
 

@@ -21,6 +21,9 @@ import urllib.parse
 if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
     os.execv(wanted, [wanted, "-B", *sys.argv])
 
+import kernels  # noqa: E402, F401 - puts the client on the path
+
+# isort: split
 import kernelmill  # noqa: E402
 from kernels import BROKEN, GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Names in the unnamed namespaces of one library differ.
 
-With KERNELMILL_UNITY=ON up to sixteen sources of a library are one for the compiler, and a name that two of
+With KERNELMILL_UNITY=ON up to 24 sources of a library are one for the compiler, and a name that two of
 them keep to themselves is there twice. The compiler says so only where the option is on (CI, packages);
 this says it in a second. A function may share its name if its parameters differ, an alias if it
 names the same. Libraries marked APART in their CMakeLists.txt are compiled one by one always, and so are

@@ -77,7 +77,7 @@ class Promises(unittest.TestCase):
 
     def test_the_sandbox_counts_its_attacks(self):
         self.put(
-            "build/tests/sandbox_test",
+            "build/tests/sandbox_tests",
             gtest_stub({"an_intruder.reads": "held", "an_intruder.calls": "held", BOMB: "held"}),
         )
         code, row = self.show("P13")
@@ -86,7 +86,7 @@ class Promises(unittest.TestCase):
 
     def test_a_way_out_is_counted_and_not_held(self):
         self.put(
-            "build/tests/sandbox_test",
+            "build/tests/sandbox_tests",
             gtest_stub({"an_intruder.reads": "failed", "an_intruder.calls": "held", BOMB: "held"}),
         )
         code, row = self.show("P13")
@@ -94,7 +94,7 @@ class Promises(unittest.TestCase):
         self.assertIn("1 ways out in 3 attacks", row["figure"])
 
     def test_a_survivor_is_counted_and_not_held(self):
-        self.put("build/tests/sandbox_test", gtest_stub({"an_intruder.reads": "held", BOMB: "failed"}))
+        self.put("build/tests/sandbox_tests", gtest_stub({"an_intruder.reads": "held", BOMB: "failed"}))
         code, row = self.show("P13")
         self.assertEqual((code, row["state"]), (5, "broken"))
         self.assertIn("3 fork bombs, 3 with survivors", row["figure"])
@@ -102,8 +102,8 @@ class Promises(unittest.TestCase):
     def test_what_is_skipped_is_said_and_what_is_not_built_is_not_run_here(self):
         _, row = self.show("P13")
         self.assertEqual(row["state"], "elsewhere")
-        self.assertIn("sandbox_test is not built", row["figure"])
-        self.put("build/tests/sandbox_test", gtest_stub({"an_intruder.reads": "skipped", BOMB: "held"}))
+        self.assertIn("sandbox_tests is not built", row["figure"])
+        self.put("build/tests/sandbox_tests", gtest_stub({"an_intruder.reads": "skipped", BOMB: "held"}))
         _, row = self.show("P13")
         self.assertIn("0 ways out in 1 attacks, 1 skipped", row["figure"])
 
