@@ -104,7 +104,7 @@ endfunction()
 # kernelmill_test_program(NAME LABEL [LINK libs] [TIMEOUT seconds] [WHOLE] [ALONE] [SLOW patterns])
 # One GoogleTest program of tests/; the folders below give it their sources. One ctest entry a test case, and with WHOLE one
 # for all: where setting up takes longer than the tests. With ALONE no other test runs beside it: what is timed wants the
-# machine for itself. Test cases that match a pattern of SLOW (`Suite.Case`, with *) have the label `slow`, too: they run
+# machine for itself. Test cases that match a pattern of SLOW (`Suite.Case`, with *) have the label `slow` instead: they run
 # with `launch/test.sh --all` alone.
 function(kernelmill_test_program name label)
   cmake_parse_arguments(arg "WHOLE;ALONE" "TIMEOUT" "LINK;SLOW" ${ARGN})
@@ -119,7 +119,7 @@ function(kernelmill_test_program name label)
   # optimized as the preset says.
   target_compile_options(${name} PRIVATE -O0)
   if(KERNELMILL_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     kernelmill_use_headers(${name} 0)
   endif()
   set(properties TIMEOUT ${arg_TIMEOUT})
@@ -138,7 +138,7 @@ function(kernelmill_test_program name label)
   if(arg_SLOW)
     list(JOIN arg_SLOW ":" slow)
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 TEST_FILTER "${slow}" TEST_LIST ${name}_SLOW
-      PROPERTIES ${properties} LABELS "${label};slow")
+      PROPERTIES ${properties} LABELS slow)
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 TEST_FILTER "-${slow}" PROPERTIES ${properties} LABELS "${label}")
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 PROPERTIES ${properties} LABELS "${label}")
@@ -153,7 +153,7 @@ function(kernelmill_smoke program label filter)
 endfunction()
 
 # kernelmill_test(PROGRAM SOURCES... [LINK libs] [APART])
-# Gives a test program the sources of a folder. With KERNELMILL_UNITY twelve of a program are compiled as one, unless
+# Gives a test program the sources of a folder. With KERNELMILL_UNITY sixteen of a program are compiled as one, unless
 # APART: each test file has a namespace of its own, named as the file is, so that helpers of one name are no trouble.
 function(kernelmill_test program)
   cmake_parse_arguments(arg "APART" "" "SOURCES;LINK" ${ARGN})

@@ -12,6 +12,7 @@
 
 #include "gpu/sandbox/sandbox.hpp"
 #include "messages/base/descriptor.hpp"
+#include "tests/unit/sandbox/spawner_program.hpp"
 
 namespace kernelmill {
 
@@ -20,10 +21,6 @@ inline constexpr int patience_ms = 30'000;
 // build/tests, where the running test lies, and build/bin beside it.
 inline std::filesystem::path test_directory() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-}
-
-inline std::string spawner_program() {
-  return test_directory().parent_path() / "bin/kernelmill-spawner";
 }
 
 class sandbox_fixture : public testing::Test {

@@ -7,14 +7,10 @@
 
 #include "gpu/toolchain/toolchain.hpp"
 #include "messages/base/digest.hpp"
+#include "tests/unit/sandbox/spawner_program.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
-
-inline std::string spawner_program() {
-  auto test = std::filesystem::read_symlink("/proc/self/exe");
-  return test.parent_path().parent_path() / "bin/kernelmill-spawner";
-}
 
 inline Message<wire::BuildRequest> build_request(const char* backend, const std::string& source,
                                                  uint32_t deadline_ms = 0) {
