@@ -1,5 +1,5 @@
 // Invariants of a run under faults, over a thousand seeds. A failing seed is printed; replay it
-// with KERNELMILL_SIM_SEED=N build/tests/sim_test --gtest_filter='Simulation.*'.
+// with KERNELMILL_SIM_SEED=N build/tests/sim_tests --gtest_filter='Simulation.*'.
 // KERNELMILL_SIM_SEEDS=10000 is a night's.
 
 #include <algorithm>

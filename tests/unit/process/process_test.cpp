@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr int patience_ms = 20'000;
 
-// build/tests/process_test and build/bin/kernelmill-spawner.
+// build/tests/sandbox_tests and build/bin/kernelmill-spawner.
 std::string program() {
   if (auto* folder = std::getenv("KERNELMILL_BIN_DIR"))
     return std::string{folder} + "/kernelmill-spawner";
