@@ -7,6 +7,9 @@ target_compile_options(kernelmill_flags INTERFACE
   # g++ 12 reports `"x" + std::string` and std::string{"x"} + y (its bugs 105651, 105329)
   -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(kernelmill_flags INTERFACE -Wno-unknown-warning-option) # those above are g++'s
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Its garbage collector runs each time that the heap has grown by a third; with templates like ours that is a tenth
   # of all the time. Up to 2 GB a compiler this way.
@@ -32,7 +35,7 @@ endif()
 if(KERNELMILL_FUZZ)
   # What libFuzzer steers by; and whatever is undefined ends the process, so that it is found.
   target_compile_options(kernelmill_flags INTERFACE
-    -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -Wno-unknown-warning-option)
+    -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 
 # The headers that cost most and the templates that they instantiate, compiled once for each level of optimization, for
@@ -120,7 +123,6 @@ function(kernelmill_test_program name label)
   target_compile_options(${name} PRIVATE -O0)
   if(KERNELMILL_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-    kernelmill_use_headers(${name} 0)
   endif()
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_ALONE)
