@@ -12,7 +12,7 @@
 #include "gpu/referee/machine.hpp"
 #include "gpu/referee/prepared_task.hpp"
 #include "gpu/referee/stopping.hpp"
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 #include "messages/evaluate.capnp.h"
 #include "messages/message.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

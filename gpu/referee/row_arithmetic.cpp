@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "gpu/referee/evaluation.hpp"
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpu/referee/row_arithmetic.hpp"
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

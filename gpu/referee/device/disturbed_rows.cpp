@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "gpu/referee/row_arithmetic.hpp"
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

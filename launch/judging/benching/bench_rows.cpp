@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill::benching {
 

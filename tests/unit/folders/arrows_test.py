@@ -38,6 +38,7 @@ ARROWS = {
     "retrieval/search": "retrieval/corpora retrieval/guard",
     # gpu/
     "gpu/cuda": "",
+    "gpu/timing": "",
     "gpu/process": "",
     "gpu/task": "",
     "gpu/profiler": "gpu/task",
@@ -46,9 +47,9 @@ ARROWS = {
     "gpu/python": "gpu/process gpu/sandbox",
     "gpu/candidate": "gpu/cuda",
     "gpu/toolchain": "gpu/process gpu/python gpu/sandbox gpu/task",
-    "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/toolchain",
+    "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/timing gpu/toolchain",
     "gpu/examine": "gpu/candidate gpu/process gpu/profiler gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain",
-    "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task",
+    "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task gpu/timing",
     "gpu/torch/native": "gpu/candidate gpu/cuda gpu/sandbox",
     "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
     # actors/
@@ -122,7 +123,7 @@ ARROWS = {
         "actors/episode actors/governance gpu/profiler gpu/referee gpu/task gpu/toolchain launch/cli "
         "launch/config launch/machine storage storage/lineage"
     ),
-    "launch/judging/benching": "gpu/referee gpu/task launch/cli",
+    "launch/judging/benching": "gpu/task gpu/timing launch/cli",
     "launch/judging/inspecting": (
         "gpu/inspect gpu/profiler gpu/sandbox gpu/task gpu/toolchain launch/cli launch/judging"
     ),

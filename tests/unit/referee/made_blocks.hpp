@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 

@@ -1,4 +1,4 @@
-#include "gpu/referee/timing_statistics.hpp"
+#include "gpu/timing/timing_statistics.hpp"
 
 #include <cmath>
 #include <limits>

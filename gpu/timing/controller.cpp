@@ -1,0 +1,121 @@
+#include "gpu/timing/controller.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gpu/timing/thresholds.hpp"
+
+namespace kernelmill::timing {
+
+namespace {
+
+template <class T>
+void shuffle(std::vector<T>& x, const std::function<uint64_t()>& draw) {
+  for (size_t i = x.size(); i > 1; --i) std::swap(x[i - 1], x[draw() % i]);
+}
+
+size_t count_of(const std::vector<batch_pair>& pairs, batch_form form) {
+  return static_cast<size_t>(std::count_if(
+      pairs.begin(), pairs.end(), [&](const batch_pair& x) { return x.order.form == form; }));
+}
+
+} // namespace
+
+std::vector<batch_order> plan_of(const timing_wish& wish) {
+  std::vector<batch_order> result;
+  for (size_t i = 0; i < least_nominal + wish.draw() % 2; ++i) result.push_back({});
+  std::vector<size_t> others(std::max<size_t>(wish.patterns, 1) - 1);
+  std::iota(others.begin(), others.end(), size_t{1});
+  shuffle(others, wish.draw);
+  for (size_t i = 0; i < others.size(); i += patterns_a_batch) {
+    auto end = std::min(i + patterns_a_batch, others.size());
+    result.push_back({batch_form::mixed,
+                      {others.begin() + static_cast<std::ptrdiff_t>(i),
+                       others.begin() + static_cast<std::ptrdiff_t>(end)}});
+  }
+  auto rule = std::find_if(std::begin(single_batches), std::end(single_batches),
+                           [&](const singles_rule& x) { return wish.call < x.longest; });
+  result.insert(result.end(), rule->batches, {batch_form::single, {0}});
+  shuffle(result, wish.draw);
+  return result;
+}
+
+timing_end controller::run() {
+  for (const auto& order : plan_of(wish_)) {
+    if (maker_.expired()) return timing_end::short_of_time;
+    if (!take(order)) return timing_end::over;
+  }
+  if (!take_apart() || !narrow()) return timing_end::over;
+  if (reason_.empty()) reason_ = "the deadline of the evaluation";
+  return timing_end::decided;
+}
+
+// Which side comes first, nobody knows.
+bool controller::take(const batch_order& order) {
+  batch_pair pair;
+  for (int i = 0; i <= most_retakes; ++i) {
+    pair = {order, {}, {}};
+    ++number_;
+    bool baseline_first = (wish_.draw() & 1) != 0;
+    for (bool baseline : {baseline_first, !baseline_first}) {
+      auto side = baseline ? batch_side::baseline : batch_side::candidate;
+      if (!maker_.make(side, order, number_, baseline ? pair.baseline : pair.candidate))
+        return false;
+    }
+    if (!pair.baseline.disturbed && !pair.candidate.disturbed) break;
+    ++retaken_;
+  }
+  pairs_.push_back(std::move(pair));
+  return true;
+}
+
+std::optional<form_result> controller::own() const {
+  auto paid = result();
+  if (!paid) return std::nullopt;
+  std::vector<pair_times> times;
+  for (const auto& x : pairs_)
+    if (x.order.form == batch_form::nominal) times.push_back(times_of(x, paid->besides, before_));
+  return result_of(times);
+}
+
+// Each pattern of a batch that is slower than the task's own is timed by itself, and one that is
+// slow there so often that it can be paid.
+bool controller::take_apart() {
+  auto known = own();
+  auto paid = result();
+  if (!known || !paid) return true;
+  std::vector<size_t> suspects;
+  for (const auto& x : pairs_)
+    if (x.order.form == batch_form::mixed &&
+        seems_slower(times_of(x, paid->besides, before_), *known, slower_batch))
+      suspects.insert(suspects.end(), x.order.patterns.begin(), x.order.patterns.end());
+  for (size_t pattern : suspects) {
+    batch_order order{batch_form::pattern, {pattern}};
+    for (size_t i = 0; i < confirming_batches && !maker_.expired(); ++i) {
+      if (!take(order)) return false;
+      if (!seems_slower(times_of(pairs_.back(), paid->besides, before_), *known, slower_pattern))
+        break;
+    }
+  }
+  return true;
+}
+
+// After the batch that would end the timing comes one more, which counts.
+bool controller::narrow() {
+  auto is_narrow = [&] {
+    auto known = own();
+    return known && known->speedup.relative_half_width() <= wish_.half_width;
+  };
+  while (!is_narrow()) {
+    if (maker_.expired()) return true;
+    if (count_of(pairs_, batch_form::nominal) >= most_nominal) {
+      reason_ = "the most batches";
+      return true;
+    }
+    if (!take({})) return false;
+  }
+  reason_ = "the interval is narrow enough";
+  return take({});
+}
+
+} // namespace kernelmill::timing

@@ -1,0 +1,60 @@
+#pragma once
+
+// Which batches come, and when they are enough.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/timing/speedup.hpp"
+
+namespace kernelmill::timing {
+
+struct timing_wish {
+  size_t patterns = 1;            ///< of inputs, the task's own included
+  double half_width = 0.03;       ///< of the interval, relative, that ends the timing
+  double call = 0;                ///< seconds of a call of the faster side, as far as is known
+  std::function<uint64_t()> draw; ///< of the evaluation's secret
+};
+
+/// The batches that every evaluation has, in a secret order: nothing that is seen ends the timing
+/// before they were made.
+std::vector<batch_order> plan_of(const timing_wish& wish);
+
+enum class timing_end : unsigned char {
+  decided,
+  short_of_time, ///< before all batches of the plan were made
+  over,          ///< the maker said so, and why
+};
+
+/// Makes the batches of one evaluation. Thread safety: none.
+class controller {
+public:
+  controller(batch_maker& maker, timing_wish wish, calibration before)
+      : maker_(maker), wish_(std::move(wish)), before_(before) {}
+
+  timing_end run();
+
+  const std::vector<batch_pair>& pairs() const noexcept { return pairs_; }
+  size_t retaken() const noexcept { return retaken_; }
+  const std::string& reason() const noexcept { return reason_; } ///< why it ended
+  std::optional<paid_result> result() const { return pay(pairs_, before_); }
+
+private:
+  bool take(const batch_order& order);
+  bool take_apart();
+  bool narrow();
+  std::optional<form_result> own() const;
+
+  batch_maker& maker_;
+  timing_wish wish_;
+  calibration before_;
+  std::vector<batch_pair> pairs_;
+  size_t number_ = 0;
+  size_t retaken_ = 0;
+  std::string reason_;
+};
+
+} // namespace kernelmill::timing

@@ -1,0 +1,138 @@
+#include "gpu/timing/speedup.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "gpu/timing/thresholds.hpp"
+
+namespace kernelmill::timing {
+
+namespace {
+
+double deviation_of(const std::vector<double>& x) {
+  if (x.size() < 2) return 0;
+  double mean = 0;
+  for (double value : x) mean += value;
+  mean /= static_cast<double>(x.size());
+  double squares = 0;
+  for (double value : x) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(x.size() - 1));
+}
+
+// A speedup holds for calls alone, too, beyond what a single call is unsure of.
+double most_by_single(const form_result& single) {
+  double error = single.candidate_seconds < shortest_forgiven
+                     ? 0
+                     : single_error + single_standard_errors * single.deviation *
+                                          single.candidate_seconds /
+                                          std::sqrt(static_cast<double>(single.pairs));
+  return single.speedup.estimate * single.candidate_seconds /
+         std::max(single.candidate_seconds - error, least_share * single.candidate_seconds);
+}
+
+speedup_interval at_most(const speedup_interval& x, double most) {
+  if (x.estimate <= most) return x;
+  return {most, x.low * most / x.estimate, x.high};
+}
+
+} // namespace
+
+double pair_times::log_ratio() const {
+  return std::log(baseline / candidate);
+}
+
+pair_times times_of(const batch_pair& pair, const overhead& besides, const calibration& before) {
+  const auto& c = pair.candidate;
+  const auto& b = pair.baseline;
+  bool single = pair.order.form == batch_form::single;
+  double usual = single ? before.fill_single : before.fill;
+  // What the baseline's inputs take now counts little more than what they took before: a candidate
+  // may have left work on the GPU.
+  double allowed = std::max(usual, std::min(b.fill, believed_slowdown * usual)) + fill_slack;
+  double late = std::max(0.0, c.fill - allowed);
+  double call = b.inside / std::max(b.calls, 1u);
+  bool capped = pair.order.form == batch_form::nominal && before.call > 0;
+  if (capped) call = std::min(call, believed_slowdown * before.call);
+  return {call, (besides.calls(c) + late) / std::max(c.calls, 1u)};
+}
+
+std::optional<form_result> result_of(const std::vector<pair_times>& pairs) {
+  if (pairs.empty()) return std::nullopt;
+  std::vector<timed_block> blocks;
+  std::vector<double> baseline;
+  std::vector<double> candidate;
+  std::vector<double> ratios;
+  for (const auto& x : pairs) {
+    blocks.push_back({{x.baseline, x.baseline}, {x.candidate, x.candidate}});
+    baseline.push_back(x.baseline);
+    candidate.push_back(x.candidate);
+    ratios.push_back(x.log_ratio());
+  }
+  form_result result;
+  result.speedup = estimate_speedup(blocks);
+  result.baseline_seconds = median(std::move(baseline));
+  result.candidate_seconds = median(std::move(candidate));
+  result.deviation = deviation_of(ratios);
+  result.pairs = pairs.size();
+  return result;
+}
+
+bool seems_slower(const pair_times& mixed, const form_result& own, double margin) {
+  double by = std::log(own.speedup.estimate) - mixed.log_ratio();
+  return by > margin && by > standard_errors * own.deviation;
+}
+
+std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calibration& before) {
+  std::vector<batch_sample> baseline;
+  for (const auto& x : pairs) {
+    bool own = x.order.form == batch_form::nominal || x.order.form == batch_form::single;
+    if (own) baseline.push_back(x.baseline);
+  }
+  if (baseline.empty()) return std::nullopt;
+  paid_result result;
+  result.besides = believed(fit_overhead(baseline), before.besides);
+  std::vector<pair_times> nominal;
+  std::vector<pair_times> mixed;
+  std::vector<pair_times> single;
+  std::map<size_t, std::vector<pair_times>> alone;
+  std::vector<double> calls;
+  for (const auto& x : pairs) {
+    auto times = times_of(x, result.besides, before);
+    switch (x.order.form) {
+      case batch_form::nominal:
+        nominal.push_back(times);
+        calls.push_back(x.baseline.inside / std::max(x.baseline.calls, 1u));
+        break;
+      case batch_form::mixed: mixed.push_back(times); break;
+      case batch_form::single: single.push_back(times); break;
+      case batch_form::pattern: alone[x.order.patterns.front()].push_back(times); break;
+    }
+  }
+  auto own = result_of(nominal);
+  if (!own) return std::nullopt;
+  result.paid = *own;
+  result.baseline_slower =
+      before.call > 0 && median(std::move(calls)) > believed_slowdown * before.call;
+  if (auto several = result_of(mixed))
+    result.paid.speedup = at_most(result.paid.speedup, several->speedup.estimate);
+  for (const auto& [pattern, taken] : alone) {
+    auto found = result_of(taken);
+    if (taken.size() < confirming_batches || !found) continue;
+    double by = std::log(own->speedup.estimate / found->speedup.estimate);
+    if (by <= slower_pattern || found->speedup.estimate >= result.paid.speedup.estimate) continue;
+    result.paid = *found;
+    result.slow_pattern = pattern;
+    result.times_slower = std::exp(by);
+  }
+  if (auto one = result_of(single)) {
+    result.single = one->speedup;
+    double most = most_by_single(*one);
+    result.limited_by_single = result.paid.speedup.estimate > most;
+    result.paid.speedup = at_most(result.paid.speedup, most);
+  }
+  result.paid.speedup = widened(result.paid.speedup, process_spread);
+  return result;
+}
+
+} // namespace kernelmill::timing

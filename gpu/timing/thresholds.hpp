@@ -1,0 +1,76 @@
+#pragma once
+
+// Every number of the timing of candidates: threat or need, rule, value.
+// docs/explanation/timing-method.md explains the model; what a figure was measured on stands behind
+// it.
+
+#include <cstddef>
+
+namespace kernelmill::timing {
+
+// -- how many batches ---------------------------------------------------------------------------
+
+/// Batches with the task's own inputs, at least and at most. Four narrow an interval to 1 % at 0.3
+/// % of noise, which is that of batches of 2 ms (H200).
+inline constexpr size_t least_nominal = 4;
+inline constexpr size_t most_nominal = 9;
+
+/// Input patterns that share a batch. One of four that takes 1.2 times as long makes it 5 % longer.
+inline constexpr size_t patterns_a_batch = 4;
+
+/// Batches of a pattern of its own before it is paid alone.
+inline constexpr size_t confirming_batches = 3;
+
+/// Batches of one call: merged launches, overlap between calls and work in a second context gain
+/// nothing there. More where a call is short, because each is known to some microseconds only.
+struct singles_rule {
+  double longest; ///< seconds of a call
+  size_t batches;
+};
+inline constexpr singles_rule single_batches[] = {{50e-6, 32}, {200e-6, 16}, {1e9, 8}};
+
+/// A batch that lost its core, or beside which a context was made, is taken again so often.
+inline constexpr int most_retakes = 3;
+
+// -- what is believed ---------------------------------------------------------------------------
+
+/// The baseline counts at most so many times its least time before the candidate was there: a
+/// candidate that slows it gains no more.
+inline constexpr double believed_slowdown = 1.05;
+
+/// Of the time until outputs were seen a candidate pays this share at least, whatever is
+/// subtracted; of a single call, which is much shorter than that, these seconds.
+inline constexpr double least_share = 0.2;
+inline constexpr double shortest_call = 1e-6;
+
+/// What a batch takes besides calls may have grown by so much since the baseline was calibrated.
+inline constexpr double overhead_slack = 10e-6; ///< seconds
+inline constexpr double overhead_growth = 1.05;
+
+/// Seconds by which inputs may come later than in the baseline's batch of the pair, or than nearly
+/// all of its batches before the candidate was there.
+inline constexpr double fill_slack = 30e-6;
+
+/// A growth of the overhead beyond this, a second of calls, is noise: an H200 has 0.008.
+inline constexpr double most_growth = 0.03;
+
+// -- what is paid -------------------------------------------------------------------------------
+
+/// Error of a single call besides that of its mean: outside clocks agree to 1 to 2 us (H200).
+inline constexpr double single_error = 1e-6; ///< seconds
+inline constexpr double single_standard_errors = 2;
+
+/// Below this nothing is paid that single calls do not show by themselves.
+inline constexpr double shortest_forgiven = 20e-6; ///< seconds of a call
+
+/// A batch of several patterns that is slower than the task's own by so much, and by three standard
+/// errors, is taken apart; a pattern that is slower alone by as much is paid alone.
+inline constexpr double slower_batch = 0.02;
+inline constexpr double slower_pattern = 0.03;
+inline constexpr double standard_errors = 3;
+
+/// Deviation of the logarithm of a speedup between processes that run the same code: their memory
+/// lies elsewhere (copies of the baselines, H200).
+inline constexpr double process_spread = 0.008;
+
+} // namespace kernelmill::timing
