@@ -29,6 +29,7 @@ public:
   /// Opens the gate, waits for the row, and notes its seconds by the events.
   int release();
 
+  cuda::stream stream() const noexcept { return stream_; }
   int synchronize();
   const char* problem() const noexcept { return problem_; }
 

@@ -46,6 +46,9 @@ enum class candidate_command : uint32_t {
   queue,   ///< device code: queues the row of device_program.hpp behind a gate
   close,   ///< on a GPU, a library: from now on launches wait behind gate values[0]
   release, ///< on a GPU: opens gate values[0], or that of the row, and waits for what is behind it
+  begin,   ///< on a GPU: what is launched from now on is a batch; values[0]: it waits until
+           ///< control_page::open is as much; 0: it does not wait
+  end,     ///< on a GPU: the batch is over; when its work is, `completed` becomes values[0]
   apart,   ///< as launch; then what the GPU is given later begins when the call's work is over
 };
 
@@ -83,9 +86,12 @@ struct control_page {
   alignas(64) std::atomic<uint32_t> sequence; ///< of the latest command; the referee writes it
   candidate_command command;
   uint32_t spin; ///< look this often for a command before sleeping; the referee writes it
-  int64_t values[max_arguments];          ///< a scalar's value, or a tensor's offset
-  alignas(64) std::atomic<uint32_t> gate; ///< the latest that is open; the referee writes it
-  alignas(64) std::atomic<uint32_t> done; ///< sequence of the command that has ended
+  int64_t values[max_arguments];               ///< a scalar's value, or a tensor's offset
+  alignas(64) std::atomic<uint32_t> gate;      ///< the latest that is open; the referee writes it
+  alignas(64) std::atomic<uint32_t> done;      ///< sequence of the command that has ended
+  alignas(64) std::atomic<uint32_t> open;      ///< of batches; the referee's GPU writes it
+  alignas(64) std::atomic<uint32_t> completed; ///< the process's GPU writes it: a hint
+  double inside; ///< seconds of the latest batch, by the process's events; the process writes it
   alignas(64) candidate_remark remark;
   uint32_t fault_parameter; ///< index, or max_arguments: in none of them
   uint32_t fault_writes;

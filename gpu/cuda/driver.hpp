@@ -116,8 +116,10 @@ inline constexpr int attribute_minor = 76;
   X(stream_create, "cuStreamCreate", (stream*, unsigned))                                          \
   X(stream_synchronize, "cuStreamSynchronize", (stream))                                           \
   X(wait_value, "cuStreamWaitValue32_v2", (stream, device_pointer, uint32_t, unsigned))            \
+  X(write_value, "cuStreamWriteValue32_v2", (stream, device_pointer, uint32_t, unsigned))          \
   X(host_allocate, "cuMemHostAlloc", (void**, size_t, unsigned))                                   \
   X(host_register, "cuMemHostRegister_v2", (void*, size_t, unsigned))                              \
+  X(host_unregister, "cuMemHostUnregister", (void*))                                               \
   X(host_pointer, "cuMemHostGetDevicePointer_v2", (device_pointer*, void*, unsigned))              \
   X(event_create, "cuEventCreate", (event*, unsigned))                                             \
   X(event_record, "cuEventRecord", (event, stream))                                                \

@@ -17,6 +17,7 @@
 #include "gpu/candidate/any_function.hpp"
 #include "gpu/candidate/checked_calls.hpp"
 #include "gpu/candidate/device_code.hpp"
+#include "gpu/candidate/gpu_batch.hpp"
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/lone_calls.hpp"
 #include "gpu/candidate/protocol.hpp"
@@ -45,6 +46,7 @@ int library_descriptor = -1;
 gpu_memory* gpu = nullptr;         // null on a CPU slot
 device_code* program = nullptr;    // of the contract `device`
 stream_gate* gate = nullptr;       // of a library on a GPU
+gpu_batch* batch = nullptr;        // of a GPU
 cuda::call_fence* fence = nullptr; // of a library on a GPU, between its calls
 void* entry = nullptr;
 
@@ -260,6 +262,30 @@ void close_gate() {
   set_fence(); // streams that do not wait for the default stream wait for the gate, too
 }
 
+cuda::stream stream_of_calls() {
+  return program != nullptr ? program->stream() : nullptr;
+}
+
+void begin_batch() {
+  if (gpu == nullptr) return;
+  if (batch == nullptr) {
+    alignas(gpu_batch) static char room[sizeof(gpu_batch)];
+    batch = new (room) gpu_batch{gpu->cuda()};
+  }
+  auto number = static_cast<uint32_t>(control->values[0]);
+  if (int result = batch->begin(control, stream_of_calls(), number); result != 0)
+    lose_device(result, "begin a batch");
+  if (number != 0) set_fence(); // streams that do not wait for the default stream wait, too
+}
+
+void end_batch() {
+  if (batch == nullptr) return;
+  set_fence(); // the default stream waits for all others
+  if (int result = batch->end(stream_of_calls(), static_cast<uint32_t>(control->values[0]));
+      result != 0)
+    lose_device(result, "end a batch");
+}
+
 void queue_row() {
   char* bases[max_arguments] = {};
   find_bases(bases);
@@ -291,6 +317,7 @@ void call() {
 void finish() {
   if (gpu == nullptr) return;
   if (int result = gpu->synchronize(); result != 0) lose_device(result, gpu->problem());
+  if (batch != nullptr) batch->note_seconds();
 }
 
 void obey(candidate_command command) {
@@ -302,6 +329,8 @@ void obey(candidate_command command) {
     case candidate_command::finish: return finish();
     case candidate_command::queue: return program != nullptr ? queue_row() : void();
     case candidate_command::close: return close_gate();
+    case candidate_command::begin: return begin_batch();
+    case candidate_command::end: return end_batch();
     case candidate_command::release: return release_row();
     default: return;
   }

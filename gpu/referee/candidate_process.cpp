@@ -205,6 +205,21 @@ bool candidate_process::close_gate(double patience, int deadline_ms) {
   return ok;
 }
 
+bool candidate_process::begin_batch(uint32_t number, double patience, int deadline_ms) {
+  gate_forced_ = false;
+  gate_patience_ = 0;
+  gate_ = number;
+  bool ok = run(candidate_command::begin, {static_cast<int64_t>(number)}, deadline_ms).has_value();
+  if (number != 0) gate_patience_ = patience;
+  return ok;
+}
+
+bool candidate_process::end_batch(uint32_t number, int deadline_ms) {
+  bool ok = run(candidate_command::end, {static_cast<int64_t>(number)}, deadline_ms).has_value();
+  gate_patience_ = 0;
+  return ok;
+}
+
 std::optional<double> candidate_process::release(int deadline_ms) {
   gate_patience_ = 0;
   return run(candidate_command::release, {static_cast<int64_t>(gate_)}, deadline_ms);
@@ -212,6 +227,7 @@ std::optional<double> candidate_process::release(int deadline_ms) {
 
 void candidate_process::force_gate() noexcept {
   control().gate.store(gate_, std::memory_order_release);
+  control().open.store(gate_, std::memory_order_release);
   futex_wake(&control().gate);
   gate_forced_ = true;
   gate_patience_ = 0;

@@ -89,6 +89,23 @@ public:
   /// Whether the latest gate had to be opened before release().
   bool gate_was_forced() const noexcept { return gate_forced_; }
 
+  /// Begins a batch, whose launches wait on the GPU for open_address() to be `number`; 0: they do
+  /// not wait. A command before end_batch() that takes longer than `patience` seconds waits for
+  /// work of the batch: then it is let go, as gate_was_forced() tells.
+  bool begin_batch(uint32_t number, double patience, int deadline_ms);
+  bool end_batch(uint32_t number, int deadline_ms);
+
+  /// Whether the GPU has said that batch `number` is over. Its process can say that at any time.
+  bool completed(uint32_t number) const noexcept {
+    return control().completed.load(std::memory_order_acquire) == number;
+  }
+
+  /// Seconds of the latest batch by the process's own events, once it has finished.
+  double seconds_inside() const noexcept { return control().inside; }
+
+  /// The page that is shared with it.
+  void* shared() const noexcept { return page_.data(); }
+
   /// Stops it until the next command. What standstill says of it holds here.
   void halt() noexcept { rest_.halt(); }
   standing stop() {

@@ -13,6 +13,7 @@
 
 #include "gpu/referee/device/contents_plan.hpp"
 #include "gpu/referee/row_arithmetic.hpp"
+#include "gpu/timing/overhead.hpp"
 #include "gpu/referee/slot.hpp"
 #include "gpu/toolchain/trusted_build.hpp"
 
@@ -35,6 +36,16 @@ struct quiet_baseline {
   std::vector<double> contents; ///< by kind: seconds until they are there
   double waited = 0;            ///< seconds of a row: usual_wait()
   double when = 0;              ///< by now_seconds()
+};
+
+/// What the batches of a task's baseline are on a GPU while no candidate is there.
+struct calibrated_baseline {
+  std::vector<contents_kind> kinds; ///< on which the baseline is within its bounds
+  size_t timed = 1;                 ///< of them, on which it is well within: the first ones
+  timing::calibration before;
+  unsigned sets = 1;   ///< of a batch of many calls
+  bool direct = false; ///< its calls cannot be queued
+  double when = 0;     ///< by now_seconds()
 };
 
 /// Thread safety: none.
@@ -115,6 +126,7 @@ private:
 
 public:
   std::optional<quiet_baseline> quiet;
+  std::optional<calibrated_baseline> calibrated;
   bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
   std::vector<task_case>
       kinds; ///< that host calls are timed with, once chosen; the task's own first

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/device/batch_timing.hpp"
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/kind_looks.hpp"
 #include "gpu/referee/paid_kinds.hpp"
@@ -45,9 +46,9 @@ error bad_baseline(const task& x, const std::string& what, const error& why) {
 
 namespace {
 
-class timing {
+class host_timing {
 public:
-  timing(measured_run& run, double fixed)
+  host_timing(measured_run& run, double fixed)
       : run_(run), record_(run.record.timing), pairs_(run, fixed), kinds_(run.prepared.kinds),
         timed_(kinds_.size()), looked_(run.prepared.checked_kinds.size()) {
     const auto& checked = run.prepared.checked_kinds;
@@ -334,13 +335,14 @@ void measure_timing(measured_run& run, double overhead_seconds) {
   }
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline()->process().pid());
-  if (run.prepared.arena() != nullptr) return measure_device_timing(run);
+  if (run.prepared.arena() != nullptr)
+    return uses_batches() ? measure_batches(run) : measure_device_timing(run);
   if (auto fault = choose_kinds(run)) {
     run.record.fault = *fault;
     return;
   }
   double fixed = run.parts.hardware.least_overhead(overhead_seconds);
-  timing{run, fixed}.measure();
+  host_timing{run, fixed}.measure();
 }
 
 } // namespace kernelmill

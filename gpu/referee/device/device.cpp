@@ -74,6 +74,11 @@ expected<void> device::start() {
   learn_limits();
   find_monitor();
   if (auto ok = compile_kernels(); !ok) return ok;
+  void* word = nullptr;
+  check("make a word for the GPU", cuda_->host_allocate(&word, 4096, cuda::host_mapped));
+  told_ = static_cast<volatile uint32_t*>(word);
+  *told_ = 0;
+  check("find a word on the GPU", cuda_->host_pointer(&told_there_, word, 0));
   audit_ = device_memory{*cuda_, sizeof(device_audit)};
   flushed_ = device_memory{*cuda_, 2 * cache_bytes_};
   check("clear what is read to flush the cache",
@@ -170,6 +175,10 @@ void device::push_out_cache(size_t left_to_write) {
   if (left_to_write >= 4)
     check("leave lines to be written back",
           cuda_->fill_words(flushed_.address(), 0, left_to_write / 4, nullptr));
+}
+
+void device::open_gate(cuda::device_pointer gate, uint32_t number) {
+  launch("open_gate", 1, 1, told_there_, gate, number);
 }
 
 void device::rouse() {

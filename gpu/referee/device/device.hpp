@@ -120,6 +120,10 @@ public:
   /// there to be written back. REQUIRES: no more than the cache has.
   void push_out_cache(size_t left_to_write = 0);
 
+  /// Queues the release of a batch: told() becomes `number`, then the word at `gate`.
+  void open_gate(cuda::device_pointer gate, uint32_t number);
+  uint32_t told() const noexcept { return *told_; }
+
   /// Returns when the clock is up; see rousing.hpp.
   void rouse();
 
@@ -157,6 +161,8 @@ private:
   std::string architecture_;
   std::optional<cuda::gpu_monitor> monitor_;
   unsigned monitored_ = 0;
+  volatile uint32_t* told_ = nullptr; // in host memory that the GPU writes
+  cuda::device_pointer told_there_ = 0;
   device_memory audit_;
   device_memory flushed_;
   size_t cache_bytes_ = 0;

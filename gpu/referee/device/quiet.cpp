@@ -208,8 +208,10 @@ private:
   std::vector<size_t> unfit_;   // kinds that are checked, and not timed
 };
 
+} // namespace
+
 // The reference on the GPU is believed after it has agreed with the host's.
-std::optional<error> agree(prepared_task& prepared) {
+std::optional<error> agree_with_host(prepared_task& prepared) {
   if (prepared.truth_agrees) return std::nullopt;
   auto work = prepared.make_workload();
   auto cause = prepared.truth()->disagreement(work);
@@ -222,11 +224,9 @@ std::optional<error> agree(prepared_task& prepared) {
                "run `kernelmill task check " + id + " --backend cuda`"};
 }
 
-} // namespace
-
 std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_pool& pool,
                                           const std::vector<int>& timed_cpus) {
-  if (auto fault = agree(prepared)) return fault;
+  if (auto fault = agree_with_host(prepared)) return fault;
   if (prepared.quiet && now_seconds() - prepared.quiet->when < valid_seconds) return std::nullopt;
   if (auto ok = prepared.await_gone(); !ok) return ok.error();
   if (!pool.await_retired())

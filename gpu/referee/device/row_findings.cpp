@@ -32,7 +32,8 @@ double lower_quartile_of_gaps(const std::vector<row_times>& rows) {
 
 } // namespace
 
-bool note_audit(measured_run& run, device_rows& rows, const device_audit& found, bool gated) {
+bool note_audit(measured_run& run, const std::function<std::string()>& describe,
+                const device_audit& found, bool gated) {
   auto reject = [&](const char* rule, const char* category, const std::string& evidence) {
     run.find(rule, severity::critical, evidence);
     run.record.correct = false;
@@ -57,7 +58,7 @@ bool note_audit(measured_run& run, device_rows& rows, const device_audit& found,
   if (found.bad > 0)
     reject("wrong_when_timed", "wrong_result",
            fmt::format("right in all cases, but wrong at the timed shape in {} elements: {}",
-                       found.bad, rows.describe(found)));
+                       found.bad, describe()));
   return run.record.correct;
 }
 

@@ -9,7 +9,8 @@ namespace kernelmill {
 
 /// Adds what the audit of a candidate's row found. False when the candidate is rejected for it.
 /// `gated`: launches may not have waited for the contents, so wrong results are nobody's fault.
-bool note_audit(measured_run& run, device_rows& rows, const device_audit& found, bool gated);
+bool note_audit(measured_run& run, const std::function<std::string()>& describe,
+                const device_audit& found, bool gated);
 
 /// The GPU was at work when the candidate said that it was done. Nothing is gained by it, because a
 /// row counts until its outputs are seen; it is rejected because nobody honest does it.

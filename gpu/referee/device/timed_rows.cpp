@@ -75,7 +75,9 @@ bool timed_rows::candidate_row(const row_order& order, row_times& into) {
   note_contents(candidate_longer_, order.kind, into.contents);
   bool gated = order.clock == paid_clock::device && run_.program == nullptr;
   auto found = candidate_rows_.audit(order.kind < quiet_.timed ? 1 : wide_bound);
-  if (!note_audit(run_, candidate_rows_, found, gated)) return false;
+  if (!note_audit(
+          run_, [&] { return candidate_rows_.describe(found); }, found, gated))
+    return false;
   if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
   return true;
 }

@@ -1,0 +1,135 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "gpu/referee/candidate_pool.hpp"
+#include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/batch_timing.hpp"
+#include "gpu/referee/device/batches.hpp"
+#include "gpu/referee/device/quiet.hpp"
+#include "gpu/referee/scheduling.hpp"
+#include "gpu/timing/thresholds.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr double kept_seconds = 60;
+constexpr unsigned trial_sets = 8;
+constexpr size_t batches_of_each = 10;   // of one call, and of many
+constexpr double own_share = 0.2;       // of a bound, for the baseline on a pattern
+
+class baseline_batches {
+public:
+  baseline_batches(prepared_task& prepared, const secret_seed& seed)
+      : prepared_(prepared), process_(prepared.baseline()->process()),
+        batches_(prepared, prepared.baseline_arena(), process_, nullptr, seed,
+                 kinds_of_contents(prepared.spec()), [this] { return next_draw(state_); }) {
+    std::memcpy(&state_, seed.data(), sizeof state_);
+  }
+
+  std::optional<error> learn() {
+    process_.spin(true);
+    bool ok = choose_sets() && take() && choose_patterns();
+    process_.spin(false);
+    if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
+    if (!ok) return bad_baseline(prepared_.spec(), "ended", process_.ending()->fault);
+    calibrated_baseline result;
+    result.before = timing::calibrated(samples_);
+    result.sets = batches_.sets();
+    result.direct = batches_.is_direct();
+    result.timed = kept_.size();
+    kept_.insert(kept_.end(), unfit_.begin(), unfit_.end());
+    for (size_t kind : kept_) result.kinds.push_back(batches_.kinds()[kind]);
+    result.when = now_seconds();
+    prepared_.calibrated = std::move(result);
+    return std::nullopt;
+  }
+
+private:
+  bool make(const timing::batch_order& order, timing::batch_sample& into) {
+    for (int i = 0;; ++i) {
+      auto outcome = batches_.make(order, ++number_, call_deadline_ms, into);
+      if (outcome != device_batches::outcome::not_queued)
+        return outcome == device_batches::outcome::made;
+      if (i == 2) batches_.launch_directly();
+    }
+  }
+
+  bool choose_sets() {
+    unsigned most = batches_.sets();
+    batches_.use(std::min(most, trial_sets));
+    timing::batch_sample x;
+    for (int i = 0; i < 2; ++i)
+      if (!make({}, x)) return false;
+    auto found = batches_.audit(1);
+    if (found.bad > 0) wrong_ = batches_.describe(found);
+    if (found.bad > 0) return false;
+    double call = std::max(x.inside / x.calls, 1e-7);
+    batches_.use(std::clamp(static_cast<unsigned>(timing::batch_seconds / call), std::min(4u, most), most));
+    return true;
+  }
+
+  bool take() {
+    for (size_t i = 0; i < 2 * batches_of_each; ++i) {
+      timing::batch_sample x;
+      auto form = i % 2 == 0 ? timing::batch_form::nominal : timing::batch_form::single;
+      if (!make({form, {0}}, x)) return false;
+      samples_.push_back(x);
+    }
+    return true;
+  }
+
+  // Where the baseline itself is near to its bound, candidates are checked by a wider one, and not
+  // timed.
+  bool choose_patterns() {
+    timing::batch_sample unused;
+    for (size_t kind = 1; kind < batches_.kinds().size(); ++kind) {
+      if (!make({timing::batch_form::single, {kind}}, unused)) return false;
+      auto found = batches_.audit(batches_.kinds().size());
+      if (found.bad == 0) (found.share <= own_share ? kept_ : unfit_).push_back(kind);
+    }
+    return true;
+  }
+
+  prepared_task& prepared_;
+  candidate_process& process_;
+  uint64_t state_ = 0;
+  device_batches batches_;
+  size_t number_ = 0;
+  std::vector<timing::batch_sample> samples_;
+  std::string wrong_;
+  std::vector<size_t> kept_{0};
+  std::vector<size_t> unfit_;
+};
+
+} // namespace
+
+bool uses_batches() {
+  static const bool chosen = [] {
+    const char* design = std::getenv("KERNELMILL_TIMING");
+    return design != nullptr && std::strcmp(design, "batches") == 0;
+  }();
+  return chosen;
+}
+
+std::optional<error> calibrate_baseline(prepared_task& prepared, candidate_pool& pool,
+                                        const std::vector<int>& timed_cpus) {
+  if (auto fault = agree_with_host(prepared)) return fault;
+  if (prepared.calibrated && now_seconds() - prepared.calibrated->when < kept_seconds)
+    return std::nullopt;
+  if (auto ok = prepared.await_gone(); !ok) return ok.error();
+  if (!pool.await_retired())
+    return error{fault_class::infrastructure, "gpu_stuck",
+                 "failed to end the processes of earlier candidates within 10 s",
+                 "`nvidia-smi` shows the GPU's state; the work is tried elsewhere"};
+  if (auto fault = prepared.start_baseline(pool)) return fault;
+  candidate_pool::hold until_it_is_known{pool};
+  pool.settle();
+  prepared.baseline_arena().gpu().rouse();
+  raise_priority(prepared.baseline()->process().pid());
+  cores_apart cores{timed_cpus};
+  cores.hold(prepared.baseline()->process().pid());
+  return baseline_batches{prepared, draw_seed()}.learn();
+}
+
+} // namespace kernelmill

@@ -1,0 +1,228 @@
+#include "gpu/referee/device/batch_timing.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gpu/referee/device/batches.hpp"
+#include "gpu/referee/device/row_findings.hpp"
+#include "gpu/referee/device/slots.hpp"
+#include "gpu/referee/scheduling.hpp"
+#include "gpu/timing/controller.hpp"
+#include "gpu/timing/thresholds.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr int queue_tries = 4;
+
+class batch_timing final : timing::batch_maker {
+public:
+  batch_timing(measured_run& run, const calibrated_baseline& known)
+      : run_(run), record_(run.record.timing), known_(known),
+        candidate_(run.prepared, *run.prepared.arena(), run.candidate.process(), run.program,
+                   run.record.seed, known.kinds, [&run] { return run.next_order(); }),
+        baseline_(run.prepared, run.prepared.baseline_arena(), run.prepared.baseline()->process(),
+                  nullptr, run.record.seed, known.kinds, [&run] { return run.next_order(); }) {
+    if (known.direct) baseline_.launch_directly();
+  }
+
+  void measure() {
+    record_.clock = "outside, queued batches less the baseline's overhead";
+    if (auto fault = run_.choose_geometry(run_.prepared.spec().timed)) {
+      run_.record.correct = false;
+      run_.record.fault = *fault;
+      return;
+    }
+    cores_apart cores{run_.parts.hardware.timed_cpus()};
+    cores.hold(run_.candidate.process().pid());
+    cores.hold(run_.prepared.baseline()->process().pid());
+    run_.candidate.forget();
+    run_.prepared.arena()->gpu().rouse();
+    run_.prepared.baseline()->process().spin(true);
+    if (warm_up()) time_all();
+    run_.candidate.process().go_on();
+    run_.prepared.baseline()->process().go_on();
+    run_.prepared.baseline()->process().spin(false);
+    candidate_.note_spans(run_.record.spans);
+  }
+
+private:
+  bool warm_up() {
+    candidate_.use(known_.sets);
+    baseline_.use(known_.sets);
+    timing::batch_sample x;
+    if (!make(timing::batch_side::candidate, {}, 0, x)) return false;
+    auto besides = known_.before.besides;
+    double mine = besides.calls(x) / std::max(x.calls, 1u);
+    call_ = std::min(mine, known_.before.call);
+    unsigned most = run_.prepared.arena()->timed_sets();
+    auto sets = std::clamp(static_cast<unsigned>(timing::batch_seconds / call_), std::min(4u, most), most);
+    sets = std::min(sets, std::max(known_.sets * 3, 4u));
+    candidate_.use(sets);
+    baseline_.use(sets);
+    // The fill of other lengths takes as much for each set.
+    before_ = known_.before;
+    before_.fill *= static_cast<double>(sets) / std::max(known_.sets, 1u);
+    return true;
+  }
+
+  void time_all() {
+    timing::timing_wish wish;
+    wish.patterns = known_.timed;
+    wish.half_width = run_.options.stopping.half_width;
+    wish.call = call_;
+    wish.draw = [this] { return run_.next_order(); };
+    timing::controller control{*this, wish, before_};
+    auto end = control.run();
+    if (end == timing::timing_end::over) return;
+    if (end == timing::timing_end::short_of_time) {
+      record_.note = "not measured: the evaluation's time was over before all batches were made";
+      return;
+    }
+    if (!check_unfit()) return;
+    if (auto paid = control.result()) write(control, *paid);
+  }
+
+  // Patterns that are checked and not timed.
+  bool check_unfit() {
+    timing::batch_sample x;
+    for (size_t kind = known_.timed; kind < known_.kinds.size(); ++kind)
+      if (!make(timing::batch_side::candidate, {timing::batch_form::single, {kind}}, 1'000 + kind,
+                x))
+        return false;
+    return true;
+  }
+
+  bool make(timing::batch_side side, const timing::batch_order& order, size_t number,
+            timing::batch_sample& into) override {
+    bool is_candidate = side == timing::batch_side::candidate;
+    return is_candidate ? make_candidate(order, number, into) : make_baseline(order, number, into);
+  }
+
+  bool make_baseline(const timing::batch_order& order, size_t number, timing::batch_sample& into) {
+    auto& candidate = run_.candidate.process();
+    if (!candidate.stopped() && candidate.stop() == standing::spawning)
+      run_.find("background_work", severity::critical, "it started processes without end");
+    auto& process = run_.prepared.baseline()->process();
+    process.go_on();
+    for (int i = 0; i < queue_tries; ++i) {
+      auto outcome = baseline_.make(order, number, call_deadline_ms, into);
+      if (outcome == device_batches::outcome::made) return true;
+      if (outcome == device_batches::outcome::not_queued) continue;
+      run_.record.fault = bad_baseline(run_.prepared.spec(), "ended", process.ending()->fault);
+      return false;
+    }
+    into.disturbed = true;
+    return true;
+  }
+
+  bool make_candidate(const timing::batch_order& order, size_t number, timing::batch_sample& into) {
+    run_.prepared.baseline()->process().stop();
+    auto& process = run_.candidate.process();
+    process.go_on();
+    for (int i = 0;; ++i) {
+      auto outcome = candidate_.make(order, number, run_.call_limit(), into);
+      if (outcome == device_batches::outcome::ended) {
+        run_.record.correct = false;
+        if (const auto& ending = process.ending()) run_.record.fault = ending->fault;
+        return false;
+      }
+      if (outcome == device_batches::outcome::not_queued) {
+        if (i >= queue_tries) go_direct("it waits for the GPU within a call");
+        continue;
+      }
+      auto found = candidate_.audit(known_.timed);
+      bool may_be_ungated = !candidate_.is_direct() && run_.program == nullptr;
+      if (may_be_ungated && (found.bad > 0 || found.late > 0)) {
+        go_direct("its streams do not wait for the batch's inputs");
+        continue;
+      }
+      return note_audit(
+          run_, [&] { return candidate_.describe(found); }, found, false);
+    }
+  }
+
+  void go_direct(const char* why) {
+    candidate_.launch_directly();
+    record_.note +=
+        fmt::format("{}its calls cannot be queued, and are timed with their launches: {}",
+                    record_.note.empty() ? "" : "; ", why);
+  }
+
+  void write(const timing::controller& control, const timing::paid_result& paid) {
+    record_.measured = true;
+    record_.speedup = paid.paid.speedup;
+    record_.reference_seconds = paid.paid.baseline_seconds;
+    record_.candidate_seconds = paid.paid.baseline_seconds / paid.paid.speedup.estimate;
+    record_.baseline.blocks = paid.paid.pairs;
+    record_.baseline.behind = record_.candidate_seconds / record_.reference_seconds;
+    record_.by_device = {record_.candidate_seconds, record_.reference_seconds};
+    std::string note = control.reason();
+    for (const auto& x : control.pairs()) record_.samples += x.candidate.calls;
+    record_.baseline.calls = static_cast<uint32_t>(control.pairs().size());
+    note_patterns(control, paid);
+    auto& into = run_.record.conditions;
+    into.push_back({"batch_overhead", paid.besides.fixed * 1e3, "ms"});
+    into.push_back({"batch_overhead_before", before_.besides.fixed * 1e3, "ms"});
+    into.push_back({"batches", static_cast<double>(control.pairs().size()), ""});
+    if (paid.single) into.push_back({"speedup_alone", paid.single->estimate, ""});
+    if (paid.limited_by_single)
+      run_.find("calls_overlap", severity::warning,
+                fmt::format("calls alone show a speedup of {:.3f}, which is paid",
+                            paid.paid.speedup.estimate));
+    if (paid.baseline_slower)
+      note += "; the baseline was slower than before the candidate came, and is not believed";
+    if (control.retaken() > 0)
+      note += fmt::format("; {} pairs were disturbed by other programs", control.retaken());
+    record_.note = note + (record_.note.empty() ? "" : "; " + record_.note);
+    compare_with_roofline(run_, static_cast<double>(candidate_.sets()));
+    note_conditions(run_.prepared.arena()->gpu(), run_.record);
+  }
+
+  void note_patterns(const timing::controller& control, const timing::paid_result& paid) {
+    for (size_t kind = 0; kind < known_.timed; ++kind) {
+      std::vector<timing::pair_times> times;
+      uint32_t calls = 0;
+      for (const auto& x : control.pairs()) {
+        bool alone = x.order.patterns.size() == 1 && x.order.patterns[0] == kind;
+        if (!alone || x.order.form == timing::batch_form::single) continue;
+        times.push_back(timing::times_of(x, paid.besides, before_));
+        calls += x.candidate.calls;
+      }
+      if (auto found = timing::result_of(times))
+        record_.kinds.push_back(
+            {known_.kinds[kind].name, found->candidate_seconds, found->baseline_seconds, calls});
+    }
+    if (!paid.slow_pattern) return;
+    run_.find("depends_on_contents", severity::warning,
+              fmt::format("{:.2f} times slower on inputs of the kind {} than on others, and paid "
+                          "for that kind",
+                          paid.times_slower, known_.kinds[*paid.slow_pattern].name));
+  }
+
+  // The maker's answer to how many batches may still come.
+  bool expired() const override { return run_.expired(); }
+
+  measured_run& run_;
+  timing_record& record_;
+  const calibrated_baseline known_;
+  timing::calibration before_;
+  device_batches candidate_;
+  device_batches baseline_;
+  double call_ = 0; // seconds, of the faster side
+};
+
+} // namespace
+
+void measure_batches(measured_run& run) {
+  const auto& known = run.prepared.calibrated;
+  if (!known) {
+    run.record.fault = bad_baseline(run.prepared.spec(), "was not timed before the candidate came");
+    return;
+  }
+  batch_timing{run, *known}.measure();
+}
+
+} // namespace kernelmill
