@@ -64,6 +64,13 @@ overhead believed(const overhead& now, const overhead& before) {
           std::min(now.growth, overhead_growth * before.growth + 1e-3)};
 }
 
+double calibration::fill_of(const batch_order& order) const {
+  if (order.form == batch_form::single) return fill_single;
+  double sum = 0;
+  for (size_t pattern : order.patterns) sum += fills[std::min(pattern, fills.size() - 1)];
+  return sum / static_cast<double>(order.patterns.size());
+}
+
 calibration calibrated(const std::vector<batch_sample>& baseline) {
   calibration result;
   result.besides = fit_overhead(baseline);
@@ -78,7 +85,7 @@ calibration calibrated(const std::vector<batch_sample>& baseline) {
   if (result.call == 0)
     for (const auto& x : baseline)
       if (result.call == 0 || x.inside < result.call) result.call = x.inside;
-  result.fill = seldom_exceeded(fills.empty() ? single_fills : std::move(fills));
+  result.fills = {seldom_exceeded(fills.empty() ? single_fills : std::move(fills))};
   result.fill_single = seldom_exceeded(std::move(single_fills));
   return result;
 }

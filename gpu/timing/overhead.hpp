@@ -30,9 +30,12 @@ overhead believed(const overhead& now, const overhead& before);
 /// What is known of the baseline before a candidate is loaded.
 struct calibration {
   overhead besides;
-  double call = 0;        ///< least seconds of a call
-  double fill = 0;        ///< seconds that the fill of a long batch seldom exceeds
-  double fill_single = 0; ///< the same of one call
+  double call = 0;           ///< least seconds of a call
+  std::vector<double> fills; ///< by pattern: seconds that the fill of a long batch seldom exceeds
+  double fill_single = 0;    ///< the same of one call
+
+  /// Seconds that the fill of a batch seldom exceeds: its patterns have equal parts of it.
+  double fill_of(const batch_order& order) const;
 };
 
 /// REQUIRES: batches of one call and of many.

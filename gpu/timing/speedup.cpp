@@ -45,8 +45,7 @@ double pair_times::log_ratio() const {
 pair_times times_of(const batch_pair& pair, const overhead& besides, const calibration& before) {
   const auto& c = pair.candidate;
   const auto& b = pair.baseline;
-  bool single = pair.order.form == batch_form::single;
-  double usual = single ? before.fill_single : before.fill;
+  double usual = before.fill_of(pair.order);
   // What the baseline's inputs take now counts little more than what they took before: a candidate
   // may have left work on the GPU.
   double allowed = std::max(usual, std::min(b.fill, believed_slowdown * usual)) + fill_slack;

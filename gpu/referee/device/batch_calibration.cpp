@@ -13,10 +13,11 @@ namespace kernelmill {
 
 namespace {
 
+constexpr int fills_of_each = 3;
 constexpr double kept_seconds = 60;
 constexpr unsigned trial_sets = 8;
-constexpr size_t batches_of_each = 10;   // of one call, and of many
-constexpr double own_share = 0.2;       // of a bound, for the baseline on a pattern
+constexpr size_t batches_of_each = 10; // of one call, and of many
+constexpr double own_share = 0.2;      // of a bound, for the baseline on a pattern
 
 class baseline_batches {
 public:
@@ -39,7 +40,10 @@ public:
     result.direct = batches_.is_direct();
     result.timed = kept_.size();
     kept_.insert(kept_.end(), unfit_.begin(), unfit_.end());
-    for (size_t kind : kept_) result.kinds.push_back(batches_.kinds()[kind]);
+    for (size_t kind : kept_) {
+      result.kinds.push_back(batches_.kinds()[kind]);
+      if (kind != 0) result.before.fills.push_back(longest_fill(kind));
+    }
     result.when = now_seconds();
     prepared_.calibrated = std::move(result);
     return std::nullopt;
@@ -65,7 +69,8 @@ private:
     if (found.bad > 0) wrong_ = batches_.describe(found);
     if (found.bad > 0) return false;
     double call = std::max(x.inside / x.calls, 1e-7);
-    batches_.use(std::clamp(static_cast<unsigned>(timing::batch_seconds / call), std::min(4u, most), most));
+    batches_.use(
+        std::clamp(static_cast<unsigned>(timing::batch_seconds / call), std::min(4u, most), most));
     return true;
   }
 
@@ -77,6 +82,13 @@ private:
       samples_.push_back(x);
     }
     return true;
+  }
+
+  double longest_fill(size_t kind) {
+    double result = 0;
+    for (int i = 0; i < fills_of_each; ++i)
+      result = std::max(result, batches_.fill_seconds({timing::batch_form::pattern, {kind}}));
+    return result;
   }
 
   // Where the baseline itself is near to its bound, candidates are checked by a wider one, and not

@@ -58,13 +58,15 @@ private:
     double mine = besides.calls(x) / std::max(x.calls, 1u);
     call_ = std::min(mine, known_.before.call);
     unsigned most = run_.prepared.arena()->timed_sets();
-    auto sets = std::clamp(static_cast<unsigned>(timing::batch_seconds / call_), std::min(4u, most), most);
+    auto sets =
+        std::clamp(static_cast<unsigned>(timing::batch_seconds / call_), std::min(4u, most), most);
     sets = std::min(sets, std::max(known_.sets * 3, 4u));
     candidate_.use(sets);
     baseline_.use(sets);
     // The fill of other lengths takes as much for each set.
     before_ = known_.before;
-    before_.fill *= static_cast<double>(sets) / std::max(known_.sets, 1u);
+    for (double& seconds : before_.fills)
+      seconds *= static_cast<double>(sets) / std::max(known_.sets, 1u);
     return true;
   }
 

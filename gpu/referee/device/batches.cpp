@@ -14,7 +14,7 @@ namespace kernelmill {
 namespace {
 
 constexpr uint64_t first_timed = 1'000'000; // inputs of correctness cases have lower numbers
-constexpr unsigned words_sampled = 512;      // of each output and call
+constexpr unsigned words_sampled = 512;     // of each output and call
 constexpr double queue_patience = 0.02;     // seconds; a launch takes microseconds
 constexpr unsigned queued_launches = 480;   // the driver's queue has some 1,000 places
 constexpr double most_waited = 20e-6;       // seconds that the referee had no core
@@ -27,7 +27,8 @@ device_batches::device_batches(prepared_task& prepared, device_arena& arena,
                                std::function<uint64_t()> draw)
     : prepared_(prepared), arena_(arena), gpu_(arena.gpu()), process_(process), program_(program),
       spec_(prepared.spec()), seed_(seed), kinds_(std::move(kinds)), draw_(std::move(draw)),
-      samples_(gpu_.cuda(), size_t{4} * words_sampled * arena.timed_sets() * spec_.arguments.size()),
+      samples_(gpu_.cuda(),
+               size_t{4} * words_sampled * arena.timed_sets() * spec_.arguments.size()),
       order_there_(gpu_.cuda(), size_t{4} * (arena.timed_sets() + 1)),
       most_calls_(program != nullptr ? program->most_queued() : queued_launches / 4) {
   gpu_.check("share a page with a process",
@@ -117,6 +118,17 @@ device_batches::outcome device_batches::make(const timing::batch_order& order, s
   into.inside = process_.seconds_inside();
   calling_ += now_seconds() - started;
   return ok ? outcome::made : outcome::ended;
+}
+
+double device_batches::fill_seconds(const timing::batch_order& order) {
+  choose(order);
+  gpu_.unpin_cache();
+  gpu_.synchronize();
+  double started = now_seconds();
+  fill();
+  gpu_.open_gate(page_ + offsetof(control_page, open), ++token_);
+  while (gpu_.told() != token_) __builtin_ia32_pause();
+  return now_seconds() - started;
 }
 
 // Which process says that it is over is no matter: the clock goes on until outputs are seen.

@@ -46,6 +46,9 @@ public:
   outcome make(const timing::batch_order& order, size_t number, int limit_ms,
                timing::batch_sample& into);
 
+  /// Seconds until the inputs of such a batch are there, while no process has work.
+  double fill_seconds(const timing::batch_order& order);
+
   /// Whether the process stands still while its batch runs. Device code has no host of its own.
   bool rests() const noexcept { return program_ == nullptr && !direct_; }
 
