@@ -89,6 +89,9 @@ public:
   /// Whether the latest gate had to be opened before release().
   bool gate_was_forced() const noexcept { return gate_forced_; }
 
+  /// The number of a batch to come: a process may serve several evaluations.
+  uint32_t next_batch() noexcept { return ++batch_; }
+
   /// Begins a batch, whose launches wait on the GPU for open_address() to be `number`; 0: they do
   /// not wait. A command before end_batch() that takes longer than `patience` seconds waits for
   /// work of the batch: then it is let go, as gate_was_forced() tells.
@@ -178,6 +181,7 @@ private:
   uint32_t sequence_ = 0;
   bool spinning_ = false;
   uint32_t gate_ = 0;        // the latest
+  uint32_t batch_ = 0;       // the latest
   double gate_patience_ = 0; // seconds; 0: none is closed
   bool gate_forced_ = false;
   int pid_ = 0;

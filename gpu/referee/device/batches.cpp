@@ -79,7 +79,7 @@ device_batches::outcome device_batches::make(const timing::batch_order& order, s
   into = {};
   into.calls = static_cast<unsigned>(order_.size());
   sample_seed_ = static_cast<uint32_t>(draw_());
-  ++token_;
+  token_ = process_.next_batch();
   gpu_.unpin_cache();
   gpu_.check("hand over an order",
              gpu_.cuda().copy_to_device(order_there_.address(), order_.data(), 4 * order_.size()));
@@ -99,7 +99,7 @@ device_batches::outcome device_batches::make(const timing::batch_order& order, s
   preparing_ += started - entered;
   fill();
   gpu_.open_gate(page_ + offsetof(control_page, open), token_);
-  while (gpu_.told() != token_) __builtin_ia32_pause();
+  while (!gpu_.has_opened()) __builtin_ia32_pause();
   double released = now_seconds();
   into.fill = released - started;
   bool ok = true;
@@ -126,8 +126,8 @@ double device_batches::fill_seconds(const timing::batch_order& order) {
   gpu_.synchronize();
   double started = now_seconds();
   fill();
-  gpu_.open_gate(page_ + offsetof(control_page, open), ++token_);
-  while (gpu_.told() != token_) __builtin_ia32_pause();
+  gpu_.open_gate(page_ + offsetof(control_page, open), process_.next_batch());
+  while (!gpu_.has_opened()) __builtin_ia32_pause();
   return now_seconds() - started;
 }
 

@@ -178,7 +178,7 @@ void device::push_out_cache(size_t left_to_write) {
 }
 
 void device::open_gate(cuda::device_pointer gate, uint32_t number) {
-  launch("open_gate", 1, 1, told_there_, gate, number);
+  launch("open_gate", 1, 1, told_there_, ++release_, gate, number);
 }
 
 void device::rouse() {

@@ -120,9 +120,10 @@ public:
   /// there to be written back. REQUIRES: no more than the cache has.
   void push_out_cache(size_t left_to_write = 0);
 
-  /// Queues the release of a batch: told() becomes `number`, then the word at `gate`.
+  /// Queues the release of a batch: the word at `gate` becomes `number`.
   void open_gate(cuda::device_pointer gate, uint32_t number);
-  uint32_t told() const noexcept { return *told_; }
+  /// Whether the latest of them is on its way.
+  bool has_opened() const noexcept { return *told_ == release_; }
 
   /// Returns when the clock is up; see rousing.hpp.
   void rouse();
@@ -163,6 +164,7 @@ private:
   unsigned monitored_ = 0;
   volatile uint32_t* told_ = nullptr; // in host memory that the GPU writes
   cuda::device_pointer told_there_ = 0;
+  uint32_t release_ = 0;
   device_memory audit_;
   device_memory flushed_;
   size_t cache_bytes_ = 0;

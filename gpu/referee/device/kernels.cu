@@ -179,8 +179,9 @@ extern "C" __global__ void read_words(uint4* x, u64 n) {
 }
 
 // Tells the referee that all inputs are there, and then lets calls go on that wait for that.
-extern "C" __global__ void open_gate(volatile unsigned* told, volatile unsigned* gate, unsigned number) {
-  *told = number;
+extern "C" __global__ void open_gate(volatile unsigned* told, unsigned release,
+                                     volatile unsigned* gate, unsigned number) {
+  *told = release;
   __threadfence_system();
   *gate = number;
 }
