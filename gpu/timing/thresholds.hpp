@@ -1,8 +1,7 @@
 #pragma once
 
-// Every number of the timing of candidates: threat or need, rule, value.
-// docs/explanation/timing-method.md explains the model; what a figure was measured on stands behind
-// it.
+// Every number of the timing of candidates by batches: threat or need, rule, value. What a figure
+// was measured on stands behind it.
 
 #include <cstddef>
 

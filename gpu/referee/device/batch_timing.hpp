@@ -1,8 +1,7 @@
 #pragma once
 
-// INTERNAL to gpu/referee: the second design of the timing on GPUs;
-// docs/explanation/timing-method.md is to describe it. KERNELMILL_TIMING=batches chooses it, until
-// the first design is gone.
+// INTERNAL to gpu/referee: the second design of the timing on GPUs (decision 0021).
+// KERNELMILL_TIMING=batches chooses it, until the first design is gone.
 
 #include "gpu/referee/measured_run.hpp"
 
