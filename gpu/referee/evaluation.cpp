@@ -268,8 +268,7 @@ std::optional<error> look_at_baseline(referee_parts parts, prepared_task& prepar
                                       const evaluation_options& options) {
   if (!options.timed || options.profiled) return std::nullopt;
   if (parts.gpu == nullptr) return prepared.start_baseline(parts.pool);
-  if (uses_batches())
-    return calibrate_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
+  if (uses_batches()) return calibrate_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
   return learn_quiet_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
 }
 

@@ -13,8 +13,8 @@
 
 #include "gpu/referee/device/contents_plan.hpp"
 #include "gpu/referee/row_arithmetic.hpp"
-#include "gpu/timing/overhead.hpp"
 #include "gpu/referee/slot.hpp"
+#include "gpu/timing/overhead.hpp"
 #include "gpu/toolchain/trusted_build.hpp"
 
 namespace kernelmill {
