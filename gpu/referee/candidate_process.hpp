@@ -92,8 +92,8 @@ public:
   /// The number of a batch to come: a process may serve several evaluations.
   uint32_t next_batch() noexcept { return ++batch_; }
 
-  /// Begins a batch, whose launches wait on the GPU for open_address() to be `number`; 0: they do
-  /// not wait. A command before end_batch() that takes longer than `patience` seconds waits for
+  /// Begins a batch, whose launches wait on the GPU for control_page::open to be `number`; 0: they
+  /// do not wait. A command before end_batch() that takes longer than `patience` seconds waits for
   /// work of the batch: then it is let go, as gate_was_forced() tells.
   bool begin_batch(uint32_t number, double patience, int deadline_ms);
   bool end_batch(uint32_t number, int deadline_ms);

@@ -50,7 +50,7 @@ timing_end controller::run() {
   return timing_end::decided;
 }
 
-// Which side comes first, nobody knows.
+// Which side comes first is drawn: a candidate does not know it.
 bool controller::take(const batch_order& order) {
   batch_pair pair;
   for (int i = 0; i <= most_retakes; ++i) {

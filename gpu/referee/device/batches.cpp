@@ -65,7 +65,7 @@ void device_batches::choose(const timing::batch_order& order) {
   std::iota(order_.begin(), order_.end(), first_);
   for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[draw_() % i]);
   if (single) return;
-  // Nobody knows how many calls come before they are over.
+  // A candidate knows how many calls come only when they are over.
   unsigned least = std::max(sets_ * 3 / 4, 1u);
   unsigned calls = least + static_cast<unsigned>(draw_() % std::max(sets_ - least, 1u));
   order_.resize(std::min(calls, direct_ ? calls : most_calls_));
@@ -192,19 +192,8 @@ void device_batches::for_each_input(size_t kind, Visit visit) {
   for (size_t i = 0; i < spec_.arguments.size(); ++i) {
     const auto& arg = spec_.arguments[i];
     if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
-    // Only kinds that a GPU can make are there; the loader takes no task without its own.
-    auto fill = find_device_fill(kinds_[kind].fills[i], arg.type).value_or(device_fill{});
-    content_how how{fill.kind, fill.scale, 1, 0, 1};
-    const auto& scalars = spec_.timed.scalars;
-    if (!arg.shape.empty())
-      how.row = static_cast<uint32_t>(arg.shape.back().evaluate(scalars).value_or(1));
-    if (arg.type == dtype::i32 && arg.fill_range.size() == 2) {
-      auto low = arg.fill_range[0].evaluate(scalars).value_or(0);
-      auto high = arg.fill_range[1].evaluate(scalars).value_or(1);
-      how.low = static_cast<int32_t>(low);
-      how.width = static_cast<uint64_t>(high - low);
-    }
-    visit(i, how, derive_key(seed_, "timed", first_timed + number_, arg.name));
+    visit(i, content_of(spec_, i, kinds_[kind]),
+          derive_key(seed_, "timed", first_timed + number_, arg.name));
   }
 }
 

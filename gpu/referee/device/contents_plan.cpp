@@ -24,6 +24,23 @@ std::vector<contents_kind> kinds_of_contents(const task& x) {
   return result;
 }
 
+content_how content_of(const task& x, size_t argument, const contents_kind& kind) {
+  const auto& arg = x.arguments[argument];
+  // Only kinds that a GPU can make are there; the loader takes no task without its own.
+  auto fill = find_device_fill(kind.fills[argument], arg.type).value_or(device_fill{});
+  content_how how{fill.kind, fill.scale, 1, 0, 1};
+  const auto& scalars = x.timed.scalars;
+  if (!arg.shape.empty())
+    how.row = static_cast<uint32_t>(arg.shape.back().evaluate(scalars).value_or(1));
+  if (arg.type == dtype::i32 && arg.fill_range.size() == 2) {
+    auto low = arg.fill_range[0].evaluate(scalars).value_or(0);
+    auto high = arg.fill_range[1].evaluate(scalars).value_or(1);
+    how.low = static_cast<int32_t>(low);
+    how.width = static_cast<uint64_t>(high - low);
+  }
+  return how;
+}
+
 contents_plan::contents_plan(size_t kinds, const std::function<uint64_t()>& draw, size_t unfit) {
   others_.resize(std::max<size_t>(kinds, 1) - 1);
   std::iota(others_.begin(), others_.end(), size_t{1});

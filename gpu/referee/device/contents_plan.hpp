@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/referee/device/device.hpp"
 #include "gpu/task/task.hpp"
 
 namespace kernelmill {
@@ -17,6 +18,9 @@ struct contents_kind {
 
 /// Those of timed_kinds() that a GPU can make: the task's own first.
 std::vector<contents_kind> kinds_of_contents(const task& x);
+
+/// How an argument that is filled is made at the timed shape.
+content_how content_of(const task& x, size_t argument, const contents_kind& kind);
 
 /// The kinds of the pairs of one timing. Every other pair has the task's own; the rest take turns
 /// in a secret order, `most_others` of them. The same draws make the same plan.

@@ -140,19 +140,7 @@ void device_rows::for_each_filled(size_t kind, Visit visit) {
   for (size_t i = 0; i < spec_.arguments.size(); ++i) {
     const auto& arg = spec_.arguments[i];
     if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
-    // Only kinds that a GPU can make are there; the loader takes no task without its own.
-    auto fill = find_device_fill(kinds_[kind].fills[i], arg.type).value_or(device_fill{});
-    content_how how{fill.kind, fill.scale, 1, 0, 1};
-    const auto& scalars = spec_.timed.scalars;
-    if (!arg.shape.empty())
-      how.row = static_cast<uint32_t>(arg.shape.back().evaluate(scalars).value_or(1));
-    if (arg.type == dtype::i32 && arg.fill_range.size() == 2) {
-      auto low = arg.fill_range[0].evaluate(scalars).value_or(0);
-      auto high = arg.fill_range[1].evaluate(scalars).value_or(1);
-      how.low = static_cast<int32_t>(low);
-      how.width = static_cast<uint64_t>(high - low);
-    }
-    visit(i, how, derive_key(seed_, name_, row_number_, arg.name));
+    visit(i, content_of(spec_, i, kinds_[kind]), derive_key(seed_, name_, row_number_, arg.name));
   }
 }
 
