@@ -14,8 +14,9 @@ class gpu_batch {
 public:
   explicit gpu_batch(const cuda::driver& cuda) : cuda_(cuda) {}
 
-  /// From now on work of `stream` waits for `page->open`, unless `number` is 0.
-  cuda::result begin(control_page* page, cuda::stream stream, uint32_t number);
+  /// From now on work of `stream` waits until `words->open` is `number`, unless that is 0. `page`
+  /// is the shared page of `page_bytes` in which the words lie.
+  cuda::result begin(void* page, batch_words* words, cuda::stream stream, uint32_t number);
 
   cuda::result end(cuda::stream stream, uint32_t number);
 
@@ -23,11 +24,11 @@ public:
   void note_seconds();
 
 private:
-  cuda::result make(control_page* page);
+  cuda::result make(void* page, batch_words* words);
 
   const cuda::driver& cuda_;
-  control_page* page_ = nullptr;
-  cuda::device_pointer there_ = 0; // of the page, for the GPU
+  batch_words* words_ = nullptr;
+  cuda::device_pointer there_ = 0; // of the words, for the GPU
   cuda::event first_ = nullptr;
   cuda::event last_ = nullptr;
   bool ended_ = false;

@@ -47,7 +47,7 @@ enum class candidate_command : uint32_t {
   close,   ///< on a GPU, a library: from now on launches wait behind gate values[0]
   release, ///< on a GPU: opens gate values[0], or that of the row, and waits for what is behind it
   begin,   ///< on a GPU: what is launched from now on is a batch; values[0]: it waits until
-           ///< control_page::open is as much; 0: it does not wait
+           ///< batch_words::open is as much; 0: it does not wait
   end,     ///< on a GPU: the batch is over; when its work is, `completed` becomes values[0]
   apart,   ///< as launch; then what the GPU is given later begins when the call's work is over
 };
@@ -82,16 +82,21 @@ enum class candidate_remark : uint32_t {
   launch_refused, ///< the driver would not launch; text says why
 };
 
+/// What the GPUs of referee and process write of a batch of launches. Nothing of it is trusted.
+struct batch_words {
+  alignas(64) std::atomic<uint32_t> open;      ///< the referee's GPU writes it
+  alignas(64) std::atomic<uint32_t> completed; ///< the process's GPU writes it: a hint
+  double inside; ///< seconds of the latest batch, by the process's events; the process writes it
+};
+
 struct control_page {
   alignas(64) std::atomic<uint32_t> sequence; ///< of the latest command; the referee writes it
   candidate_command command;
   uint32_t spin; ///< look this often for a command before sleeping; the referee writes it
-  int64_t values[max_arguments];               ///< a scalar's value, or a tensor's offset
-  alignas(64) std::atomic<uint32_t> gate;      ///< the latest that is open; the referee writes it
-  alignas(64) std::atomic<uint32_t> done;      ///< sequence of the command that has ended
-  alignas(64) std::atomic<uint32_t> open;      ///< of batches; the referee's GPU writes it
-  alignas(64) std::atomic<uint32_t> completed; ///< the process's GPU writes it: a hint
-  double inside; ///< seconds of the latest batch, by the process's events; the process writes it
+  int64_t values[max_arguments];          ///< a scalar's value, or a tensor's offset
+  alignas(64) std::atomic<uint32_t> gate; ///< the latest that is open; the referee writes it
+  alignas(64) std::atomic<uint32_t> done; ///< sequence of the command that has ended
+  batch_words batch;                      ///< of the latest
   alignas(64) candidate_remark remark;
   uint32_t fault_parameter; ///< index, or max_arguments: in none of them
   uint32_t fault_writes;

@@ -61,6 +61,7 @@ inline constexpr unsigned host_mapped = 2;            ///< CU_MEMHOSTALLOC_DEVIC
 inline constexpr unsigned wait_at_least = 0;          ///< CU_STREAM_WAIT_VALUE_GEQ
 inline constexpr unsigned event_without_time = 2;     ///< CU_EVENT_DISABLE_TIMING
 inline constexpr result not_supported = 801;          ///< CUDA_ERROR_NOT_SUPPORTED
+inline constexpr result already_registered = 712;     ///< CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
 inline constexpr int function_max_dynamic_shared = 8; ///< CU_FUNC_ATTRIBUTE_...
 
 // CUdevice_attribute

@@ -273,7 +273,7 @@ void begin_batch() {
     batch = new (room) gpu_batch{gpu->cuda()};
   }
   auto number = static_cast<uint32_t>(control->values[0]);
-  if (int result = batch->begin(control, stream_of_calls(), number); result != 0)
+  if (int result = batch->begin(control, &control->batch, stream_of_calls(), number); result != 0)
     lose_device(result, "begin a batch");
   if (number != 0) set_fence(); // streams that do not wait for the default stream wait, too
 }

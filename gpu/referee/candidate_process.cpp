@@ -227,7 +227,7 @@ std::optional<double> candidate_process::release(int deadline_ms) {
 
 void candidate_process::force_gate() noexcept {
   control().gate.store(gate_, std::memory_order_release);
-  control().open.store(gate_, std::memory_order_release);
+  control().batch.open.store(gate_, std::memory_order_release);
   futex_wake(&control().gate);
   gate_forced_ = true;
   gate_patience_ = 0;

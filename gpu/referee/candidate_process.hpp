@@ -100,11 +100,11 @@ public:
 
   /// Whether the GPU has said that batch `number` is over. Its process can say that at any time.
   bool completed(uint32_t number) const noexcept {
-    return control().completed.load(std::memory_order_acquire) == number;
+    return control().batch.completed.load(std::memory_order_acquire) == number;
   }
 
   /// Seconds of the latest batch by the process's own events, once it has finished.
-  double seconds_inside() const noexcept { return control().inside; }
+  double seconds_inside() const noexcept { return control().batch.inside; }
 
   /// The page that is shared with it.
   void* shared() const noexcept { return page_.data(); }

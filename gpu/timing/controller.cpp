@@ -35,7 +35,7 @@ std::vector<batch_order> plan_of(const timing_wish& wish) {
   }
   auto rule = std::find_if(std::begin(single_batches), std::end(single_batches),
                            [&](const singles_rule& x) { return wish.call < x.longest; });
-  result.insert(result.end(), rule->batches, {batch_form::single, {0}});
+  if (!wish.one_by_one) result.insert(result.end(), rule->batches, {batch_form::single, {0}});
   shuffle(result, wish.draw);
   return result;
 }

@@ -33,6 +33,7 @@ struct calibration {
   double call = 0;           ///< least seconds of a call
   std::vector<double> fills; ///< by pattern: seconds that the fill of a long batch seldom exceeds
   double fill_single = 0;    ///< the same of one call
+  double spread = 0;         ///< deviation of a speedup's logarithm between processes of one code
 
   /// Seconds that the fill of a batch seldom exceeds: its patterns have equal parts of it.
   double fill_of(const batch_order& order) const;

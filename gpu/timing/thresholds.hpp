@@ -13,6 +13,22 @@ namespace kernelmill::timing {
 /// the batch grows (H200: 6 us at 2 ms, 12 us at 8 ms).
 inline constexpr double batch_seconds = 2.5e-3;
 
+/// The same on a CPU, whose noise is larger and whose overhead less.
+inline constexpr double host_batch_seconds = 4e-3;
+
+/// Batches of the baseline before a candidate is there: that warm it up, of how many calls its time
+/// is looked for, and of one call and of many from which its overhead comes.
+inline constexpr size_t warming_batches = 2;
+inline constexpr unsigned trial_calls = 8;
+inline constexpr size_t calibrating_batches = 6;
+
+/// Seconds for which such a calibration holds: heat and other programs change it.
+inline constexpr double calibration_holds = 60;
+
+/// A candidate that is much faster than the baseline has longer batches, of so many times as many
+/// calls at most: the baseline's take so much longer.
+inline constexpr unsigned most_longer = 3;
+
 /// Batches with the task's own inputs, at least and at most. Four narrow an interval to 1 % at 0.3
 /// % of noise, which is that of batches of 2 ms (H200).
 inline constexpr size_t least_nominal = 4;

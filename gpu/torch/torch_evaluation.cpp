@@ -11,6 +11,7 @@
 
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/batch_timing.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/not_timed.hpp"
@@ -20,6 +21,7 @@
 #include "gpu/referee/stolen_time.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
+#include "gpu/torch/torch_batches.hpp"
 #include "gpu/torch/torch_blocks.hpp"
 #include "gpu/torch/torch_speedup.hpp"
 #include "messages/base/json_fields.hpp"
@@ -84,7 +86,7 @@ public:
   void run() {
     auto kills = memory_kills::now();
     parts_.lane.forget_ends();
-    if (begin() && timed() && !condemned()) measure();
+    if (begin() && timed() && !condemned()) batches_ ? measure_batches() : measure();
     bool by_others = record_.fault.category == "python_failed" && kills.anywhere &&
                      parts_.lane.was_ended_by_others() &&
                      memory_kills::now().anywhere == kills.anywhere;
@@ -171,26 +173,31 @@ private:
                                            request_.getLibraryPath().cStr() + ": " +
                                            std::strerror(errno),
                                        "build the candidate again"));
-    auto answer = ask({{"op", "begin"},
-                       {"directory", spec->directory},
-                       {"digest", spec->digest},
-                       {"precision", spec->torch.precision},
-                       {"level", spec->torch.level},
-                       {"mode", request_.getMode().cStr()},
-                       {"language", request_.getLanguage().cStr()},
-                       {"float32", request_.getFloat32().cStr()},
-                       {"timed", timed()},
-                       {"clock", request_.getTiming().getClock().cStr()},
-                       {"seed", to_hex(request_.getSeed())},
-                       {"plan", plan_},
-                       {"seconds", deadline_ - now_seconds()}},
-                      {artifact.get()});
+    json request{{"op", "begin"},
+                 {"directory", spec->directory},
+                 {"digest", spec->digest},
+                 {"precision", spec->torch.precision},
+                 {"level", spec->torch.level},
+                 {"mode", request_.getMode().cStr()},
+                 {"language", request_.getLanguage().cStr()},
+                 {"float32", request_.getFloat32().cStr()},
+                 {"timed", timed()},
+                 {"batches", uses_batches()},
+                 {"clock", request_.getTiming().getClock().cStr()},
+                 {"seed", to_hex(request_.getSeed())},
+                 {"plan", plan_},
+                 {"seconds", deadline_ - now_seconds()}};
+    if (timed() && uses_batches() && !open(request)) return false;
+    request["seconds"] = deadline_ - now_seconds();
+    auto answer = ask(request, {artifact.get()});
     bool well = take(answer);
     if (answer) {
       keep_seed(text_in(*answer, "seed"));
       must_move_ = {number_in(*answer, "floor_bytes"), number_in(*answer, "weight_bytes"),
                     number_in(*answer, "read_rate")};
       record_.case_count = static_cast<uint32_t>(count_of(*answer, "planned"));
+      for (const auto& name : answer->value("patterns", json::array()))
+        if (name.is_string()) patterns_.push_back(name.get<std::string>());
       record_.correct = record_.found_right = well && flag_in(*answer, "correct", false);
     }
     if (well && !record_.correct) record_.fault = wrong_result();
@@ -198,6 +205,44 @@ private:
         std::none_of(record_.findings.begin(), record_.findings.end(),
                      [](const finding& x) { return x.rule == "not_deterministic"; });
     return record_.correct;
+  }
+
+  // What is to be known of the baseline before a candidate is there.
+  bool open(json request) {
+    double started = now_seconds();
+    request["op"] = "open";
+    auto opened = ask(request);
+    if (!take(opened)) return false;
+    batches_.emplace(
+        [this](json asked) -> std::optional<json> {
+          auto answer = ask(std::move(asked));
+          if (!take(answer)) return std::nullopt;
+          return std::move(*answer);
+        },
+        parts_.gpu != nullptr, deadline_);
+    auto key = fmt::format("{} {} {} {} {}", text_in(request, "directory"),
+                           text_in(request, "digest"), text_in(request, "mode"),
+                           number_in(*opened, "baseline"), text_in(request, "clock"));
+    bool ok = batches_->calibrate(*opened, key, parts_.lane.calibration());
+    record_.spans.push_back({"calibration", now_seconds() - started});
+    return ok;
+  }
+
+  void measure_batches() {
+    double started = now_seconds();
+    batches_->measure(patterns_, stopping_of(request_.getTiming()).half_width, record_);
+    record_.correct = record_.correct && record_.fault.cls != fault_class::candidate;
+    if (!record_.timing.measured) return;
+    auto& timing = record_.timing;
+    both_seconds seconds{timing.candidate_seconds, timing.reference_seconds};
+    (std::string{request_.getTiming().getClock().cStr()} == "device" ? timing.by_device
+                                                                     : timing.by_call) = seconds;
+    if (parts_.gpu != nullptr) {
+      note_conditions(*parts_.gpu, record_);
+      find_impossible_time(timing.candidate_seconds * (1 + timing.speedup.relative_half_width()),
+                           must_move_, *parts_.gpu, record_);
+    }
+    record_.spans.push_back({"timing", now_seconds() - started});
   }
 
   void keep_seed(const std::string& hex) {
@@ -337,6 +382,8 @@ private:
   std::string inputs_;
   must_move must_move_;
   torch_blocks blocks_;
+  std::optional<torch_batches> batches_; // where these time
+  std::vector<std::string> patterns_;
 };
 
 } // namespace

@@ -148,6 +148,16 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
     spec.environment.push_back(std::string{"CUDA_VISIBLE_DEVICES="} + shown);
   spec.cpus = options_.cpus;
   spec.descriptors = {{printed_.get(), 1}, {printed_.get(), 2}, {control, 3}, {zygote, 4}};
+  descriptor kernels;
+  if (on_gpu()) {
+    kernels = descriptor{::memfd_create("kernelmill-kernels", MFD_CLOEXEC)};
+    const auto& bytes = options_.kernels;
+    auto size = static_cast<ssize_t>(bytes.size());
+    if (!kernels || ::write(kernels.get(), bytes.data(), bytes.size()) != size)
+      return infrastructure_error("python_failed", std::string{"failed to hand over kernels: "} +
+                                                       std::strerror(errno));
+    spec.descriptors.push_back({kernels.get(), 5});
+  }
   auto started = processes_.start(spec);
   KM_TRY(started);
   referee_ = std::move(*started);

@@ -12,9 +12,17 @@
 
 #include "gpu/python/python_files.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "gpu/timing/calibrate.hpp"
 #include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
+
+/// What is known of the baseline of a problem, while no candidate is there. It holds for a minute.
+struct torch_calibration {
+  std::string key; ///< of problem, baseline process and clock
+  double when = 0;
+  timing::known_baseline known;
+};
 
 struct torch_lane_options {
   std::string python;    ///< interpreter that has torch
@@ -24,6 +32,7 @@ struct torch_lane_options {
   std::string driver;    ///< path of the GPU driver's library
   size_t pool = 1;       ///< candidate processes kept warm
   int timed_core = -1;   ///< where baseline and candidate take turns on a GPU; below 0: any
+  std::string kernels;   ///< of the referee for that GPU, a cubin
 };
 
 /// Thread safety: none.
@@ -50,6 +59,9 @@ public:
   }
   void forget_ends();
 
+  /// What is known of the baseline that was timed last.
+  torch_calibration& calibration() noexcept { return calibration_; }
+
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
 private:
@@ -68,6 +80,7 @@ private:
   std::optional<child> referee_;
   descriptor control_;
   bool ready_ = false;
+  torch_calibration calibration_;
   bool ended_by_others_ = false;
   descriptor printed_; // by both
 };

@@ -83,6 +83,12 @@ void find_impossible_speed(const torch_blocks& blocks, const must_move& moved, c
   double own = blocks.proven_own_seconds();
   double seconds =
       shortest_known({paid + error, own > 0 ? own + error : 0, timing.by_device.candidate});
+  find_impossible_time(seconds, moved, gpu, into);
+}
+
+void find_impossible_time(double seconds, const must_move& moved, const device& gpu,
+                          evaluation_record& into) {
+  auto& timing = into.timing;
   timing.roofline_seconds = least_seconds(moved, gpu.memory_bytes_per_second());
   if (seconds >= timing.roofline_seconds) return;
   into.findings.push_back(

@@ -18,6 +18,10 @@ void write_speedup(const torch_blocks& blocks, capnp::Text::Reader clock, const 
                    evaluation_record& into);
 
 /// Compares with the least time for what must be read and written. REQUIRES: write_speedup().
+void find_impossible_time(double seconds, const must_move& moved, const device& gpu,
+                          evaluation_record& into);
+
+/// The same, of blocks.
 void find_impossible_speed(const torch_blocks& blocks, const must_move& moved, const device& gpu,
                            evaluation_record& into);
 

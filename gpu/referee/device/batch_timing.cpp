@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/batch_record.hpp"
 #include "gpu/referee/device/batches.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
@@ -80,11 +81,11 @@ private:
     auto end = control.run();
     if (end == timing::timing_end::over) return;
     if (end == timing::timing_end::short_of_time) {
-      record_.note = "not measured: the evaluation's time was over before all batches were made";
+      record_.note = too_few_batches;
       return;
     }
     if (!check_unfit()) return;
-    if (auto paid = control.result()) write(control, *paid);
+    if (control.result()) write(control);
   }
 
   // Patterns that are checked and not timed.
@@ -153,55 +154,13 @@ private:
                     record_.note.empty() ? "" : "; ", why);
   }
 
-  void write(const timing::controller& control, const timing::paid_result& paid) {
-    record_.measured = true;
-    record_.speedup = paid.paid.speedup;
-    record_.reference_seconds = paid.paid.baseline_seconds;
-    record_.candidate_seconds = paid.paid.baseline_seconds / paid.paid.speedup.estimate;
-    record_.baseline.blocks = paid.paid.pairs;
-    record_.baseline.behind = record_.candidate_seconds / record_.reference_seconds;
+  void write(const timing::controller& control) {
+    std::vector<std::string> patterns;
+    for (size_t i = 0; i < known_.timed; ++i) patterns.push_back(known_.kinds[i].name);
+    write_batches(control, before_, patterns, run_.record);
     record_.by_device = {record_.candidate_seconds, record_.reference_seconds};
-    std::string note = control.reason();
-    for (const auto& x : control.pairs()) record_.samples += x.candidate.calls;
-    record_.baseline.calls = static_cast<uint32_t>(control.pairs().size());
-    note_patterns(control, paid);
-    auto& into = run_.record.conditions;
-    into.push_back({"batch_overhead", paid.besides.fixed * 1e3, "ms"});
-    into.push_back({"batch_overhead_before", before_.besides.fixed * 1e3, "ms"});
-    into.push_back({"batches", static_cast<double>(control.pairs().size()), ""});
-    if (paid.single) into.push_back({"speedup_alone", paid.single->estimate, ""});
-    if (paid.limited_by_single)
-      run_.find("calls_overlap", severity::warning,
-                fmt::format("calls alone show a speedup of {:.3f}, which is paid",
-                            paid.paid.speedup.estimate));
-    if (paid.baseline_slower)
-      note += "; the baseline was slower than before the candidate came, and is not believed";
-    if (control.retaken() > 0)
-      note += fmt::format("; {} pairs were disturbed by other programs", control.retaken());
-    record_.note = note + (record_.note.empty() ? "" : "; " + record_.note);
     compare_with_roofline(run_, static_cast<double>(candidate_.sets()));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
-  }
-
-  void note_patterns(const timing::controller& control, const timing::paid_result& paid) {
-    for (size_t kind = 0; kind < known_.timed; ++kind) {
-      std::vector<timing::pair_times> times;
-      uint32_t calls = 0;
-      for (const auto& x : control.pairs()) {
-        bool alone = x.order.patterns.size() == 1 && x.order.patterns[0] == kind;
-        if (!alone || x.order.form == timing::batch_form::single) continue;
-        times.push_back(timing::times_of(x, paid.besides, before_));
-        calls += x.candidate.calls;
-      }
-      if (auto found = timing::result_of(times))
-        record_.kinds.push_back(
-            {known_.kinds[kind].name, found->candidate_seconds, found->baseline_seconds, calls});
-    }
-    if (!paid.slow_pattern) return;
-    run_.find("depends_on_contents", severity::warning,
-              fmt::format("{:.2f} times slower on inputs of the kind {} than on others, and paid "
-                          "for that kind",
-                          paid.times_slower, known_.kinds[*paid.slow_pattern].name));
   }
 
   // The maker's answer to how many batches may still come.

@@ -98,7 +98,7 @@ device_batches::outcome device_batches::make(const timing::batch_order& order, s
   double started = now_seconds();
   preparing_ += started - entered;
   fill();
-  gpu_.open_gate(page_ + offsetof(control_page, open), token_);
+  gpu_.open_gate(page_ + offsetof(control_page, batch) + offsetof(batch_words, open), token_);
   while (!gpu_.has_opened()) __builtin_ia32_pause();
   double released = now_seconds();
   into.fill = released - started;
@@ -126,7 +126,7 @@ double device_batches::fill_seconds(const timing::batch_order& order) {
   gpu_.synchronize();
   double started = now_seconds();
   fill();
-  gpu_.open_gate(page_ + offsetof(control_page, open), process_.next_batch());
+  gpu_.open_gate(page_ + offsetof(control_page, batch) + offsetof(batch_words, open), process_.next_batch());
   while (!gpu_.has_opened()) __builtin_ia32_pause();
   return now_seconds() - started;
 }

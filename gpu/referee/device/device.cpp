@@ -135,7 +135,8 @@ expected<void> device::compile_kernels() {
   if (!compiled->ok)
     return infrastructure_error("nvrtc_failed",
                                 "failed to build the referee's kernels: " + compiled->log);
-  check("load the referee's kernels", cuda_->module_load(&module_, compiled->cubin.data()));
+  kernels_ = std::move(compiled->cubin);
+  check("load the referee's kernels", cuda_->module_load(&module_, kernels_.data()));
   return {};
 }
 

@@ -89,6 +89,9 @@ public:
 
   const cuda::driver& cuda() const noexcept { return *cuda_; }
   const std::string& description() const noexcept { return description_; }
+
+  /// The referee's kernels for this GPU, a cubin.
+  const std::string& kernels() const noexcept { return kernels_; }
   const std::string& uuid() const noexcept { return uuid_; } ///< "GPU-..."; empty: not told
   const std::string& architecture() const noexcept { return architecture_; } ///< "sm_90"
 
@@ -157,6 +160,7 @@ private:
 
   const cuda::driver* cuda_ = nullptr;
   cuda::module module_ = nullptr;
+  std::string kernels_;
   std::string description_;
   std::string uuid_;
   std::string architecture_;

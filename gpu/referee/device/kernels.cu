@@ -246,6 +246,23 @@ extern "C" __global__ void take_sample(const unsigned* x, u64 n, u64 stride, con
     into[i] = x[(u64(mix(unsigned(i), seed, ~seed)) * n) >> 32];
 }
 
+// The same of bytes of tensors that lie anywhere. A row of the grid is one tensor.
+struct stretch {
+  const unsigned char* x;
+  u64 bytes;
+};
+
+extern "C" __global__ void take_samples(const stretch* all, unsigned seed, unsigned char* into,
+                                        unsigned count) {
+  stretch one = all[blockIdx.y];
+  into += u64(blockIdx.y) * count;
+  seed += blockIdx.y;
+  for (u64 i = thread_index(); i < count; i += thread_count()) {
+    u64 place = (u64(mix(unsigned(i), seed, ~seed)) << 32) | mix(unsigned(i), ~seed, seed);
+    into[i] = one.bytes != 0 ? one.x[__umul64hi(place, one.bytes)] : 0;
+  }
+}
+
 extern "C" __global__ void check_sample(const unsigned* x, u64 n, u64 stride, const unsigned* order,
                                         unsigned seed, const unsigned* taken, unsigned count,
                                         audit* out) {

@@ -133,6 +133,7 @@ class Bench(Rows, Truths):
         self.places = torch.Generator(device=device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
+        self.batches = None  # that time candidates
         self.row_length = 0  # that was found while there was no candidate
         self.learned: set[str] = set()  # clocks by which costs were
         self.can_queue = self.can_queue_rows = (

@@ -10,6 +10,7 @@ import mmap
 import os
 import socket
 import sys
+import time
 import traceback
 import warnings
 from typing import Any, Callable, Optional
@@ -200,6 +201,8 @@ class Serving:
         self.speck = torch.zeros(1, device=device)
         self.gate = show_gate(lib, page) if device == "cuda" else 0
         self.queued = 0  # times
+        self.batches = 0  # that were begun
+        self.into_arena = False  # whether outputs are copied there, as a part of a batch
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
@@ -239,6 +242,28 @@ class Serving:
                         nudge(speck, 1)
                     if command == native.CALL or command == native.CALL_APART:
                         sync()
+                elif command == native.BATCH or command == native.BATCH_NOW:
+                    self.returned = []
+                    self.batches += 1
+                    began = self.begin_batch(command == native.BATCH)
+                    if seed := lib.km_page_seed(page):
+                        seed_everything(seed)
+                    for one in sets[first : first + count]:
+                        self.returned.append(keep(model(*one.inputs)))
+                        if fence() != 0:
+                            raise Refused("device_error", NOT_APART)
+                    if self.into_arena:
+                        for one, out in zip(sets[first : first + count], self.returned):
+                            for into, x in zip(one.outputs, check(out)):
+                                copy_(into, x)
+                        out = x = None
+                    else:
+                        tell(told, self.returned)
+                    self.end_batch(command == native.BATCH, began)
+                elif command == native.FINISH:
+                    sync()
+                    if self.device == "cuda":
+                        lib.km_batch_note()
                 elif command == native.WARM:
                     for _ in range(count):
                         self.returned = []  # whose memory the next one has
@@ -265,6 +290,24 @@ class Serving:
                 channel.send(self.sock, {"error": words})
             if command == native.LEAVE or status:
                 return
+
+    def begin_batch(self, is_queued: bool) -> float:
+        """What the GPU is given from now on waits until the referee releases it, where it is queued. The moment."""
+        if self.device == "cuda" and self.lib.km_batch_begin(self.page, self.batches if is_queued else 0) != 0:
+            raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
+        if self.fence() != 0:  # streams that do not wait for the default stream wait, too
+            raise Refused("device_error", NOT_APART)
+        return time.perf_counter()
+
+    def end_batch(self, is_queued: bool, began: float) -> None:
+        if self.device != "cuda":
+            self.lib.km_batch_tell(self.page, time.perf_counter() - began)
+            return
+        if self.fence() != 0 or self.lib.km_batch_end(self.batches) != 0:
+            raise Refused("device_error", NOT_APART)
+        if not is_queued:
+            self.sync()
+            self.lib.km_batch_note()
 
     def close_gate(self) -> None:
         """What the GPU is given from now on waits until the referee opens the gate once more."""
@@ -294,7 +337,8 @@ class Serving:
         elif op == "export":
             return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]]}
         elif op == "copy":
-            self.keep = copier() if message["on"] else lambda out: out
+            self.keep = copier() if message.get("on") or message.get("into") == "new" else lambda out: out
+            self.into_arena = message.get("into") == "arena"
         elif op == "seed":
             seed_everything(message["seed"])
         elif op == "page":

@@ -6,7 +6,9 @@ import os
 from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 PAGE_SIZE = 4096
-NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE, WARM, CALL_APART, QUEUE_APART = range(10)  # commands of the page
+# Commands of the page.
+NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE, WARM, CALL_APART, QUEUE_APART, BATCH, BATCH_NOW, FINISH = range(13)
+OPEN, COMPLETED = 0, 1  # words of a batch
 
 TIMED_OUT = -1.0
 ENDED = -2.0
@@ -47,6 +49,17 @@ def load(path: str) -> ctypes.CDLL:
         "km_page_place": (c_uint32, [c_void_p]),
         "km_page_seed": (c_uint64, [c_void_p]),
         "km_page_done": (None, [c_void_p, c_uint32, c_uint32]),
+        "km_batch_begin": (c_int, [c_void_p, c_uint32]),
+        "km_batch_end": (c_int, [c_uint32]),
+        "km_batch_note": (None, []),
+        "km_batch_tell": (None, [c_void_p, c_double]),
+        "km_batch_inside": (c_double, [c_void_p]),
+        "km_batch_open_word": (c_size_t, []),
+        "km_batch_force": (None, [c_void_p, c_uint32]),
+        "km_batch_await": (c_double, [c_void_p, c_uint32, c_int, c_int, c_double]),
+        "km_gpu_write_word": (c_int, [c_uint64, c_uint32]),
+        "km_gpu_kernels": (c_int, [c_char_p]),
+        "km_gpu_sample": (c_int, [c_uint64, c_uint32, c_uint32, c_uint64, c_uint32]),
         "km_gpu_problem": (c_char_p, []),
         "km_gpu_create": (c_void_p, [c_size_t, ctypes.POINTER(c_size_t), ctypes.POINTER(c_int)]),
         "km_gpu_import": (c_void_p, [c_int, c_size_t]),

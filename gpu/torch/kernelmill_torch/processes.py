@@ -82,6 +82,8 @@ class Process:
             math.inf
         )  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
         self.gate = 0  # how often calls were queued behind it
+        self.batches = 0  # that were begun
+        self._open_word = 0
         self.is_working = False  # though it was killed; see ends()
 
     def settle(self, seconds: float = START_SECONDS) -> None:
@@ -190,6 +192,58 @@ class Process:
             self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE)
             return time.monotonic() - started
         return self._well(self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN), seconds, started)
+
+    @property
+    def open_word(self) -> int:
+        """Where the referee's GPU finds the word that opens a batch."""
+        if not self._open_word:
+            self._open_word = self.lib.km_gpu_show(self.page, native.PAGE_SIZE) + self.lib.km_batch_open_word()
+        return self._open_word
+
+    def queue_batch(self, count: int, patience: float, seconds: float, seed: int = 0) -> bool:
+        """Has it queue a batch of calls. False where it waits for the GPU in one of them, or says that it cannot: then the batch was
+        opened, and is over. Raises Fault where it ended."""
+        self.enter_page(seconds)
+        self.batches += 1
+        began = time.monotonic()
+        taken = self.lib.km_page_call(
+            self.page, self.pidfd, native.BATCH, 0, count, self.place, seed, self._within(patience), SPIN_AWAKE
+        )
+        self.waited += time.monotonic() - began
+        if taken == native.ENDED:
+            raise self.ended()
+        if taken >= 0 and self.lib.km_page_status(self.page) == 0:
+            return True
+        self.lib.km_batch_force(self.page, self.batches)
+        if taken < 0:
+            taken = self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN)
+        try:
+            self._well(taken, seconds, began)
+        except Fault as e:
+            if e.category == "timed_out" or not self.alive():
+                raise
+        return False
+
+    def make_batch(self, count: int, seconds: float, seed: int = 0) -> None:
+        """A batch of calls at once. Raises Fault."""
+        self.enter_page(seconds)
+        self.batches += 1
+        self.call(native.BATCH_NOW, 0, count, seconds, SPIN_AWAKE if self.on_gpu else SPIN, seed)
+
+    def finish_batch(self, seconds: float) -> None:
+        """Has it tell what the batch took by its own clock. Raises Fault."""
+        self.call(native.FINISH, 0, 0, seconds, SPIN_AWAKE)
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.arena is not None and self.arena.device == "cuda"
+
+    def enter_page(self, seconds: float) -> None:
+        """From the socket to the page, where clocked commands come. Raises Fault."""
+        self.go_on()
+        if not self.clocked:
+            self.ask({"op": "page"}, seconds)
+            self.clocked = True
 
     def wake(self, seconds: float) -> tuple[float, float]:
         """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it

@@ -3,6 +3,9 @@
 Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
   begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
+  open   {as begin, without the artifact}: makes ready what candidates are timed beside; how many calls a batch may have
+  batch  {side, patterns, calls, number}: one batch of calls, as it was seen from outside
+  warm   {calls}: the candidate's first batches
   block  {kind}: one timed block, on contents of a kind or as planned; seconds a call of reference and candidate, or `spent`
          where the evaluation's time was over before it was
   other  {}: seconds a call by the clock that is not paid
@@ -22,7 +25,9 @@ import torch
 
 from kernelmill_torch import blame, channel, kernel_share, kernels, native, problem_check, weights
 from kernelmill_torch.artifact import read
+from kernelmill_torch.batches import Batches, Order
 from kernelmill_torch.bench import Bench, memory_of_gpu
+from kernelmill_torch.contents import OWN
 from kernelmill_torch.cores import Core
 from kernelmill_torch.faults import Fault, lacks_memory, let_go
 from kernelmill_torch.judged import PLAN_BYTES
@@ -69,6 +74,7 @@ class Referee:
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
         self.told: dict[tuple[str, str, str], dict[str, Any]] = {}  # by directory, digest and precision
         self.judgement: Optional[Judgement] = None
+        self.batches: Optional[Batches] = None  # of the problem that was opened last
         self.ending: list[Process] = []  # candidates, killed
         self.crowded = False  # somebody found too little memory
         self.source = ""
@@ -116,6 +122,71 @@ class Referee:
             self.benches.popitem()[1].close()
 
     # -- requests -----------------------------------------------------------------------------------
+
+    def open(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        """Raises nothing: what fails is told. REQUIRES: begin() follows with the same problem, or nothing."""
+        self.drop()
+        self.batches = None
+        self.options, self.deadline = request, time.monotonic() + float(request["seconds"])
+        reply: dict[str, Any] = {"fault": None, "sets": 0, "baseline": 0}
+        _, failed = outcome_of(self.open_with_room)
+        if failed is not None:
+            fault = fault_of(failed)
+            let_go(failed)
+            return {**reply, "fault": fault.to_json()}
+        bench = self.batches.bench
+        return {**reply, "sets": bench.layout.sets, "baseline": bench.baseline.pid, "direct": self.batches.is_direct}
+
+    def open_with_room(self) -> None:
+        """Raises Fault and what lacks_memory()."""
+        request = self.options
+        for is_last in (False, True):
+            try:
+                bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+                self.await_ended()
+                if bench.batches is None:
+                    bench.batches = Batches(bench, self.pool, request.get("clock") != "device")
+                self.batches = bench.batches
+                self.batches.judgement = None
+                self.batches.begin()
+                return
+            except Exception as e:
+                short = lacks_memory(e) or isinstance(e, Fault) and e.category in ("gpu_memory", "unsupported_problem")
+                if is_last or not short or not self.benches:
+                    raise
+            self.close_benches()
+            self.await_ended()
+
+    def batch(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        order = Order(request["patterns"], int(request["calls"]), int(request["number"]))
+        return self.outcome_of_batches(lambda: self.batches_now().make(request["side"], order))
+
+    def warm(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        self.judged_now().seal()
+        return self.outcome_of_batches(lambda: self.batches_now().warm_up(int(request["calls"])))
+
+    def batches_now(self) -> Batches:
+        if self.batches is None:
+            raise Fault("infrastructure", "python_failed", "nothing is being timed")
+        if self.judgement is not None and self.judgement.bench is not self.batches.bench:
+            raise Fault("infrastructure", "python_failed", "a problem made room for itself while it was timed")
+        self.batches.judgement = self.judgement
+        return self.batches
+
+    def outcome_of_batches(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        reply: dict[str, Any] = {"fault": None}
+        said, failed = outcome_of(work)
+        reply.update(said or {})
+        if failed is not None:
+            fault = fault_of(failed)
+            self.crowded = fault.category in ("out_of_memory", "gpu_memory")
+            x = self.judgement
+            # Who was right until then is not refused because a batch did not fit into what was left.
+            reply["spent"] = (
+                fault.category in ("timed_out", "time_spent") and x is not None and x.is_out_of_time
+            )
+            reply["fault"] = None if reply["spent"] else self.settled(failed).to_json()
+        return {**reply, **self.found()}
 
     def begin(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         self.drop()
@@ -258,7 +329,7 @@ class Referee:
         self.judgement.mark, self.judgement.deadline, self.judgement.waited = started, self.deadline, waited
         self.judgement.lap("task")
         self.check_language()
-        if request.get("timed"):
+        if request.get("timed") and not request.get("batches"):
             if self.judgement.clock not in bench.learned:
                 self.await_ended()
             self.judgement.learn_quietly()
@@ -285,6 +356,7 @@ class Referee:
             "outputs": ", ".join(s.text() for s in layout.outputs),
             "notes": x.bench.notes,
             "planned": x.planned,
+            "patterns": [OWN, *x.kinds],
             "floor_bytes": x.bench.floor_bytes,
         }
         if x.mode == "honest" and x.float32 == "fp32":  # else weights may be of a smaller type
@@ -418,7 +490,10 @@ def main() -> None:
         channel.send(control, {"failed": str(e)[:2000]})
         return
     handlers = {
+        "open": referee.open,
         "begin": referee.begin,
+        "batch": referee.batch,
+        "warm": referee.warm,
         "block": referee.block,
         "other": referee.other,
         "end": referee.end,

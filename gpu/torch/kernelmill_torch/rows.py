@@ -67,6 +67,12 @@ class Rows:
         self.synchronize()
         return time.monotonic() - started
 
+    def push_out(self, calls: int) -> None:
+        """The flush of a batch, behind the fill: without waiting. What is left in the cache to be written back is as much as calls
+        leave there."""
+        self.flush_buffer.view(torch.int64).sum()
+        self.flush_buffer[: self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
+
     def longest_flush(self) -> float:
         """What a flush takes at most while nobody else has the GPU."""
         return max(1.5 * self.usual_flush, self.usual_flush + 1e-4) if self.device == "cuda" else math.inf

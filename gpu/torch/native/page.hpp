@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/candidate/protocol.hpp"
+
 namespace kernelmill::torch {
 
 inline constexpr size_t page_size = 4096;
@@ -24,6 +26,7 @@ struct page {
   uint32_t status;                            ///< 0: well; the process has words on its socket
   alignas(64) std::atomic<uint32_t> gate;     ///< queued calls run from this number on; the referee
                                               ///< writes it, and the GPU of the process reads it
+  batch_words batch;                          ///< of the latest
 };
 static_assert(sizeof(page) <= page_size);
 

@@ -1,0 +1,462 @@
+"""Batches of calls, as they were seen from outside. All calls are queued; then inputs come and caches are flushed, and the GPU
+releases the batch as the last act of that. It is over when samples of all outputs are there. Which batches come, and what they
+say, is a matter of gpu/timing: here is only who makes them.
+
+On a CPU, and where calls cannot be queued, they are made when their inputs are there, and timed with their launches."""
+
+import array
+import math
+import os
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+
+from kernelmill_torch import compare, native
+from kernelmill_torch.bench import Bench
+from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.contents import OWN
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.judged import Judged
+from kernelmill_torch.pool import Pool
+from kernelmill_torch.processes import SPIN_AWAKE, Process
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+BASELINE_SECONDS = 20.0  # for which a batch of the baseline is waited for
+CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseline's
+QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
+QUEUE_TRIES = 3  # before calls count as such that cannot be queued: somebody may have had the core
+LEARNING_TRIES = 4  # batches whose outputs lie where nobody knew
+WAITED_SECONDS = 2e-5  # for a core, by which a batch is disturbed
+SAMPLED = 2048  # bytes of each output and call
+SPAN = 100  # times the baseline's time, after which a candidate's batch is given up
+
+
+@dataclass
+class Order:
+    """What a batch is to be: so many calls at most, on patterns of inputs in turn. Batches of a number have identical inputs."""
+
+    patterns: list[str]
+    calls: int
+    number: int
+
+
+@dataclass
+class Sample:
+    """A batch, seconds; as timing::batch_sample."""
+
+    calls: int
+    fill: float = 0.0
+    out: float = 0.0
+    inside: float = 0.0
+    disturbed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self)
+
+
+@dataclass
+class Contents:
+    """Inputs of a batch, and what either side gave."""
+
+    order: Order
+    kinds: list[str]  # by call
+    drawn: list[list[Any]]  # by call
+    seed: int  # of generators
+    outputs: dict[str, list[BufferSet]] = field(default_factory=dict)
+
+
+class NotQueued(Exception):
+    """The process waited for the GPU before all calls were queued."""
+
+
+class OutOfReach(Exception):
+    """Outputs lie where the referee could not read them; it may now."""
+
+
+class Side:
+    """Baseline or candidate: how its batches are made."""
+
+    def __init__(self, bench: Bench, process: Process, is_direct: bool):
+        self.process, self.is_direct = process, is_direct or bench.device != "cuda"
+        self.is_copied = False  # whether outputs are copied into the shared buffers, as a part of the batch
+        self.most_queued = math.inf  # calls
+        self.not_queued = self.out_of_reach = 0  # batches
+
+
+class Batches:
+    """Of one bench. `judgement` is there while a candidate is."""
+
+    def __init__(self, bench: Bench, pool: Pool, is_direct: bool):
+        self.bench, self.pool, self.lib, self.is_direct = bench, pool, bench.lib, is_direct or bench.is_random
+        self.judgement: Optional[Judged] = None
+        self.sides: dict[str, Side] = {}
+        self.latest: Optional[Contents] = None
+        self.secret = random.SystemRandom()
+        self.sampled: Optional[tuple[torch.Tensor, int, torch.Tensor]] = None  # stretches, seed, bytes
+        self.call_seconds = 0.0  # of the baseline
+
+    def begin(self) -> None:
+        """Returns when nothing is being started beside, and the GPU's clock is up. Raises Fault."""
+        if self.bench.baseline_seed is None:
+            self.bench.use_parameters(self.secret.getrandbits(62))
+        self.side(BASELINE)
+        self.pool.settle()
+        self.bench.rouse()
+
+    def side(self, name: str) -> Side:
+        """Raises Fault."""
+        bench = self.bench
+        process = (
+            bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
+            if name == BASELINE
+            else self.judgement.process
+        )
+        if name not in self.sides or self.sides[name].process is not process:
+            self.sides[name] = Side(bench, process, self.is_direct)
+        return self.sides[name]
+
+    def make(self, name: str, order: Order) -> dict[str, Any]:
+        """A batch, checked once both sides have made it. Raises Fault."""
+        try:
+            sample = self.made(name, order)
+        except Fault as e:
+            if name == BASELINE:
+                self.bench.close_baseline()
+                raise self.bench.blame_problem(e) from None
+            raise
+        if self.latest is not None and len(self.latest.outputs) == 2 and not self.is_right():
+            sample.disturbed = True
+        return {**sample.to_json(), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
+
+    def made(self, name: str, order: Order) -> Sample:
+        """Raises Fault."""
+        side = self.side(name)
+        while True:
+            contents = self.contents_of(order, side)
+            try:
+                sample = self.run(name, side, contents)
+            except NotQueued:
+                side.not_queued += 1
+                if side.not_queued % QUEUE_TRIES == 0:
+                    side.is_direct = True
+                side.most_queued = max(1, len(contents.drawn) * 3 // 4)
+                self.latest = None
+                continue
+            except OutOfReach:
+                side.out_of_reach += 1
+                if side.out_of_reach >= LEARNING_TRIES and not side.is_copied:
+                    self.copy_outputs(side)
+                if side.out_of_reach > 2 * LEARNING_TRIES:
+                    raise Fault("infrastructure", "python_failed", "failed to read outputs of a batch") from None
+                self.latest = None
+                continue
+            if name == BASELINE and sample.inside > 0:
+                self.call_seconds = sample.inside / sample.calls
+            return sample
+
+    def copy_outputs(self, side: Side) -> None:
+        """From now on they are copied to where they can be read, in time that is the batch's. Raises Fault."""
+        side.process.go_on()
+        side.process.ask({"op": "copy", "into": "arena"}, BASELINE_SECONDS)
+        side.is_copied = True
+        if self.judgement is not None and side.process is self.judgement.process:
+            self.judgement.find(
+                "outputs_out_of_reach",
+                "warning",
+                "the outputs cannot be read where they lie: their memory is freed in between, or not of cudaMalloc. "
+                "Copies of them are a part of each call",
+            )
+
+    # -- contents -----------------------------------------------------------------------------------
+
+    def contents_of(self, order: Order, side: Side) -> Contents:
+        """As the other side had them, or new ones. How many calls come nobody knows who does not know the order's number."""
+        if self.latest is not None and self.latest.order == order:
+            return self.latest
+        bench, most = self.bench, min(order.calls, self.bench.layout.sets)
+        if not side.is_direct:
+            most = int(min(most, side.most_queued))
+        count = self.secret.randint(max(1, most * 3 // 4), most)
+        kinds = [order.patterns[i * len(order.patterns) // count] for i in range(count)]
+        self.latest = None  # whose memory the next ones need
+        bench.make_room()
+        for kind in dict.fromkeys(kinds):
+            bench.prepare_kind(kind)
+        drawn = [bench.draw([self.secret.getrandbits(62)], kind)[0] for kind in kinds]
+        seed = self.secret.getrandbits(62) | 1 if bench.is_random else 0
+        self.latest = Contents(order, kinds, drawn, seed)
+        return self.latest
+
+    # -- one batch ----------------------------------------------------------------------------------
+
+    def run(self, name: str, side: Side, contents: Contents) -> Sample:
+        """Raises Fault, NotQueued and OutOfReach. The candidate stands still after that."""
+        process, arena = side.process, side.process.arena
+        count = len(contents.drawn)
+        if name == BASELINE:
+            seconds = BASELINE_SECONDS
+        else:
+            seconds = min(self.judgement.left(), CALL_SECONDS + SPAN * self.call_seconds * count)
+        arena.move()
+        if side.is_copied:
+            arena.poison(count)
+        process.place = arena.place
+        sample = Sample(count)
+        waited = waited_for_core()
+        try:
+            if self.bench.device == "cpu":
+                outputs = self.run_on_cpu(process, contents, seconds, sample)
+            elif side.is_direct:
+                outputs = self.run_directly(side, contents, seconds, sample)
+            else:
+                outputs = self.run_queued(name, side, contents, seconds, sample)
+        finally:
+            if name == CANDIDATE and process.alive() and not process.stopped:
+                process.stop()
+        sample.disturbed = waited_for_core() - waited > WAITED_SECONDS
+        if name == BASELINE or side.is_direct:
+            sample.inside = self.lib.km_batch_inside(process.page)
+        if outputs is None:
+            self.reach_outputs(process, seconds)
+            raise OutOfReach
+        if name == CANDIDATE:
+            self.look_at_inputs(side, contents)
+        contents.outputs[name] = outputs
+        return sample
+
+    def run_queued(
+        self, name: str, side: Side, contents: Contents, seconds: float, sample: Sample
+    ) -> Optional[list[BufferSet]]:
+        process, count = side.process, sample.calls
+        if not process.queue_batch(count, QUEUE_SECONDS + 4 * self.call_seconds * count, seconds, contents.seed):
+            process.finish_batch(seconds)
+            raise NotQueued
+        if name == CANDIDATE:
+            process.halt()
+            process.stop()
+        outputs = self.outputs_of(side, count)
+        stretches = self.stretches_of(outputs or [])
+        released = self.release(process, contents, sample)
+        over = self.lib.km_batch_await(process.page, process.batches, native.COMPLETED, process.pidfd, seconds)
+        if over == native.ENDED:
+            raise process.ended()
+        if over < 0:
+            process.kill()
+            raise process.fault("timed_out", f"was still busy after {seconds:.1f} s")
+        self.sample(stretches)
+        sample.out = time.monotonic() - released
+        if name == BASELINE:
+            process.finish_batch(seconds)
+        return outputs
+
+    def run_directly(
+        self, side: Side, contents: Contents, seconds: float, sample: Sample
+    ) -> Optional[list[BufferSet]]:
+        """Calls before it bring the process to where its first launch finds it, on inputs that never come again."""
+        process, count = side.process, sample.calls
+        process.arena.fill([self.bench.draw([self.secret.getrandbits(62)])[0]])
+        self.bench.synchronize()
+        process.enter_page(seconds)
+        process.call(native.WARM, 0, 1, seconds, SPIN_AWAKE)
+        released = self.release(process, contents, sample)
+        process.make_batch(count, seconds, contents.seed)
+        outputs = self.outputs_of(side, count)
+        self.sample(self.stretches_of(outputs or []))
+        sample.out = time.monotonic() - released
+        return outputs
+
+    def run_on_cpu(self, process: Process, contents: Contents, seconds: float, sample: Sample) -> Optional[list[BufferSet]]:
+        """Whoever stands still does not see contents before the clock runs, nor works when it was stopped."""
+        process.stop()
+        process.arena.fill(contents.drawn)
+        self.bench.flush(sample.calls)
+        released = time.monotonic()
+        process.make_batch(sample.calls, seconds, contents.seed)
+        process.halt()
+        sample.out = time.monotonic() - released
+        process.stop()
+        if not self.bench.shares_inputs:
+            changed = process.arena.find_changed(contents.drawn)
+            process.arena.wipe(sample.calls)  # who mapped them elsewhere, too, may have returned a view of them
+            if self.judgement is not None and process is self.judgement.process:
+                self.judgement.blame_for_inputs(changed)
+        return process.reach.take(process.number(), sample.calls)
+
+    def release(self, process: Process, contents: Contents, sample: Sample) -> float:
+        """Puts inputs there, flushes caches, and has the GPU open the batch as the last act of that. The moment when that was seen."""
+        self.lib.km_gpu_unpin()
+        self.bench.synchronize()
+        started = time.monotonic()
+        process.arena.fill(contents.drawn)
+        self.bench.push_out(sample.calls)
+        self.lib.km_gpu_write_word(process.open_word, process.batches)
+        released = self.lib.km_batch_await(process.page, process.batches, native.OPEN, process.pidfd, BASELINE_SECONDS)
+        if released < 0:
+            raise Fault("infrastructure", "gpu_stuck", "the GPU did not put inputs where they belong")
+        sample.fill = released - started
+        return released
+
+    # -- outputs ------------------------------------------------------------------------------------
+
+    def outputs_of(self, side: Side, count: int) -> Optional[list[BufferSet]]:
+        process = side.process
+        if side.is_copied:
+            return process.arena.sets[:count]
+        found = process.reach.take(process.number(), count)
+        gives_inputs = process.reach.is_shared and not self.bench.shares_inputs
+        if gives_inputs and self.judgement is not None and process is self.judgement.process:
+            self.judgement.find(
+                "output_is_input",
+                "critical",
+                "an output lies in the memory of the inputs; the problem's own model writes a new tensor",
+            )
+        return found
+
+    def reach_outputs(self, process: Process, seconds: float) -> None:
+        reach = process.reach
+        if reach.may_learn():
+            reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
+
+    def stretches_of(self, outputs: list[BufferSet]) -> torch.Tensor:
+        """Address and bytes of each output, on the GPU."""
+        words = array.array("q")
+        for one in outputs:
+            for x in one.outputs:
+                extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else 0
+                words.extend((x.data_ptr(), extent * x.element_size()))
+        return torch.frombuffer(words or array.array("q", (0, 0)), dtype=torch.int64).to("cuda")
+
+    def sample(self, stretches: torch.Tensor) -> None:
+        """Takes bytes of outputs at places that nobody knows, so that what is written later cannot hide."""
+        seed = self.secret.getrandbits(32)
+        self.sampled = stretches, seed, self.taken(stretches, seed)
+
+    def taken(self, stretches: torch.Tensor, seed: int) -> torch.Tensor:
+        number = len(stretches) // 2
+        into = torch.empty(number * SAMPLED, dtype=torch.uint8, device="cuda")
+        code = self.lib.km_gpu_sample(stretches.data_ptr(), number, seed, into.data_ptr(), SAMPLED)
+        if code != 0:
+            raise Fault("infrastructure", "gpu_lost", f"failed to sample outputs: the driver says {code}")
+        return into
+
+    def look_at_inputs(self, side: Side, contents: Contents) -> None:
+        """Of one call, that nobody knows: who changes inputs gains by doing it in all."""
+        if self.bench.device == "cpu":
+            return
+        stretches, seed, taken = self.sampled
+        if not torch.equal(taken, self.taken(stretches, seed)):
+            self.judgement.find("late_write", "critical", "outputs changed after the candidate said that it was done")
+        i = self.secret.randrange(len(contents.drawn))
+        pairs = [
+            (k, now, was)
+            for k, (now, was) in enumerate(zip(side.process.arena.sets[i].inputs, contents.drawn[i]))
+            if isinstance(was, torch.Tensor)
+        ]
+        changed = compare.differing([x[1:] for x in pairs])
+        self.judgement.blame_for_inputs([k for (k, _, _), is_other in zip(pairs, changed) if is_other])
+
+    # -- right or wrong -----------------------------------------------------------------------------
+
+    def is_right(self) -> bool:
+        """Whether the candidate's outputs of the latest batch are. Where they are not by what may be nobody's fault it is made again.
+        Raises Fault."""
+        contents, x, side = self.latest, self.judgement, self.sides[CANDIDATE]
+        self.latest = None
+        wrong = self.wrong_kinds(contents, None if self.bench.shares_arena else contents.outputs[BASELINE])
+        if not wrong:
+            return True
+        if side.process.reach.moved():
+            return False
+        if not side.is_direct:  # a stream of its own may not have waited
+            side.is_direct = True
+            return False
+        kind, bad = wrong
+        if kind != OWN:
+            raise Fault(
+                "candidate",
+                "wrong_result",
+                f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} elements",
+                "compute the function for every value of its inputs",
+            )
+        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
+        x.find("wrong_when_timed", "critical", evidence)
+        raise Fault("candidate", "wrong_result", evidence)
+
+    def wrong_kinds(self, contents: Contents, known: Optional[list[BufferSet]]) -> Optional[tuple[str, float]]:
+        """The first kind on which outputs are wrong, and how many elements."""
+        got = contents.outputs[CANDIDATE]
+        for kind in dict.fromkeys(contents.kinds):
+            calls = [i for i, x in enumerate(contents.kinds) if x == kind]
+            self.judgement.kind = kind
+            wanted = [y for i in calls for y in known[i].outputs] if known else None
+            bad = self.judgement.count_bad(
+                [contents.drawn[i] for i in calls], [got[i] for i in calls], contents.seed, wanted
+            )
+            if bad:
+                return kind, bad
+        return None
+
+    def warm_up(self, calls: int) -> dict[str, Any]:
+        """The candidate's first batches, of which the last is told. One that gives its outputs in memory of its own, again and
+        again, so that it is right call by call and not in a row, has each call's copied, in its time. Raises Fault."""
+        x = self.judgement
+        self.begin()
+        side = self.side(CANDIDATE)
+        queued = not side.is_direct
+        for is_direct in (False, True) if queued else (True,):
+            for is_cloned in (False, True):
+                side.is_direct = is_direct
+                x.process.ask({"op": "copy", "into": "new" if is_cloned else ""}, x.left())
+                side.is_copied = False
+                sample = self.right_sample(side, calls)
+                if sample is None:
+                    continue
+                if is_cloned:
+                    x.find(
+                        "outputs_in_one_place",
+                        "warning",
+                        "right call by call and not in a row, as outputs in one place again and again are: each "
+                        "call's are copied, which takes its time; return new tensors",
+                    )
+                return {**sample.to_json(), "direct": side.is_direct, "copied": side.is_copied}
+        evidence = (
+            "right in all trials, but wrong when it was timed, where calls follow one another, "
+            "also when each call's outputs are copied at once"
+        )
+        x.find("wrong_when_timed", "critical", evidence)
+        raise Fault(
+            "candidate",
+            "wrong_result",
+            evidence,
+            "order all work of a call on the current stream, and keep nothing that the next one overwrites",
+        )
+
+    def right_sample(self, side: Side, calls: int) -> Optional[Sample]:
+        """Of a batch whose outputs are right. A first one takes its memory. Raises Fault."""
+        order = Order([OWN], calls, -1)
+        wanted_direct = side.is_direct
+        side.is_direct = True
+        self.latest = None
+        self.made(CANDIDATE, order)
+        side.is_direct = wanted_direct
+        for _ in range(2):
+            self.latest = None
+            sample = self.made(CANDIDATE, order)
+            contents, self.latest = self.latest, None
+            if not self.wrong_kinds(contents, None):
+                return sample
+            if not side.process.reach.moved():
+                return None
+        return None
+
+
+def waited_for_core() -> float:
+    """Seconds that this thread was ready and had no core."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
