@@ -11,7 +11,7 @@ struct TimingPolicy {
   maxBlocks @2 :UInt32 = 30;
   halfWidth @3 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
   budgetMs @4 :UInt32 = 1500;
-  clock @5 :Text = "call";         # what is rewarded: "call" (back to back, launches included) or "device"
+  clock @5 :Text = "device";       # what is rewarded: "device" (the GPU's work) or "call" (launches included)
   widest @6 :Float64 = 0.5;        # half of a wider interval, relative, says nothing: not timed
 }
 

@@ -65,7 +65,9 @@ bool controller::take(const batch_order& order) {
     if (!pair.baseline.disturbed && !pair.candidate.disturbed) break;
     ++retaken_;
   }
-  pairs_.push_back(std::move(pair));
+  bool disturbed = pair.baseline.disturbed || pair.candidate.disturbed;
+  bool own = order.form == batch_form::nominal || order.form == batch_form::single;
+  if (!disturbed || !own) pairs_.push_back(std::move(pair));
   return true;
 }
 

@@ -48,8 +48,9 @@ struct singles_rule {
 };
 inline constexpr singles_rule single_batches[] = {{50e-6, 32}, {200e-6, 16}, {1e9, 8}};
 
-/// A batch that lost its core, or beside which a context was made, is taken again so often.
-inline constexpr int most_retakes = 3;
+/// A batch that lost its core, or beside which a context was made, is taken again so often. What is
+/// disturbed still tells nothing of calls on the task's own inputs; of patterns it makes one look.
+inline constexpr int most_retakes = 7;
 
 // -- what is believed ---------------------------------------------------------------------------
 

@@ -41,10 +41,10 @@ option_spec log_file() {
 option_spec clock_option() {
   return {"--clock",
           "NAME",
-          "Time that the reward uses: `call` includes launches, `device` is the GPU's work alone.",
-          "call",
+          "Time that the reward uses: `device` is the GPU's work, `call` includes launches.",
+          "device",
           false,
-          {"call", "device"},
+          {"device", "call"},
           nothing};
 }
 

@@ -104,7 +104,7 @@ struct evaluation_section {
   std::string torch_mode = "honest";
   std::string language = "any";
   std::string float32 = "ieee";
-  std::string clock = "call";
+  std::string clock = "device";
   uint32_t slots = 0;            ///< 0: as many as fit the cores
   uint32_t threads_per_slot = 0; ///< 0: the cores divided by the slots
   uint32_t deadline_ms = defaults::evaluate_deadline_ms;

@@ -27,7 +27,7 @@ struct judging_options {
   bool timed = true;
   std::string seed; ///< 64 hex digits, or empty
   timing_section timing;
-  std::string clock = "call"; ///< or "device"
+  std::string clock = "device"; ///< or "call"
 };
 
 /// Reads a file, or stdin for "-".

@@ -6,7 +6,6 @@ On a CPU, and where calls cannot be queued, they are made when their inputs are 
 
 import array
 import math
-import os
 import random
 import time
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseli
 QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
 QUEUE_TRIES = 3  # before calls count as such that cannot be queued: somebody may have had the core
 LEARNING_TRIES = 4  # batches whose outputs lie where nobody knew
-WAITED_SECONDS = 2e-5  # for a core, by which a batch is disturbed
+WAITED_SECONDS, WAITED_SHARE = 2e-5, 0.01  # for a core, by which a batch is disturbed
 SAMPLED = 2048  # bytes of each output and call
 SPAN = 100  # times the baseline's time, after which a candidate's batch is given up
 
@@ -52,9 +51,12 @@ class Sample:
     out: float = 0.0
     inside: float = 0.0
     disturbed: bool = False
+    waited: float = 0.0  # for a core, of the referee, before its clock ran
 
-    def to_json(self) -> dict[str, Any]:
-        return vars(self)
+    def end(self, released: float) -> None:
+        """Its outputs were seen."""
+        self.out = time.monotonic() - released
+        self.disturbed = waited_for_core() - self.waited > max(WAITED_SECONDS, WAITED_SHARE * self.out)
 
 
 @dataclass
@@ -129,7 +131,7 @@ class Batches:
             raise
         if self.latest is not None and len(self.latest.outputs) == 2 and not self.is_right():
             sample.disturbed = True
-        return {**sample.to_json(), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
+        return {**vars(sample), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
 
     def made(self, name: str, order: Order) -> Sample:
         """Raises Fault."""
@@ -205,7 +207,6 @@ class Batches:
             arena.poison(count)
         process.place = arena.place
         sample = Sample(count)
-        waited = waited_for_core()
         try:
             if self.bench.device == "cpu":
                 outputs = self.run_on_cpu(process, contents, seconds, sample)
@@ -216,7 +217,6 @@ class Batches:
         finally:
             if name == CANDIDATE and process.alive() and not process.stopped:
                 process.stop()
-        sample.disturbed = waited_for_core() - waited > WAITED_SECONDS
         if name == BASELINE or side.is_direct:
             sample.inside = self.lib.km_batch_inside(process.page)
         if outputs is None:
@@ -247,7 +247,7 @@ class Batches:
             process.kill()
             raise process.fault("timed_out", f"was still busy after {seconds:.1f} s")
         self.sample(stretches)
-        sample.out = time.monotonic() - released
+        sample.end(released)
         if name == BASELINE:
             process.finish_batch(seconds)
         return outputs
@@ -265,7 +265,7 @@ class Batches:
         process.make_batch(count, seconds, contents.seed)
         outputs = self.outputs_of(side, count)
         self.sample(self.stretches_of(outputs or []))
-        sample.out = time.monotonic() - released
+        sample.end(released)
         return outputs
 
     def run_on_cpu(self, process: Process, contents: Contents, seconds: float, sample: Sample) -> Optional[list[BufferSet]]:
@@ -273,10 +273,11 @@ class Batches:
         process.stop()
         process.arena.fill(contents.drawn)
         self.bench.flush(sample.calls)
+        sample.waited = waited_for_core()
         released = time.monotonic()
         process.make_batch(sample.calls, seconds, contents.seed)
         process.halt()
-        sample.out = time.monotonic() - released
+        sample.end(released)
         process.stop()
         if not self.bench.shares_inputs:
             changed = process.arena.find_changed(contents.drawn)
@@ -289,6 +290,7 @@ class Batches:
         """Puts inputs there, flushes caches, and has the GPU open the batch as the last act of that. The moment when that was seen."""
         self.lib.km_gpu_unpin()
         self.bench.synchronize()
+        sample.waited = waited_for_core()
         started = time.monotonic()
         process.arena.fill(contents.drawn)
         self.bench.push_out(sample.calls)
@@ -421,7 +423,7 @@ class Batches:
                         "right call by call and not in a row, as outputs in one place again and again are: each "
                         "call's are copied, which takes its time; return new tensors",
                     )
-                return {**sample.to_json(), "direct": side.is_direct, "copied": side.is_copied}
+                return {**vars(sample), "direct": side.is_direct, "copied": side.is_copied}
         evidence = (
             "right in all trials, but wrong when it was timed, where calls follow one another, "
             "also when each call's outputs are copied at once"

@@ -1,6 +1,7 @@
 """The torch referee: trusted, one per slot. It runs problems, never candidates.
 
-Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
+Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process, and 5
+the kernels for its GPU. Each request is one message:
   begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
   open   {as begin, without the artifact}: makes ready what candidates are timed beside; how many calls a batch may have
@@ -465,6 +466,17 @@ class Referee:
         return ended is not None and ended in self.ending and not ended.ends(ENDING_SECONDS) and ended.is_working
 
 
+def load_kernels(lib) -> None:
+    """What descriptor 5 holds. Raises Fault."""
+    torch.cuda.init()
+    torch.zeros(1, device="cuda")
+    with os.fdopen(5, "rb") as file:
+        file.seek(0)
+        code = lib.km_gpu_kernels(file.read())
+    if code != 0:
+        raise Fault("infrastructure", "gpu_lost", f"failed to load the referee's kernels: the driver says {code}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
@@ -481,7 +493,7 @@ def main() -> None:
     referee = Referee(lib, zygote, options.device, options.pool, options.core)
     try:
         if options.device == "cuda":
-            torch.cuda.init()
+            load_kernels(lib)
         weights.import_ahead()
         zygote.await_ready(START_SECONDS)
         referee.pool.refill()
