@@ -52,7 +52,11 @@ void write_batches(const timing::controller& control, const timing::calibration&
          fmt::format(
              "{:.2f} times slower on inputs of the kind {} than on others, and paid for that kind",
              paid->times_slower, patterns[*paid->slow_pattern]));
-  if (paid->limited_by_single)
+  if (paid->overlapping)
+    warn("calls_overlap",
+         fmt::format("calls run side by side: kept apart they show a speedup of {:.3f}",
+                     *paid->overlapping));
+  else if (paid->limited_by_single)
     warn("calls_overlap", fmt::format("calls alone show a speedup of {:.3f}, which is paid",
                                       timing.speedup.estimate));
   std::string note = control.reason();

@@ -12,6 +12,7 @@ enum class batch_form : unsigned char {
   mixed,   ///< many calls, which take several patterns of inputs in turn
   pattern, ///< many calls on one pattern besides the task's own
   single,  ///< one call alone on the task's own inputs
+  apart,   ///< nominal, but each call's work begins when that of the call before is over
 };
 
 struct batch_order {

@@ -35,6 +35,8 @@ std::vector<batch_order> plan_of(const timing_wish& wish) {
   }
   auto rule = std::find_if(std::begin(single_batches), std::end(single_batches),
                            [&](const singles_rule& x) { return wish.call < x.longest; });
+  if (wish.own_streams && !wish.one_by_one)
+    result.insert(result.end(), apart_batches, {batch_form::apart, {0}});
   if (!wish.one_by_one) result.insert(result.end(), rule->batches, {batch_form::single, {0}});
   shuffle(result, wish.draw);
   return result;
@@ -66,7 +68,7 @@ bool controller::take(const batch_order& order) {
     ++retaken_;
   }
   bool disturbed = pair.baseline.disturbed || pair.candidate.disturbed;
-  bool own = order.form == batch_form::nominal || order.form == batch_form::single;
+  bool own = order.form != batch_form::mixed && order.form != batch_form::pattern;
   if (!disturbed || !own) pairs_.push_back(std::move(pair));
   return true;
 }

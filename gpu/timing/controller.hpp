@@ -16,6 +16,7 @@ struct timing_wish {
   size_t patterns = 1;            ///< of inputs, the task's own included
   double half_width = 0.03;       ///< of the interval, relative, that ends the timing
   bool one_by_one = false;        ///< a batch is one call already
+  bool own_streams = false;       ///< calls may run side by side
   double call = 0;                ///< seconds of a call of the faster side, as far as is known
   std::function<uint64_t()> draw; ///< of the evaluation's secret
 };

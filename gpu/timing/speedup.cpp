@@ -31,6 +31,14 @@ double most_by_single(const form_result& single) {
          std::max(single.candidate_seconds - error, least_share * single.candidate_seconds);
 }
 
+// What calls that are kept apart show, where they take longer than their order explains.
+std::optional<double> most_by_apart(const form_result& own, const form_result& apart) {
+  double cost = std::max(0.0, apart.baseline_seconds - own.baseline_seconds);
+  double alone = apart.candidate_seconds - cost;
+  if (alone <= (1 + apart_share) * own.candidate_seconds + apart_floor) return std::nullopt;
+  return own.baseline_seconds / alone;
+}
+
 speedup_interval at_most(const speedup_interval& x, double most) {
   if (x.estimate <= most) return x;
   return {most, x.low * most / x.estimate, x.high};
@@ -94,6 +102,7 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
   std::vector<pair_times> nominal;
   std::vector<pair_times> mixed;
   std::vector<pair_times> single;
+  std::vector<pair_times> apart;
   std::map<size_t, std::vector<pair_times>> alone;
   std::vector<double> calls;
   for (const auto& x : pairs) {
@@ -105,6 +114,7 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
         break;
       case batch_form::mixed: mixed.push_back(times); break;
       case batch_form::single: single.push_back(times); break;
+      case batch_form::apart: apart.push_back(times); break;
       case batch_form::pattern: alone[x.order.patterns.front()].push_back(times); break;
     }
   }
@@ -123,6 +133,10 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
     result.paid = *found;
     result.slow_pattern = pattern;
     result.times_slower = std::exp(by);
+  }
+  if (auto kept = result_of(apart)) {
+    result.overlapping = most_by_apart(*own, *kept);
+    if (result.overlapping) result.paid.speedup = at_most(result.paid.speedup, *result.overlapping);
   }
   if (auto one = result_of(single)) {
     result.single = one->speedup;

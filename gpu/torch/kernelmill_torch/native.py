@@ -8,10 +8,10 @@ from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uin
 PAGE_SIZE = 4096
 # Commands of the page.
 NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE, WARM, CALL_APART, QUEUE_APART, BATCH, BATCH_NOW, FINISH = range(13)
-OPEN, COMPLETED = 0, 1  # words of a batch
 
 TIMED_OUT = -1.0
 ENDED = -2.0
+SPAWNING = 2  # of km_still_stop
 FAILED = -3.0
 
 
@@ -25,6 +25,24 @@ class Isolation(ctypes.Structure):
         ("data_bytes", c_uint64),
         ("file_bytes", c_uint64),
         ("filter", c_int32),
+    ]
+
+
+class Watch(ctypes.Structure):
+    """struct km_watch."""
+
+    _fields_ = [
+        ("word", c_uint64),
+        ("number", c_uint32),
+        ("seed", c_uint32),
+        ("stretches", c_uint64),
+        ("samples", c_uint64),
+        ("outputs", c_uint32),
+        ("bytes", c_uint32),
+        ("seconds", c_double),
+        ("released", c_double),
+        ("over", c_double),
+        ("sampled", c_double),
     ]
 
 
@@ -56,10 +74,17 @@ def load(path: str) -> ctypes.CDLL:
         "km_batch_inside": (c_double, [c_void_p]),
         "km_batch_open_word": (c_size_t, []),
         "km_batch_force": (None, [c_void_p, c_uint32]),
-        "km_batch_await": (c_double, [c_void_p, c_uint32, c_int, c_int, c_double]),
-        "km_gpu_write_word": (c_int, [c_uint64, c_uint32]),
+        "km_batch_watch": (c_int, [c_void_p, c_int, ctypes.POINTER(Watch)]),
+        "km_batch_release": (c_int, [c_void_p, c_int, ctypes.POINTER(Watch)]),
+        "km_batch_sample": (c_int, [ctypes.POINTER(Watch)]),
         "km_gpu_kernels": (c_int, [c_char_p]),
-        "km_gpu_sample": (c_int, [c_uint64, c_uint32, c_uint32, c_uint64, c_uint32]),
+        "km_still_of": (c_void_p, [c_int]),
+        "km_still_free": (None, [c_void_p]),
+        "km_still_halt": (None, [c_void_p]),
+        "km_still_stop": (c_int, [c_void_p]),
+        "km_still_stopped": (c_int, [c_void_p]),
+        "km_still_go_on": (None, [c_void_p]),
+        "km_still_worked": (c_double, [c_void_p]),
         "km_gpu_problem": (c_char_p, []),
         "km_gpu_create": (c_void_p, [c_size_t, ctypes.POINTER(c_size_t), ctypes.POINTER(c_int)]),
         "km_gpu_import": (c_void_p, [c_int, c_size_t]),

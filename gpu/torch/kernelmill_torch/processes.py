@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from kernelmill_torch import channel, native
 from kernelmill_torch.faults import Fault
-from kernelmill_torch.stillness import children_of, processor_seconds, seconds_without_core, send_signal, stand_still
+from kernelmill_torch.stillness import children_of, processor_seconds, seconds_without_core
 from kernelmill_torch.warm import START_SECONDS, Zygote
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ WORDS_SECONDS = 5.0  # in which one that says that it failed says how
 ENDING_SECONDS = 10.0  # in which a process that was killed is gone
 ENDING_LOOK = 0.1  # seconds between two looks at one that is not
 AT_REST_SECONDS = 3.0  # without any work, also on a busy machine: it waits for something
-MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 
 
 def kills_for_memory() -> Optional[int]:
@@ -72,7 +71,7 @@ class Process:
         self.up = self.clocked = False
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
-        self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was stopped
+        self._still: Optional[int] = None  # of native/still.cpp
         self.arena: Optional["Arena"] = None  # the bench's, which it maps
         self.reach: Optional["Reach"] = None  # of what its calls return
         self.place = 0  # of the layouts of its sets, the one that its next calls use
@@ -200,14 +199,14 @@ class Process:
             self._open_word = self.lib.km_gpu_show(self.page, native.PAGE_SIZE) + self.lib.km_batch_open_word()
         return self._open_word
 
-    def queue_batch(self, count: int, patience: float, seconds: float, seed: int = 0) -> bool:
+    def queue_batch(self, count: int, patience: float, seconds: float, seed: int = 0, apart: bool = False) -> bool:
         """Has it queue a batch of calls. False where it waits for the GPU in one of them, or says that it cannot: then the batch was
         opened, and is over. Raises Fault where it ended."""
         self.enter_page(seconds)
         self.batches += 1
         began = time.monotonic()
         taken = self.lib.km_page_call(
-            self.page, self.pidfd, native.BATCH, 0, count, self.place, seed, self._within(patience), SPIN_AWAKE
+            self.page, self.pidfd, native.BATCH, int(apart), count, self.place, seed, self._within(patience), SPIN_AWAKE
         )
         self.waited += time.monotonic() - began
         if taken == native.ENDED:
@@ -224,11 +223,11 @@ class Process:
                 raise
         return False
 
-    def make_batch(self, count: int, seconds: float, seed: int = 0) -> None:
+    def make_batch(self, count: int, seconds: float, seed: int = 0, apart: bool = False) -> None:
         """A batch of calls at once. Raises Fault."""
         self.enter_page(seconds)
         self.batches += 1
-        self.call(native.BATCH_NOW, 0, count, seconds, SPIN_AWAKE if self.on_gpu else SPIN, seed)
+        self.call(native.BATCH_NOW, int(apart), count, seconds, SPIN_AWAKE if self.on_gpu else SPIN, seed)
 
     def finish_batch(self, seconds: float) -> None:
         """Has it tell what the batch took by its own clock. Raises Fault."""
@@ -248,13 +247,12 @@ class Process:
     def wake(self, seconds: float) -> tuple[float, float]:
         """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it
         worked while it was stopped. Raises Fault."""
-        numbers = self._numbers() if self.stopped else []
-        awake = self._worked(numbers)
+        awake = self.lib.km_still_worked(self._still) if self._still is not None else 0.0
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
         started = time.monotonic()
-        self.go_on(numbers)
+        self.go_on()
         going = time.monotonic() - started  # what it did by then it did while it was woken
         return going + self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE), awake
 
@@ -299,39 +297,25 @@ class Process:
 
     @property
     def stopped(self) -> bool:
-        return self._rested is not None
+        return self._still is not None and self.lib.km_still_stopped(self._still) != 0
 
     def halt(self) -> None:
         """Stops it at once; stop() is to follow for what it started."""
-        if self._first:
-            send_signal(self._first, signal.SIGSTOP)
+        if self._still is not None:
+            self.lib.km_still_halt(self._still)
 
     def stop(self) -> None:
-        """Stops it and all that it started, itself first and last: who is not stopped yet may let it go on. Raises Fault."""
-        known: set[int] = set()
-        for _ in range(MOST_GENERATIONS):
-            self.halt()
-            fresh = set(self._numbers()) - known  # who was not stopped yet may have started more
-            if not fresh:
-                break
-            for number in fresh:
-                send_signal(number, signal.SIGSTOP)
-            known |= fresh
-        else:
+        """Stops it and all that it started. Raises Fault."""
+        if self._still is None:
+            self._still = self.lib.km_still_of(self.number())
+        if self.lib.km_still_stop(self._still) == native.SPAWNING:
             self.kill()
             raise self.fault("integrity", "started processes without end when it was to stand still")
-        self._rested = stand_still(known)
 
-    def _worked(self, numbers: list[int]) -> float:
-        """Seconds of a processor since it was stopped."""
-        return sum(max(0.0, processor_seconds(x) - self._rested.get(x, 0.0)) for x in numbers)
-
-    def go_on(self, numbers: Optional[list[int]] = None) -> None:
+    def go_on(self) -> None:
         """Lets it and all that it started go on, itself last."""
-        if self.stopped:
-            for number in reversed(self._numbers() if numbers is None else numbers):
-                send_signal(number, signal.SIGCONT)
-        self._rested = None
+        if self._still is not None:
+            self.lib.km_still_go_on(self._still)
 
     def number(self) -> int:
         """Its number out here."""
@@ -476,6 +460,9 @@ class Process:
         os.close(self.printed)
         if self.reach is not None:
             self.reach.close()
+        if self._still is not None:
+            self.lib.km_still_free(self._still)
+            self._still = None
         self.lib.km_page_unmap(self.page)
         self.page = None
         return gone

@@ -159,7 +159,7 @@ class Referee:
             self.await_ended()
 
     def batch(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
-        order = Order(request["patterns"], int(request["calls"]), int(request["number"]))
+        order = Order(request["patterns"], int(request["calls"]), int(request["number"]), bool(request["apart"]))
         return self.outcome_of_batches(lambda: self.batches_now().make(request["side"], order))
 
     def warm(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:

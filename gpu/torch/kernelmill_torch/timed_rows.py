@@ -294,7 +294,7 @@ class TimedRows(Quiet):
         if not is_wrong:
             return (
                 self.wrong_by_own_size(got, wanted, drawn)
-                if self.kind == OWN and drawn and self.asks_small_scales(drawn[0])
+                if self.kind == OWN and (known is None or len(drawn) > 1) and drawn and self.asks_small_scales(drawn[0])
                 else 0.0
             )
         shifts = self.bench.shifts(drawn, self.kind)

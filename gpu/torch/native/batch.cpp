@@ -39,6 +39,20 @@ double now_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
+// The moment at which a word is seen to be `number`; -1 after `seconds`, -2 when the process ended.
+double await(const std::atomic<uint32_t>& word, uint32_t number, int pidfd, double seconds) {
+  double until = now_seconds() + seconds;
+  for (;;) {
+    for (unsigned i = 0; i < looks_between; ++i) {
+      if (word.load(std::memory_order_acquire) == number) return now_seconds();
+      __builtin_ia32_pause();
+    }
+    pollfd x{pidfd, POLLIN, 0};
+    if (::poll(&x, 1, 0) > 0) return -2;
+    if (now_seconds() > until) return -1;
+  }
+}
+
 cuda::function kernel = nullptr;
 
 } // namespace
@@ -84,26 +98,52 @@ void km_batch_force(void* at, uint32_t number) {
   page_of(at).batch.open.store(number, std::memory_order_release);
 }
 
-/// Writes `number` to a word once the GPU has done what the default stream was given until now.
-int km_gpu_write_word(uint64_t word, uint32_t number) {
-  return driver() == nullptr ? -1 : driver()->write_value(nullptr, word, number, 0);
+struct km_watch {
+  // Asked:
+  uint64_t word;      ///< that opens the batch, for the GPU
+  uint32_t number;    ///< of the batch
+  uint32_t seed;      ///< of the places that are sampled
+  uint64_t stretches; ///< of outputs, in the GPU's memory: of each its address and bytes
+  uint64_t samples;   ///< where they go
+  uint32_t outputs;   ///< number of stretches
+  uint32_t bytes;     ///< that are sampled of each
+  double seconds;     ///< after which it is given up
+  // Told, in seconds of CLOCK_MONOTONIC:
+  double released; ///< the referee's GPU has opened it
+  double over;     ///< the process's GPU says so
+  double sampled;  ///< samples of outputs are there
+};
+
+/// Samples outputs, and waits for that. Returns the driver's error.
+int km_batch_sample(km_watch* x) {
+  void* arguments[] = {&x->stretches, &x->seed, &x->samples, &x->bytes};
+  int code = kernel == nullptr ? -1
+                               : driver()->launch(kernel, 1, x->outputs, 1, block_size, 1, 1, 0,
+                                                  nullptr, arguments, nullptr);
+  if (code == 0) code = driver()->synchronize();
+  x->sampled = now_seconds();
+  return code;
 }
 
-/// The moment (seconds of CLOCK_MONOTONIC) at which a batch is seen to be open, or, with
-/// `completed`, to be over. -1 after `seconds`, -2 when the process has ended.
-double km_batch_await(void* at, uint32_t number, int completed, int pidfd, double seconds) {
+/// Has the GPU open a batch once it has done what the default stream was given until now, waits
+/// until it is over, and samples its outputs. Returns 0, the driver's error, -1 when the time is
+/// over, -2 when the process has ended.
+int km_batch_watch(void* at, int pidfd, km_watch* x) {
   auto& words = page_of(at).batch;
-  auto& word = completed != 0 ? words.completed : words.open;
-  double until = now_seconds() + seconds;
-  for (;;) {
-    for (unsigned i = 0; i < looks_between; ++i) {
-      if (word.load(std::memory_order_acquire) == number) return now_seconds();
-      __builtin_ia32_pause();
-    }
-    pollfd x{pidfd, POLLIN, 0};
-    if (::poll(&x, 1, 0) > 0) return -2;
-    if (now_seconds() > until) return -1;
-  }
+  const auto& cuda = *driver();
+  if (int code = cuda.write_value(nullptr, x->word, x->number, 0); code != 0) return code;
+  x->released = await(words.open, x->number, pidfd, x->seconds);
+  if (x->released < 0) return static_cast<int>(x->released);
+  x->over = await(words.completed, x->number, pidfd, x->seconds);
+  if (x->over < 0) return static_cast<int>(x->over);
+  return km_batch_sample(x);
+}
+
+/// Has the GPU open a batch whose calls are made when that is seen; km_batch_sample() is to follow.
+int km_batch_release(void* at, int pidfd, km_watch* x) {
+  if (int code = driver()->write_value(nullptr, x->word, x->number, 0); code != 0) return code;
+  x->released = await(page_of(at).batch.open, x->number, pidfd, x->seconds);
+  return x->released < 0 ? static_cast<int>(x->released) : 0;
 }
 
 /// Loads the referee's kernels (a cubin). Returns the driver's error.
@@ -111,17 +151,6 @@ int km_gpu_kernels(const void* image) {
   cuda::module loaded = nullptr;
   int code = driver() == nullptr ? -1 : driver()->module_load(&loaded, image);
   return code == 0 ? driver()->module_function(&kernel, loaded, "take_samples") : code;
-}
-
-/// Takes `count` bytes of each of some stretches of memory, at places that the seed tells, and
-/// waits for that. `stretches`: of each its address and bytes, in the GPU's memory.
-int km_gpu_sample(uint64_t stretches, unsigned number, uint32_t seed, uint64_t into,
-                  unsigned count) {
-  void* arguments[] = {&stretches, &seed, &into, &count};
-  int code = kernel == nullptr ? -1
-                               : driver()->launch(kernel, 1, number, 1, block_size, 1, 1, 0,
-                                                  nullptr, arguments, nullptr);
-  return code == 0 ? driver()->synchronize() : code;
 }
 
 } // extern "C"
