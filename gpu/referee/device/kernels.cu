@@ -263,6 +263,69 @@ extern "C" __global__ void take_samples(const stretch* all, unsigned seed, unsig
   }
 }
 
+// Outputs of calls against what is wanted. A row of the grid is one output. `beyond`: the largest
+// error less a share of what is wanted, infinite where something is not finite; `squares`: the sum
+// of those of what is wanted.
+struct compared {
+  const void* got;
+  const void* want;
+  u64 count;
+  double relative;
+};
+
+struct comparison_sums {
+  double beyond;
+  double squares;
+};
+
+__device__ inline float as_float(float x) { return x; }
+__device__ inline float as_float(unsigned short bits) { // bfloat16
+  return __uint_as_float(unsigned(bits) << 16);
+}
+struct half_bits {
+  unsigned short bits;
+};
+__device__ inline float as_float(half_bits x) {
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
+  return result;
+}
+
+template <class T>
+__device__ void compare_outputs(const compared* all, comparison_sums* into) {
+  compared one = all[blockIdx.y];
+  auto got = static_cast<const T*>(one.got);
+  auto want = static_cast<const T*>(one.want);
+  auto relative = float(one.relative);
+  float beyond = 0;
+  double squares = 0;
+  for (u64 i = thread_index(); i < one.count; i += thread_count()) {
+    float w = as_float(want[i]);
+    float off = fabsf(as_float(got[i]) - w) - relative * fabsf(w);
+    beyond = off < 3e38f ? fmaxf(beyond, off) : __uint_as_float(0x7f800000u); // also no number
+    squares += double(w) * w;
+  }
+  for (int i = 16; i > 0; i /= 2) {
+    beyond = fmaxf(beyond, __shfl_xor_sync(~0u, beyond, i));
+    squares += __shfl_xor_sync(~0u, squares, i);
+  }
+  if (threadIdx.x % 32 != 0) return;
+  // What is not negative has the order of its bits.
+  atomicMax(reinterpret_cast<unsigned long long*>(&into[blockIdx.y].beyond),
+            static_cast<unsigned long long>(__double_as_longlong(beyond)));
+  atomicAdd(&into[blockIdx.y].squares, squares);
+}
+
+extern "C" __global__ void compare_f32(const compared* all, comparison_sums* into) {
+  compare_outputs<float>(all, into);
+}
+extern "C" __global__ void compare_f16(const compared* all, comparison_sums* into) {
+  compare_outputs<half_bits>(all, into);
+}
+extern "C" __global__ void compare_bf16(const compared* all, comparison_sums* into) {
+  compare_outputs<unsigned short>(all, into);
+}
+
 extern "C" __global__ void check_sample(const unsigned* x, u64 n, u64 stride, const unsigned* order,
                                         unsigned seed, const unsigned* taken, unsigned count,
                                         audit* out) {

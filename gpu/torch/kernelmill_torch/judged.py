@@ -102,13 +102,17 @@ class Judged:
             return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
         return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
 
+    def rules_of_kind(self, kind: str) -> list[compare.Rule]:
+        """For outputs of the scale that those of the kind had when they were looked at."""
+        if kind not in self.timed_rules:
+            self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)
+        return self.timed_rules[kind]
+
     def rules_when_timed(
         self, kind: str, wanted: list[torch.Tensor], shifts: Sequence[float] = ()
     ) -> list[compare.Rule]:
         """For outputs of one or more draws of a kind; `shifts` as the bench has them."""
-        if kind not in self.timed_rules:
-            self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)
-        rules = self.timed_rules[kind]
+        rules = self.rules_of_kind(kind)
         rules = rules * (len(wanted) // max(1, len(rules)))
         return rules if self.mode == "kernelbench" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT, shifts)
 

@@ -78,6 +78,8 @@ def load(path: str) -> ctypes.CDLL:
         "km_batch_release": (c_int, [c_void_p, c_int, ctypes.POINTER(Watch)]),
         "km_batch_sample": (c_int, [ctypes.POINTER(Watch)]),
         "km_gpu_kernels": (c_int, [c_char_p]),
+        "km_gpu_compare": (c_int, [c_char_p, c_uint64, c_uint64, c_uint32]),
+        "km_gpu_hide": (None, [c_void_p]),
         "km_still_of": (c_void_p, [c_int]),
         "km_still_free": (None, [c_void_p]),
         "km_still_halt": (None, [c_void_p]),

@@ -463,6 +463,8 @@ class Process:
         if self._still is not None:
             self.lib.km_still_free(self._still)
             self._still = None
+        if self._open_word:
+            self.lib.km_gpu_hide(self.page)
         self.lib.km_page_unmap(self.page)
         self.page = None
         return gone

@@ -183,9 +183,7 @@ class Referee:
             self.crowded = fault.category in ("out_of_memory", "gpu_memory")
             x = self.judgement
             # Who was right until then is not refused because a batch did not fit into what was left.
-            reply["spent"] = (
-                fault.category in ("timed_out", "time_spent") and x is not None and x.is_out_of_time
-            )
+            reply["spent"] = fault.category in ("timed_out", "time_spent") and x is not None and x.is_out_of_time
             reply["fault"] = None if reply["spent"] else self.settled(failed).to_json()
         return {**reply, **self.found()}
 

@@ -292,14 +292,17 @@ class TimedRows(Quiet):
 
         # Most are right as they are. What a draw's scale is takes four more runs of the model, and what is steady there seven.
         if not is_wrong:
-            return (
-                self.wrong_by_own_size(got, wanted, drawn)
-                if self.kind == OWN and (known is None or len(drawn) > 1) and drawn and self.asks_small_scales(drawn[0])
-                else 0.0
-            )
+            return self.wrong_of_some(drawn, outputs, wanted)
         shifts = self.bench.shifts(drawn, self.kind)
         found = bad(got, shifts)
         return found and bad(self.bench.forgive(got, wanted, drawn, self.kind), shifts)
+
+    def wrong_of_some(self, drawn: list[Any], outputs: list[BufferSet], wanted: list[torch.Tensor]) -> float:
+        """Elements of outputs that are right by the bounds of the whole, as wrong_by_own_size() has them. A call alone is none that a
+        candidate knows from the first of several."""
+        if self.kind != OWN or len(drawn) < min(2, self.bench.layout.sets) or not self.asks_small_scales(drawn[0]):
+            return 0.0
+        return self.wrong_by_own_size([x for one in outputs for x in one.outputs], wanted, drawn)
 
     def wrong_by_own_size(self, got: list[torch.Tensor], wanted: list[torch.Tensor], drawn: list[Any]) -> float:
         """Elements of a few calls of a row, as small_scales.py has them; nobody knows which calls."""

@@ -148,6 +148,11 @@ uint64_t km_gpu_show(void* page, size_t bytes) {
   return ok ? at : 0;
 }
 
+/// Takes back what km_gpu_show() did.
+void km_gpu_hide(void* page) {
+  if (driver() != nullptr) (void)driver()->host_unregister(page);
+}
+
 /// Work that is given to the default stream from now on waits until a word has reached a number.
 int km_gpu_wait_for(uint64_t word, uint32_t number) {
   return check("wait for the gate",

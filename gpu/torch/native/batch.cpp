@@ -14,6 +14,7 @@ namespace {
 using namespace kernelmill;
 
 constexpr unsigned block_size = 256;
+constexpr unsigned compare_blocks = 128;   // for each output
 constexpr unsigned looks_between = 20'000; // between two looks at whether the process lives
 
 const cuda::driver* driver() {
@@ -53,7 +54,13 @@ double await(const std::atomic<uint32_t>& word, uint32_t number, int pidfd, doub
   }
 }
 
-cuda::function kernel = nullptr;
+cuda::module kernels = nullptr; // the referee's
+
+cuda::function kernel_of(const char* name) {
+  cuda::function result = nullptr;
+  bool ok = kernels != nullptr && driver()->module_function(&result, kernels, name) == 0;
+  return ok ? result : nullptr;
+}
 
 } // namespace
 
@@ -117,6 +124,7 @@ struct km_watch {
 /// Samples outputs, and waits for that. Returns the driver's error.
 int km_batch_sample(km_watch* x) {
   void* arguments[] = {&x->stretches, &x->seed, &x->samples, &x->bytes};
+  static cuda::function kernel = kernel_of("take_samples");
   int code = kernel == nullptr ? -1
                                : driver()->launch(kernel, 1, x->outputs, 1, block_size, 1, 1, 0,
                                                   nullptr, arguments, nullptr);
@@ -148,9 +156,18 @@ int km_batch_release(void* at, int pidfd, km_watch* x) {
 
 /// Loads the referee's kernels (a cubin). Returns the driver's error.
 int km_gpu_kernels(const void* image) {
-  cuda::module loaded = nullptr;
-  int code = driver() == nullptr ? -1 : driver()->module_load(&loaded, image);
-  return code == 0 ? driver()->module_function(&kernel, loaded, "take_samples") : code;
+  return driver() == nullptr ? -1 : driver()->module_load(&kernels, image);
+}
+
+/// Compares outputs with what is wanted, by the kernel of a type ("compare_f32", ...); `table` and
+/// `sums` are the kernel's, in the GPU's memory. Does not wait. Returns the driver's error, or -1
+/// without such a kernel.
+int km_gpu_compare(const char* type, uint64_t table, uint64_t sums, unsigned outputs) {
+  void* arguments[] = {&table, &sums};
+  cuda::function kernel = kernel_of(type);
+  return kernel == nullptr ? -1
+                           : driver()->launch(kernel, compare_blocks, outputs, 1, block_size, 1, 1,
+                                              0, nullptr, arguments, nullptr);
 }
 
 } // extern "C"
