@@ -110,9 +110,9 @@ bool controller::narrow() {
     auto known = own();
     return known && known->speedup.relative_half_width() <= wish_.half_width;
   };
-  while (!is_narrow()) {
+  for (size_t more = most_nominal - least_nominal; !is_narrow(); --more) {
     if (maker_.expired()) return true;
-    if (count_of(pairs_, batch_form::nominal) >= most_nominal) {
+    if (more == 0 || count_of(pairs_, batch_form::nominal) >= most_nominal) {
       reason_ = "the most batches";
       return true;
     }

@@ -316,13 +316,13 @@ __device__ void compare_outputs(const compared* all, comparison_sums* into) {
   atomicAdd(&into[blockIdx.y].squares, squares);
 }
 
-extern "C" __global__ void compare_f32(const compared* all, comparison_sums* into) {
+extern "C" __global__ void near_f32(const compared* all, comparison_sums* into) {
   compare_outputs<float>(all, into);
 }
-extern "C" __global__ void compare_f16(const compared* all, comparison_sums* into) {
+extern "C" __global__ void near_f16(const compared* all, comparison_sums* into) {
   compare_outputs<half_bits>(all, into);
 }
-extern "C" __global__ void compare_bf16(const compared* all, comparison_sums* into) {
+extern "C" __global__ void near_bf16(const compared* all, comparison_sums* into) {
   compare_outputs<unsigned short>(all, into);
 }
 

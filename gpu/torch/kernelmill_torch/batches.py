@@ -507,7 +507,7 @@ class Batches:
         return None
 
 
-COMPARED = {torch.float32: b"compare_f32", torch.float16: b"compare_f16", torch.bfloat16: b"compare_bf16"}
+COMPARED = {torch.float32: b"near_f32", torch.float16: b"near_f16", torch.bfloat16: b"near_bf16"}
 
 
 def is_dense(x: torch.Tensor) -> bool:

@@ -159,7 +159,7 @@ int km_gpu_kernels(const void* image) {
   return driver() == nullptr ? -1 : driver()->module_load(&kernels, image);
 }
 
-/// Compares outputs with what is wanted, by the kernel of a type ("compare_f32", ...); `table` and
+/// Compares outputs with what is wanted, by the kernel of a type ("near_f32", ...); `table` and
 /// `sums` are the kernel's, in the GPU's memory. Does not wait. Returns the driver's error, or -1
 /// without such a kernel.
 int km_gpu_compare(const char* type, uint64_t table, uint64_t sums, unsigned outputs) {
