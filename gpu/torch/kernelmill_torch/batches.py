@@ -97,7 +97,8 @@ class Side:
         self.process, self.is_direct = process, is_direct or bench.device != "cuda"
         self.is_copied = False  # whether outputs are copied into the shared buffers, as a part of the batch
         self.most_queued = math.inf  # calls
-        self.not_queued = self.out_of_reach = 0  # batches
+        self.not_queued = self.out_of_reach = 0  # batches, one after the other
+        self.is_warm = False
 
 
 class Batches:
@@ -118,9 +119,12 @@ class Batches:
         """Returns when nothing is being started beside, and the GPU's clock is up. Raises Fault."""
         if self.bench.baseline_seed is None:
             self.bench.use_parameters(self.secret.getrandbits(62))
-        self.side(BASELINE)
+        side = self.side(BASELINE)
         self.pool.settle()
         self.bench.rouse()
+        if not side.is_warm:
+            self.make_directly(BASELINE, side, self.bench.layout.sets)
+            side.is_warm = True
 
     def side(self, name: str) -> Side:
         """Raises Fault."""
@@ -140,12 +144,16 @@ class Batches:
             sample = self.made(name, order)
         except Fault as e:
             if name == BASELINE:
-                self.bench.close_baseline()
-                raise self.bench.blame_problem(e) from None
+                raise self.fault_of_baseline(e) from None
             raise
         if self.latest is not None and len(self.latest.outputs) == 2 and not self.is_right():
             sample.disturbed = True
         return {**sample.to_json(), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
+
+    def fault_of_baseline(self, e: Fault) -> Fault:
+        """That the baseline failed is the problem's fault or ours, unless it works without the candidate: see blame.py."""
+        self.bench.close_baseline()
+        return self.bench.blame_problem(e)
 
     def made(self, name: str, order: Order) -> Sample:
         """Raises Fault."""
@@ -156,9 +164,10 @@ class Batches:
                 sample = self.run(name, side, contents)
             except NotQueued:
                 side.not_queued += 1
-                if side.not_queued % QUEUE_TRIES == 0:
+                if side.not_queued >= QUEUE_TRIES:
                     side.is_direct = True
-                side.most_queued = max(1, len(contents.drawn) * 3 // 4)
+                if len(contents.drawn) > 1:  # there may be more launches than the queue has places
+                    side.most_queued = len(contents.drawn) * 3 // 4
                 self.latest = None
                 continue
             except OutOfReach:
@@ -169,10 +178,17 @@ class Batches:
                     raise Fault("infrastructure", "python_failed", "failed to read outputs of a batch") from None
                 self.latest = None
                 continue
-            side.out_of_reach = 0
+            side.out_of_reach = side.not_queued = 0
             if name == BASELINE and sample.inside > 0:
                 self.call_seconds = sample.inside / sample.calls
             return sample
+
+    def make_directly(self, name: str, side: Side, calls: int) -> None:
+        """A batch of which nothing is told: what happens in first calls would have to wait for the gate. Raises Fault."""
+        was, side.is_direct = side.is_direct, True
+        self.latest = None
+        self.made(name, Order([OWN], calls, -1))
+        side.is_direct, self.latest = was, None
 
     def copy_outputs(self, side: Side) -> None:
         """From now on they are copied to where they can be read, in time that is the batch's. Raises Fault."""
@@ -489,13 +505,9 @@ class Batches:
         )
 
     def right_sample(self, side: Side, calls: int) -> Optional[Sample]:
-        """Of a batch whose outputs are right. A first one takes its memory. Raises Fault."""
+        """Of a batch whose outputs are right. A first one takes its memory, and loads what it calls. Raises Fault."""
+        self.make_directly(CANDIDATE, side, calls)
         order = Order([OWN], calls, -1)
-        wanted_direct = side.is_direct
-        side.is_direct = True
-        self.latest = None
-        self.made(CANDIDATE, order)
-        side.is_direct = wanted_direct
         for _ in range(2):
             self.latest = None
             sample = self.made(CANDIDATE, order)
