@@ -20,15 +20,15 @@ double deviation_of(const std::vector<double>& x) {
   return std::sqrt(squares / static_cast<double>(x.size() - 1));
 }
 
-// A speedup holds for calls alone, too, beyond what a single call is unsure of.
+// A speedup holds for calls alone, too, beyond what a single call is unsure of; of short calls
+// without that, but who is as fast as the baseline is not called slower by it.
 double most_by_single(const form_result& single) {
-  double error = single.candidate_seconds < shortest_forgiven
-                     ? 0
-                     : single_error + single_standard_errors * single.deviation *
-                                          single.candidate_seconds /
-                                          std::sqrt(static_cast<double>(single.pairs));
-  return single.speedup.estimate * single.candidate_seconds /
-         std::max(single.candidate_seconds - error, least_share * single.candidate_seconds);
+  double seconds = single.candidate_seconds;
+  double error = single_error + single_standard_errors * single.deviation * seconds /
+                                    std::sqrt(static_cast<double>(single.pairs));
+  double shown = single.speedup.estimate;
+  double unsure = shown * seconds / std::max(seconds - error, least_share * seconds);
+  return seconds < shortest_forgiven ? std::max(shown, std::min(unsure, 1.0)) : unsure;
 }
 
 // What calls that are kept apart show, where they take longer than their order explains.

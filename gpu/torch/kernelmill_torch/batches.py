@@ -28,7 +28,7 @@ BASELINE_SECONDS = 20.0  # for which a batch of the baseline is waited for
 CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseline's
 QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
 QUEUE_TRIES = 3  # before calls count as such that cannot be queued: somebody may have had the core
-LEARNING_TRIES = 4  # batches whose outputs lie where nobody knew
+LEARNING_TRIES = 6  # batches whose outputs lie where nobody knew
 WAITED_SECONDS, WAITED_SHARE = 2e-5, 0.01  # for a core, by which a batch is disturbed
 SAMPLED = 2048  # bytes of each output and call
 SPAN = 100  # times the baseline's time, after which a candidate's batch is given up
@@ -352,7 +352,8 @@ class Batches:
     def reach_outputs(self, process: Process, seconds: float) -> None:
         reach = process.reach
         if reach.may_learn():
-            reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
+            said = process.ask({"op": "export", "addresses": reach.unknown}, seconds)
+            reach.learn(said.get("allocations"), said.get("others"))
 
     def watch_of(self, process: Process, outputs: Optional[list[BufferSet]], seconds: float) -> native.Watch:
         """How a batch is released, and its outputs are sampled at places that nobody knows: what is written later cannot hide."""

@@ -291,6 +291,15 @@ class Serving:
             if command == native.LEAVE or status:
                 return
 
+    def segments(self) -> list[Optional[str]]:
+        """Names of all that torch has from the GPU: results of later calls lie there, too."""
+        if self.device != "cuda":
+            return []
+        with contextlib.suppress(Exception):
+            found = torch.cuda.memory_snapshot()[: reach.MOST_ALLOCATIONS]
+            return [reach.name_of(self.lib, x["address"]) for x in found]
+        return []
+
     def begin_batch(self, is_queued: bool) -> float:
         """What the GPU is given from now on waits until the referee releases it, where it is queued. The moment."""
         if self.device == "cuda" and self.lib.km_batch_begin(self.page, self.batches if is_queued else 0) != 0:
@@ -335,7 +344,7 @@ class Serving:
             self.places = buffers.places_of(memory.bytes, self.layout)
             return {"at": memory.bytes.data_ptr()}
         elif op == "export":
-            return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]]}
+            return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]], "others": self.segments()}
         elif op == "copy":
             self.keep = copier() if message.get("on") or message.get("into") == "new" else lambda out: out
             self.into_arena = message.get("into") == "arena"

@@ -162,8 +162,8 @@ class Reach:
         """Whether the latest row's outputs may be within reach once their allocations are known."""
         return bool(self.unknown) and not self.hopeless.intersection(self.unknown)
 
-    def learn(self, names: Any) -> None:
-        """Maps the allocations of unknown addresses, by the names that the process gave."""
+    def learn(self, names: Any, others: Any = None) -> None:
+        """Maps the allocations of unknown addresses, by the names that the process gave, and others that it has."""
         names = names if isinstance(names, list) else []
         for address, name in zip(self.unknown, names + [None] * len(self.unknown)):
             if any(x.holds(address, 1) for x in self.allocations):
@@ -173,6 +173,13 @@ class Reach:
                 self.hopeless.add(address)
             else:
                 self.allocations.append(found)
+        known = {x.base for x in self.allocations}
+        for name in others if isinstance(others, list) else []:
+            base = str(name).partition(":")[0]
+            if len(self.allocations) < MOST_ALLOCATIONS and base.isdigit() and int(base) not in known:
+                if (found := self._open(name)) is not None:
+                    self.allocations.append(found)
+                    known.add(found.base)
 
     def _open(self, text: Any) -> Optional[Allocation]:
         try:
