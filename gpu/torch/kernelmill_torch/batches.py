@@ -10,7 +10,7 @@ import random
 import struct
 import time
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -104,7 +104,8 @@ class Side:
 class Batches:
     """Of one bench. `judgement` is there while a candidate is."""
 
-    def __init__(self, bench: Bench, pool: Pool, is_direct: bool):
+    def __init__(self, bench: Bench, pool: Pool, await_ended: Callable[[], None], is_direct: bool):
+        self.await_ended, self.is_settled = await_ended, False
         self.bench, self.pool, self.lib, self.is_direct = bench, pool, bench.lib, is_direct or bench.is_random
         self.judgement: Optional[Judged] = None
         self.sides: dict[str, Side] = {}
@@ -115,13 +116,12 @@ class Batches:
         self.samples: list[torch.Tensor] = []  # when the batch was over, and later
         self.call_seconds = 0.0  # of the baseline
 
-    def begin(self) -> None:
-        """Returns when nothing is being started beside, and the GPU's clock is up. Raises Fault."""
+    def open(self) -> None:
+        """Has the baseline up, and its calls warm. Raises Fault."""
         if self.bench.baseline_seed is None:
             self.bench.use_parameters(self.secret.getrandbits(62))
+        self.is_settled = False
         side = self.side(BASELINE)
-        self.pool.settle()
-        self.bench.rouse()
         if not side.is_warm:
             self.make_directly(BASELINE, side, self.bench.layout.sets)
             side.is_warm = True
@@ -138,8 +138,18 @@ class Batches:
             self.sides[name] = Side(bench, process, self.is_direct)
         return self.sides[name]
 
+    def settle(self) -> None:
+        """Returns when nothing is being started or ended beside, and the GPU's clock is up. Raises Fault."""
+        if self.is_settled:
+            return
+        self.await_ended()
+        self.pool.settle()
+        self.bench.rouse()
+        self.is_settled = True
+
     def make(self, name: str, order: Order) -> dict[str, Any]:
         """A batch, checked once both sides have made it. Raises Fault."""
+        self.settle()
         try:
             sample = self.made(name, order)
         except Fault as e:
@@ -474,7 +484,8 @@ class Batches:
         """The candidate's first batches, of which the last is told. One that gives its outputs in memory of its own, again and
         again, so that it is right call by call and not in a row, has each call's copied, in its time. Raises Fault."""
         x = self.judgement
-        self.begin()
+        self.is_settled = False  # something may have begun meanwhile
+        self.settle()
         side = self.side(CANDIDATE)
         queued = not side.is_direct
         for is_direct in (False, True) if queued else (True,):

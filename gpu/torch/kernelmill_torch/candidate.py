@@ -344,7 +344,10 @@ class Serving:
             self.places = buffers.places_of(memory.bytes, self.layout)
             return {"at": memory.bytes.data_ptr()}
         elif op == "export":
-            return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]], "others": self.segments()}
+            return {
+                "allocations": [reach.name_of(self.lib, x) for x in message["addresses"]],
+                "others": self.segments(),
+            }
         elif op == "copy":
             self.keep = copier() if message.get("on") or message.get("into") == "new" else lambda out: out
             self.into_arena = message.get("into") == "arena"

@@ -32,6 +32,7 @@ class Judged:
         self.mode = options.get("mode") or "honest"
         # Whose calls are timed so; not those that draw random numbers, whose seed would be known before the clock starts.
         self.is_gated = options.get("clock") == "device" and bench.device == "cuda" and not bench.is_random
+        self.is_in_batches = bool(options.get("batches")) and bool(options.get("timed")) and bench.device == "cuda"
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.seconds = float(options["seconds"])
         self.deadline = time.monotonic() + self.seconds

@@ -24,6 +24,7 @@ UNTIMED_DRAWS = 8  # until one has an answer, where a kind was not tried before 
 OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
 LEAST_HIDDEN = 14  # trials of other kinds, whatever they take
 LEAST_OF_LARGE = 3  # of large problems
+LEAST_BEFORE_BATCHES = 6  # which have all kinds, and are checked
 HIDDEN_SECONDS = {"cuda": 0.3, "cpu": 2.0}  # after which there are no more
 
 
@@ -117,7 +118,11 @@ class Judgement(Timing):
             random.Random(self.number("trials", 0)),
         )
         end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
-        least = LEAST_OF_LARGE if self.bench.layout.set_bytes > LARGE else LEAST_HIDDEN
+        least = LEAST_HIDDEN
+        if self.is_in_batches:
+            end, least = 0.0, LEAST_BEFORE_BATCHES
+        if self.bench.layout.set_bytes > LARGE:
+            least = LEAST_OF_LARGE
         for number, kind in enumerate([x for x in self.kinds if x == "signs"] + others):
             if number >= least and time.monotonic() > end:
                 break
@@ -143,7 +148,8 @@ class Judgement(Timing):
         bench.synchronize()
         bench.make_room()
         self.process.place = arena.place
-        self.process.ask({"op": "seed", "seed": seed}, self.left())
+        if bench.is_random:
+            self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), self.first_call_seconds))
         sample = bench.sample(arena.sets[:1])
         drawn = bench.problem.draw(inputs, kind)

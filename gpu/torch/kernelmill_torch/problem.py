@@ -294,7 +294,10 @@ def chunks(*tensors: torch.Tensor):
 
 
 def are_finite(outputs: list[torch.Tensor]) -> bool:
-    return all(bool(torch.isfinite(part).all()) for x in outputs if x.is_floating_point() for (part,) in chunks(x))
+    floating = [x for x in outputs if x.is_floating_point()]
+    if not floating or all(map(math.isfinite, torch.stack(norms_of(floating)).tolist())):
+        return True
+    return all(bool(torch.isfinite(part).all()) for x in floating for (part,) in chunks(x))
 
 
 def root_mean_square(x: torch.Tensor) -> float:

@@ -144,12 +144,12 @@ class Referee:
         for is_last in (False, True):
             try:
                 bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-                self.await_ended()
-                if bench.batches is None:
-                    bench.batches = Batches(bench, self.pool, request.get("clock") != "device")
+                is_direct = request.get("clock") != "device"
+                if bench.batches is None or bench.batches.is_direct != (is_direct or bench.is_random):
+                    bench.batches = Batches(bench, self.pool, self.await_ended, is_direct)
                 self.batches = bench.batches
                 self.batches.judgement = None
-                self.batches.begin()
+                self.batches.open()
                 return
             except Exception as e:
                 short = lacks_memory(e) or isinstance(e, Fault) and e.category in ("gpu_memory", "unsupported_problem")
