@@ -443,6 +443,8 @@ class Batches:
             self.judgement.kind = kind
             wanted = [y for i in calls for y in known[i].outputs] if known else None
             if wanted and self.are_near(kind, [y for i in calls for y in got[i].outputs], wanted):
+                if len(calls) == 1 < self.bench.layout.sets:
+                    continue  # a call alone is none that a candidate knows from the first of several
                 bad = self.judgement.wrong_of_some([contents.drawn[i] for i in calls], [got[i] for i in calls], wanted)
                 if bad:
                     return kind, bad

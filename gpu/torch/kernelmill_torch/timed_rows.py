@@ -298,9 +298,8 @@ class TimedRows(Quiet):
         return found and bad(self.bench.forgive(got, wanted, drawn, self.kind), shifts)
 
     def wrong_of_some(self, drawn: list[Any], outputs: list[BufferSet], wanted: list[torch.Tensor]) -> float:
-        """Elements of outputs that are right by the bounds of the whole, as wrong_by_own_size() has them. A call alone is none that a
-        candidate knows from the first of several."""
-        if self.kind != OWN or len(drawn) < min(2, self.bench.layout.sets) or not self.asks_small_scales(drawn[0]):
+        """Elements of outputs that are right by the bounds of the whole, as wrong_by_own_size() has them."""
+        if self.kind != OWN or not drawn or not self.asks_small_scales(drawn[0]):
             return 0.0
         return self.wrong_by_own_size([x for one in outputs for x in one.outputs], wanted, drawn)
 

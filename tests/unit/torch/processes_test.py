@@ -1,4 +1,4 @@
-"""What a process works while it is stopped is seen, and what is started meanwhile is stopped too."""
+"""The referee's end of a process: whose fault its end is, how long it is waited for."""
 
 import math
 import os
@@ -15,27 +15,15 @@ import weakref
 
 try:
     import torch
-    from kernelmill_torch import native, processes, stillness
+    from kernelmill_torch import native, processes
     from kernelmill_torch.candidate import Serving
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.processes import Process
-    from kernelmill_torch.stillness import processor_seconds, seconds_without_core, stands_still
-    from kernelmill_torch.watch import AWAKE_SECONDS
-
-    stillness.STILL_SECONDS = 10.0
+    from kernelmill_torch.stillness import processor_seconds, seconds_without_core
 except ImportError:
     Process = None
 
 BUSY = "while True: pass"
-BUSY_THREADS = """
-import hashlib, threading
-def work():
-    while True:
-        hashlib.pbkdf2_hmac("sha256", b"", b"", 100000)
-threads = [threading.Thread(target=work) for _ in range(3)]
-for x in threads:
-    x.start()
-"""
 
 
 @unittest.skipIf(Process is None, "there is no torch here")
@@ -74,7 +62,7 @@ class Stop(unittest.TestCase):
     def setUp(self):
         self.children = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
         self.process = Process.__new__(Process)
-        self.process.who, self.process._rested, self.process.until = "the candidate", None, math.inf
+        self.process.who, self.process._still, self.process.until = "the candidate", None, math.inf
         self.process._first = self.children[0].pid
         self.process._firstfd, self.process._ending = -1, []
 
@@ -83,74 +71,15 @@ class Stop(unittest.TestCase):
             child.kill()
             child.wait()
 
-    def stop(self, *children):
-        self.process._numbers = lambda: [x.pid for x in children]
-        self.process.stop()
-
     def wait_until_it_works(self, child, seconds=0.0):
         before, end = processor_seconds(child.pid), time.monotonic() + 30
         while processor_seconds(child.pid) <= before + seconds and time.monotonic() < end:
             time.sleep(0.001)
 
-    def worked(self):
-        return self.process._worked([x.pid for x in self.children])
-
-    def test_a_process_that_stands_still_works_nothing(self):
-        self.stop(*self.children)
-        self.assertTrue(self.process.stopped)
-        self.assertEqual(self.worked(), 0.0)
-
-    def test_a_process_that_goes_on_is_seen(self):
-        self.stop(*self.children)
-        os.kill(self.children[1].pid, signal.SIGCONT)
-        self.wait_until_it_works(self.children[1])
-        self.assertGreater(self.worked(), 0.0)
-
-    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "there is one core")
-    def test_a_process_that_waits_for_a_processor_when_it_is_told_to_stop_works_nothing_after_that(self):
-        mine, theirs, *_ = all_mine = os.sched_getaffinity(0)
-        self.addCleanup(os.sched_setaffinity, 0, all_mine)
-        os.sched_setaffinity(0, {theirs})
-        for child in self.children:
-            os.sched_setaffinity(child.pid, {theirs})
-        self.children.append(subprocess.Popen([sys.executable, "-c", BUSY_THREADS]))
-        os.sched_setaffinity(0, {mine})
-        threads = self.children[-1]
-        self.process._first = threads.pid
-        self.wait_until_it_works(threads)
-        for _ in range(20):
-            self.stop(threads)
-            self.wait_until_it_works(self.children[0], 0.01)  # the others have their turn
-            self.assertLess(self.process._worked([threads.pid]), AWAKE_SECONDS)
-            self.process.go_on([threads.pid])
-            self.wait_until_it_works(threads)
-
-    def test_a_process_that_is_stopped_or_gone_stands_still(self):
-        child = self.children[0]
-        self.wait_until_it_works(child)
-        self.assertFalse(stands_still(child.pid))
-        child.send_signal(signal.SIGSTOP)
-        os.waitpid(child.pid, os.WUNTRACED)
-        self.assertTrue(stands_still(child.pid))
-        child.kill()
-        child.wait()
-        self.assertTrue(stands_still(child.pid))
-
-    def test_a_process_that_was_not_there_counts_in_full(self):
-        self.stop(self.children[0])
-        self.wait_until_it_works(self.children[1])
-        total = processor_seconds(self.children[1].pid)
-        self.assertGreaterEqual(self.worked(), total)
-
-    def test_a_process_that_is_started_meanwhile_is_stopped_too(self):
-        seen = iter([self.children[:1], self.children, self.children])
-        self.process._numbers = lambda: [x.pid for x in next(seen)]
-        self.process.stop()
-        self.assertEqual(self.worked(), 0.0)
-
     def test_a_process_that_starts_processes_without_end_is_at_fault(self):
-        numbers = iter(range(1 << 24, 1 << 25))  # no process has those
-        self.process._numbers = lambda: [next(numbers)]
+        self.process.lib = types.SimpleNamespace(
+            km_still_of=lambda _pid: 1, km_still_stop=lambda _still: native.SPAWNING
+        )
         killed = []
         self.process.kill = lambda: killed.append(True)
         with self.assertRaises(Fault) as caught:
