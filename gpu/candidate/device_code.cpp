@@ -25,15 +25,7 @@ bool device_code::open(int descriptor) {
   void* at = ::mmap(nullptr, program_file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (at == MAP_FAILED) return false;
   program_ = static_cast<device_program*>(at);
-  void* gate = nullptr;
-  if (check("make a stream", cuda_.stream_create(&stream_, cuda::stream_non_blocking)) != 0 ||
-      check("make an event", cuda_.event_create(&first_, 0)) != 0 ||
-      check("make an event", cuda_.event_create(&last_, 0)) != 0 ||
-      check("make the gate", cuda_.host_allocate(&gate, page_bytes, cuda::host_mapped)) != 0)
-    return false;
-  gate_ = static_cast<volatile uint32_t*>(gate);
-  *gate_ = 0;
-  return true;
+  return check("make a stream", cuda_.stream_create(&stream_, cuda::stream_non_blocking)) == 0;
 }
 
 void device_code::forget() {
@@ -144,30 +136,6 @@ int device_code::launch(char* const* bases, const int64_t* offsets) {
     return code;
   }
   return 0;
-}
-
-int device_code::queue(char* const* bases) {
-  ++row_;
-  if (int code =
-          check("close the gate", cuda_.wait_value(stream_, reinterpret_cast<uint64_t>(gate_), row_,
-                                                   cuda::wait_at_least));
-      code != 0)
-    return code;
-  int code = check("note the start", cuda_.event_record(first_, stream_));
-  for (uint32_t i = 0; code == 0 && i < program_->calls; ++i)
-    code = launch(bases, program_->offsets[i]);
-  if (code == 0) code = check("note the end", cuda_.event_record(last_, stream_));
-  if (code != 0) *gate_ = row_; // nothing may wait for ever
-  return code;
-}
-
-int device_code::release() {
-  *gate_ = row_;
-  if (int code = synchronize(); code != 0) return code;
-  float milliseconds = 0;
-  int code = check("read the events", cuda_.event_elapsed(&milliseconds, first_, last_));
-  program_->event_seconds = milliseconds * 1e-3;
-  return code;
 }
 
 int device_code::synchronize() {

@@ -13,7 +13,7 @@ class device_code {
 public:
   explicit device_code(const cuda::driver& cuda) : cuda_(cuda) {}
 
-  /// Takes over the file and makes a stream, events and the gate. False when that fails.
+  /// Takes over the file and makes a stream. False when that fails.
   bool open(int descriptor);
 
   /// Forgets what was loaded, loads the cubin and finds its kernels. `missing` names the one that
@@ -22,12 +22,6 @@ public:
 
   /// Launches all of the plan once. `bases` are the mapped tensors.
   int launch(char* const* bases, const int64_t* offsets);
-
-  /// Queues the calls of the row behind a gate, between two events.
-  int queue(char* const* bases);
-
-  /// Opens the gate, waits for the row, and notes its seconds by the events.
-  int release();
 
   cuda::stream stream() const noexcept { return stream_; }
   int synchronize();
@@ -54,10 +48,6 @@ private:
   cuda::function kernels_[program_launches] = {};
   scratch_memory scratch_[program_scratch];
   cuda::stream stream_ = nullptr;
-  cuda::event first_ = nullptr;
-  cuda::event last_ = nullptr;
-  volatile uint32_t* gate_ = nullptr; // in host memory that the GPU reads
-  uint32_t row_ = 0;
   char problem_[300] = "";
 };
 

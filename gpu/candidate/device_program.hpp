@@ -1,7 +1,7 @@
 #pragma once
 
 // What the referee and a process that runs device code share beside the control page, in the file
-// that takes the place of a library: what one call launches, the calls of a row, the cubin. The
+// that takes the place of a library: what one call launches, and the cubin. The
 // process has no code of a candidate on its host side and serves one candidate after another.
 
 #include <cstddef>
@@ -13,7 +13,6 @@ namespace kernelmill {
 
 inline constexpr size_t program_launches = 8;
 inline constexpr size_t program_scratch = 8;
-inline constexpr size_t program_calls = 512; ///< of a row at most
 inline constexpr size_t program_file_bytes = size_t{32} << 20;
 
 enum class program_argument_kind : uint32_t { tensor, scratch, value };
@@ -38,9 +37,6 @@ struct device_program {
   uint32_t scratch_buffers;
   uint64_t scratch_bytes[program_scratch];
   program_launch plan[program_launches];
-  uint32_t calls; ///< of the row to queue
-  int64_t offsets[program_calls][max_arguments];
-  double event_seconds; ///< of the latest row, by the events of the process; the process writes it
 };
 
 inline constexpr size_t program_cubin_at =

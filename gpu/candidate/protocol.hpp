@@ -40,16 +40,13 @@ enum class candidate_command : uint32_t {
   none,
   nothing,
   load,
-  call,    ///< and wait until all of its work is done
-  launch,  ///< on a GPU: without waiting for its work
-  finish,  ///< on a GPU: waits for the work of all launches
-  queue,   ///< device code: queues the row of device_program.hpp behind a gate
-  close,   ///< on a GPU, a library: from now on launches wait behind gate values[0]
-  release, ///< on a GPU: opens gate values[0], or that of the row, and waits for what is behind it
-  begin,   ///< on a GPU: what is launched from now on is a batch; values[0]: it waits until
-           ///< batch_words::open is as much; 0: it does not wait
-  end,     ///< on a GPU: the batch is over; when its work is, `completed` becomes values[0]
-  apart,   ///< as launch; then what the GPU is given later begins when the call's work is over
+  call,   ///< and wait until all of its work is done
+  launch, ///< on a GPU: without waiting for its work
+  finish, ///< on a GPU: waits for the work of all launches
+  begin,  ///< on a GPU: what is launched from now on is a batch; values[0]: it waits until
+          ///< batch_words::open is as much; 0: it does not wait
+  end,    ///< on a GPU: the batch is over; when its work is, `completed` becomes values[0]
+  apart,  ///< as launch; then what the GPU is given later begins when the call's work is over
 };
 
 enum class parameter_kind : uint32_t { scalar, readable, writable };
@@ -94,7 +91,6 @@ struct control_page {
   candidate_command command;
   uint32_t spin; ///< look this often for a command before sleeping; the referee writes it
   int64_t values[max_arguments];          ///< a scalar's value, or a tensor's offset
-  alignas(64) std::atomic<uint32_t> gate; ///< the latest that is open; the referee writes it
   alignas(64) std::atomic<uint32_t> done; ///< sequence of the command that has ended
   batch_words batch;                      ///< of the latest
   alignas(64) candidate_remark remark;

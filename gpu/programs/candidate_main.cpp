@@ -21,7 +21,6 @@
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/lone_calls.hpp"
 #include "gpu/candidate/protocol.hpp"
-#include "gpu/candidate/stream_gate.hpp"
 #include "gpu/cuda/call_fence.hpp"
 #include "gpu/sandbox/landlock.hpp"
 #include "gpu/sandbox/seccomp.hpp"
@@ -45,7 +44,6 @@ mapping mappings[max_arguments];
 int library_descriptor = -1;
 gpu_memory* gpu = nullptr;         // null on a CPU slot
 device_code* program = nullptr;    // of the contract `device`
-stream_gate* gate = nullptr;       // of a library on a GPU
 gpu_batch* batch = nullptr;        // of a GPU
 cuda::call_fence* fence = nullptr; // of a library on a GPU, between its calls
 void* entry = nullptr;
@@ -252,16 +250,6 @@ void set_fence() {
                         "capture of a stream left open?");
 }
 
-void close_gate() {
-  if (gpu == nullptr || program != nullptr) return;
-  if (gate == nullptr) {
-    alignas(stream_gate) static char room[sizeof(stream_gate)];
-    gate = new (room) stream_gate{gpu->cuda(), &control->gate};
-  }
-  gate->close(static_cast<uint32_t>(control->values[0]));
-  set_fence(); // streams that do not wait for the default stream wait for the gate, too
-}
-
 cuda::stream stream_of_calls() {
   return program != nullptr ? program->stream() : nullptr;
 }
@@ -286,21 +274,7 @@ void end_batch() {
     lose_device(result, "end a batch");
 }
 
-void queue_row() {
-  char* bases[max_arguments] = {};
-  find_bases(bases);
-  expect_launched(program->queue(bases));
-}
-
 void finish();
-
-void release_row() {
-  if (program == nullptr) {
-    if (gate != nullptr) gate->open(static_cast<uint32_t>(control->values[0]));
-    return finish();
-  }
-  if (int result = program->release(); result != 0) lose_device(result, program->problem());
-}
 
 void call() {
   if (program != nullptr) return call_code();
@@ -327,11 +301,8 @@ void obey(candidate_command command) {
     case candidate_command::launch: return call();
     case candidate_command::apart: call(); return set_fence();
     case candidate_command::finish: return finish();
-    case candidate_command::queue: return program != nullptr ? queue_row() : void();
-    case candidate_command::close: return close_gate();
     case candidate_command::begin: return begin_batch();
     case candidate_command::end: return end_batch();
-    case candidate_command::release: return release_row();
     default: return;
   }
 }

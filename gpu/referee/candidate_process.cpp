@@ -198,13 +198,6 @@ bool candidate_process::is_held() const {
   return (!on_gpu() && is_stopped(pid_)) || is_frozen(pid_);
 }
 
-bool candidate_process::close_gate(double patience, int deadline_ms) {
-  gate_forced_ = false;
-  bool ok = run(candidate_command::close, {static_cast<int64_t>(++gate_)}, deadline_ms).has_value();
-  gate_patience_ = patience;
-  return ok;
-}
-
 bool candidate_process::begin_batch(uint32_t number, double patience, int deadline_ms) {
   gate_forced_ = false;
   gate_patience_ = 0;
@@ -220,15 +213,8 @@ bool candidate_process::end_batch(uint32_t number, int deadline_ms) {
   return ok;
 }
 
-std::optional<double> candidate_process::release(int deadline_ms) {
-  gate_patience_ = 0;
-  return run(candidate_command::release, {static_cast<int64_t>(gate_)}, deadline_ms);
-}
-
 void candidate_process::force_gate() noexcept {
-  control().gate.store(gate_, std::memory_order_release);
   control().batch.open.store(gate_, std::memory_order_release);
-  futex_wake(&control().gate);
   gate_forced_ = true;
   gate_patience_ = 0;
 }

@@ -79,20 +79,13 @@ public:
     control().spin = on ? timed_spin : 0;
   }
 
-  /// Closes a gate: from now on what a library launches waits, until release(). A command that
-  /// takes longer than `patience` seconds waits for work behind the gate: then it is opened.
-  bool close_gate(double patience, int deadline_ms);
-
-  /// Opens the gate and waits for what is behind it.
-  std::optional<double> release(int deadline_ms);
-
-  /// Whether the latest gate had to be opened before release().
+  /// Whether the latest batch had to be let go before all of it was queued.
   bool gate_was_forced() const noexcept { return gate_forced_; }
 
   /// The number of a batch to come: a process may serve several evaluations.
   uint32_t next_batch() noexcept { return ++batch_; }
 
-  /// Begins a batch, whose launches wait on the GPU for control_page::open to be `number`; 0: they
+  /// Begins a batch, whose launches wait on the GPU for batch_words::open to be `number`; 0: they
   /// do not wait. A command before end_batch() that takes longer than `patience` seconds waits for
   /// work of the batch: then it is let go, as gate_was_forced() tells.
   bool begin_batch(uint32_t number, double patience, int deadline_ms);
@@ -180,7 +173,7 @@ private:
   uint64_t largest_resident_ = 0;
   uint32_t sequence_ = 0;
   bool spinning_ = false;
-  uint32_t gate_ = 0;        // the latest
+  uint32_t gate_ = 0;        // of the batch that is being queued
   uint32_t batch_ = 0;       // the latest
   double gate_patience_ = 0; // seconds; 0: none is closed
   bool gate_forced_ = false;

@@ -124,7 +124,7 @@ stopping_rule stopping_of(wire::TimingPolicy::Reader policy) {
 }
 
 paid_clock clock_of(wire::TimingPolicy::Reader policy) {
-  return policy.getClock() == "device" ? paid_clock::device : paid_clock::call;
+  return policy.getClock() == "call" ? paid_clock::call : paid_clock::device;
 }
 
 Message<wire::EvaluateResult> evaluate_request(referee_parts parts,

@@ -8,7 +8,6 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/device/batch_timing.hpp"
 #include "gpu/referee/device/device.hpp"
-#include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/measured_run.hpp"
 
@@ -268,8 +267,7 @@ std::optional<error> look_at_baseline(referee_parts parts, prepared_task& prepar
                                       const evaluation_options& options) {
   if (!options.timed || options.profiled) return std::nullopt;
   if (parts.gpu == nullptr) return prepared.start_baseline(parts.pool);
-  if (uses_batches()) return calibrate_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
-  return learn_quiet_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
+  return calibrate_baseline(prepared, parts.pool, parts.hardware.timed_cpus(), options.clock);
 }
 
 } // namespace

@@ -125,7 +125,7 @@ enum class paid_clock : unsigned char { call, device };
 struct evaluation_options {
   stopping_rule stopping;
   bool timed = true;
-  paid_clock clock = paid_clock::call;
+  paid_clock clock = paid_clock::device;
   bool profiled = false; ///< calls are counted; no case is run, and nothing is found right
   bool seeded = false;   ///< `seed` replays an evaluation; else one is drawn
   secret_seed seed{};
@@ -135,7 +135,7 @@ struct evaluation_options {
 /// How long to time, as a request asks for it.
 stopping_rule stopping_of(wire::TimingPolicy::Reader policy);
 
-/// The clock that a request wants paid; "call" unless it says "device".
+/// The clock that a request wants paid; "device" unless it says "call".
 paid_clock clock_of(wire::TimingPolicy::Reader policy);
 
 /// Adds what the GPU's clocks, heat and power are now, and a note where they slow it down.

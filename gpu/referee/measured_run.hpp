@@ -95,9 +95,6 @@ bool check_cases(measured_run& run);
 /// Interleaves candidate and baseline; fills record.timing.
 void measure_timing(measured_run& run, double overhead_seconds);
 
-/// The same on a GPU; the baseline is running.
-void measure_device_timing(measured_run& run);
-
 /// "Failed to time task X: its baseline CAUSE", of class configuration.
 error bad_baseline(const task& x, const std::string& cause);
 

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "gpu/referee/device/contents_plan.hpp"
-#include "gpu/referee/row_arithmetic.hpp"
 #include "gpu/referee/slot.hpp"
 #include "gpu/timing/overhead.hpp"
 #include "gpu/toolchain/trusted_build.hpp"
@@ -24,19 +23,7 @@ class device_arena;
 class device_truth;
 class candidate_pool;
 class program_slot;
-
-/// What the rows of a task's baseline are on a GPU while no candidate is there who could change
-/// them.
-struct quiet_baseline {
-  std::vector<contents_kind> kinds; ///< for which the baseline is within its bounds
-  size_t timed = 1;                 ///< of them, for which it is well within: the first ones
-  row_line call;
-  std::optional<row_line> device;
-  unsigned sets = 1;
-  std::vector<double> contents; ///< by kind: seconds until they are there
-  double waited = 0;            ///< seconds of a row: usual_wait()
-  double when = 0;              ///< by now_seconds()
-};
+enum class paid_clock : unsigned char;
 
 /// What the batches of a task's baseline are on a GPU while no candidate is there.
 struct calibrated_baseline {
@@ -44,7 +31,8 @@ struct calibrated_baseline {
   size_t timed = 1;                 ///< of them, on which it is well within: the first ones
   timing::calibration before;
   unsigned sets = 1;   ///< of a batch of many calls
-  bool direct = false; ///< its calls cannot be queued
+  bool direct = false; ///< its calls cannot be queued, or are not to be
+  paid_clock clock{};  ///< that was asked for
   double when = 0;     ///< by now_seconds()
 };
 
@@ -125,7 +113,6 @@ private:
   size_t current_ = 0;
 
 public:
-  std::optional<quiet_baseline> quiet;
   std::optional<calibrated_baseline> calibrated;
   bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
   std::vector<task_case>

@@ -109,8 +109,6 @@ expected<void> referee_client::state::start() {
     if (const char* value = std::getenv(name); value != nullptr && !options.python.empty())
       spec.environment.push_back(std::string{name} + "=" + value);
   // Which of the two designs of the timing on GPUs is used, until the first is gone.
-  if (const char* design = std::getenv("KERNELMILL_TIMING"))
-    spec.environment.push_back(std::string{"KERNELMILL_TIMING="} + design);
   // The one setting of the sandbox that its user makes by environment.
   if (const char* group = std::getenv("KERNELMILL_CGROUP"))
     spec.environment.push_back(std::string{"KERNELMILL_CGROUP="} + group);

@@ -11,7 +11,6 @@
 
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
-#include "gpu/referee/device/batch_timing.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/not_timed.hpp"
@@ -208,7 +207,7 @@ private:
   }
 
   // On a CPU a batch takes a millisecond more or less beside its calls.
-  bool by_batches() const { return parts_.gpu != nullptr && uses_batches(); }
+  bool by_batches() const { return parts_.gpu != nullptr; }
 
   // What is to be known of the baseline before a candidate is there.
   bool open(json request) {

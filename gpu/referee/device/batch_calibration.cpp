@@ -1,11 +1,9 @@
-#include <cstdlib>
 #include <cstring>
 
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/batch_timing.hpp"
 #include "gpu/referee/device/batches.hpp"
-#include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "gpu/timing/thresholds.hpp"
 
@@ -21,11 +19,13 @@ constexpr double own_share = 0.2;      // of a bound, for the baseline on a patt
 
 class baseline_batches {
 public:
-  baseline_batches(prepared_task& prepared, const secret_seed& seed)
+  baseline_batches(prepared_task& prepared, const secret_seed& seed, paid_clock clock)
       : prepared_(prepared), process_(prepared.baseline()->process()),
         batches_(prepared, prepared.baseline_arena(), process_, nullptr, seed,
                  kinds_of_contents(prepared.spec()), [this] { return next_draw(state_); }) {
     std::memcpy(&state_, seed.data(), sizeof state_);
+    if (clock == paid_clock::call) batches_.launch_directly();
+    clock_ = clock;
   }
 
   std::optional<error> learn() {
@@ -44,6 +44,7 @@ public:
       result.kinds.push_back(batches_.kinds()[kind]);
       if (kind != 0) result.before.fills.push_back(longest_fill(kind));
     }
+    result.clock = clock_;
     result.when = now_seconds();
     prepared_.calibrated = std::move(result);
     return std::nullopt;
@@ -106,6 +107,7 @@ private:
   prepared_task& prepared_;
   candidate_process& process_;
   uint64_t state_ = 0;
+  paid_clock clock_ = paid_clock::device;
   device_batches batches_;
   size_t number_ = 0;
   std::vector<timing::batch_sample> samples_;
@@ -114,20 +116,27 @@ private:
   std::vector<size_t> unfit_;
 };
 
-} // namespace
-
-bool uses_batches() {
-  static const bool chosen = [] {
-    const char* design = std::getenv("KERNELMILL_TIMING");
-    return design != nullptr && std::strcmp(design, "batches") == 0;
-  }();
-  return chosen;
+// The reference on the GPU is believed after it has agreed with the host's.
+std::optional<error> agree_with_host(prepared_task& prepared) {
+  if (prepared.truth_agrees) return std::nullopt;
+  auto work = prepared.make_workload();
+  auto cause = prepared.truth()->disagreement(work);
+  prepared.truth_agrees = !cause;
+  if (!cause) return std::nullopt;
+  const auto& id = prepared.spec().id;
+  return error{fault_class::configuration, "bad_reference",
+               "failed to time task " + id +
+                   ": reference.cu disagrees with reference.cpp: " + *cause,
+               "run `kernelmill task check " + id + " --backend cuda`"};
 }
 
+} // namespace
+
 std::optional<error> calibrate_baseline(prepared_task& prepared, candidate_pool& pool,
-                                        const std::vector<int>& timed_cpus) {
+                                        const std::vector<int>& timed_cpus, paid_clock clock) {
   if (auto fault = agree_with_host(prepared)) return fault;
-  if (prepared.calibrated && now_seconds() - prepared.calibrated->when < kept_seconds)
+  if (prepared.calibrated && prepared.calibrated->clock == clock &&
+      now_seconds() - prepared.calibrated->when < kept_seconds)
     return std::nullopt;
   if (auto ok = prepared.await_gone(); !ok) return ok.error();
   if (!pool.await_retired())
@@ -141,7 +150,7 @@ std::optional<error> calibrate_baseline(prepared_task& prepared, candidate_pool&
   raise_priority(prepared.baseline()->process().pid());
   cores_apart cores{timed_cpus};
   cores.hold(prepared.baseline()->process().pid());
-  return baseline_batches{prepared, draw_seed()}.learn();
+  return baseline_batches{prepared, draw_seed(), clock}.learn();
 }
 
 } // namespace kernelmill

@@ -27,6 +27,7 @@ public:
         baseline_(run.prepared, run.prepared.baseline_arena(), run.prepared.baseline()->process(),
                   nullptr, run.record.seed, known.kinds, [&run] { return run.next_order(); }) {
     if (known.direct) baseline_.launch_directly();
+    if (run.options.clock == paid_clock::call) candidate_.launch_directly();
   }
 
   void measure() {
@@ -75,6 +76,7 @@ private:
     timing::timing_wish wish;
     wish.patterns = known_.timed;
     wish.half_width = run_.options.stopping.half_width;
+    wish.own_streams = run_.program == nullptr;
     wish.call = call_;
     wish.draw = [this] { return run_.next_order(); };
     timing::controller control{*this, wish, before_};

@@ -56,6 +56,7 @@ void device_batches::note_spans(std::vector<span>& into) const {
 // Which sets are filled, with which patterns, and which of them are called in which order.
 void device_batches::choose(const timing::batch_order& order) {
   bool single = order.form == timing::batch_form::single;
+  apart_ = order.form == timing::batch_form::apart;
   filled_ = single ? 1 : sets_;
   first_ = single ? static_cast<unsigned>(draw_() % sets_) : 0;
   kind_of_.assign(sets_ + 1, 0);
@@ -104,7 +105,7 @@ device_batches::outcome device_batches::make(const timing::batch_order& order, s
   into.fill = released - started;
   bool ok = true;
   if (direct_)
-    ok = process_.begin_batch(0, 0, limit_ms) && launch(program_ == nullptr, limit_ms) &&
+    ok = process_.begin_batch(0, 0, limit_ms) && launch(limit_ms) &&
          process_.end_batch(token_, limit_ms) &&
          process_.run(candidate_command::finish, {}, limit_ms).has_value();
   else
@@ -126,7 +127,8 @@ double device_batches::fill_seconds(const timing::batch_order& order) {
   gpu_.synchronize();
   double started = now_seconds();
   fill();
-  gpu_.open_gate(page_ + offsetof(control_page, batch) + offsetof(batch_words, open), process_.next_batch());
+  gpu_.open_gate(page_ + offsetof(control_page, batch) + offsetof(batch_words, open),
+                 process_.next_batch());
   while (!gpu_.has_opened()) __builtin_ia32_pause();
   return now_seconds() - started;
 }
@@ -142,13 +144,13 @@ bool device_batches::await_completion(int limit_ms) const {
 }
 
 bool device_batches::queue(int limit_ms) {
-  return process_.begin_batch(token_, queue_patience, limit_ms) &&
-         launch(program_ == nullptr, limit_ms) && process_.end_batch(token_, limit_ms);
+  return process_.begin_batch(token_, queue_patience, limit_ms) && launch(limit_ms) &&
+         process_.end_batch(token_, limit_ms);
 }
 
 // The process is told of each set only when the call before it has returned.
-bool device_batches::launch(bool apart, int limit_ms) {
-  auto command = apart ? candidate_command::apart : candidate_command::launch;
+bool device_batches::launch(int limit_ms) {
+  auto command = apart_ ? candidate_command::apart : candidate_command::launch;
   for (unsigned set : order_)
     if (!process_.run(command, values(set), limit_ms)) return false;
   return true;

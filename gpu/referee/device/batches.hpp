@@ -62,7 +62,7 @@ private:
   bool queue(int limit_ms);
   void fill();
   bool await_completion(int limit_ms) const;
-  bool launch(bool apart, int limit_ms);
+  bool launch(int limit_ms);
   bool warm(int limit_ms);
   void choose(const timing::batch_order& order);
   void sample(const char* kernel, bool taking);
@@ -85,6 +85,7 @@ private:
   device_memory samples_;
   device_memory order_there_;
   bool direct_ = false;
+  bool apart_ = false; // calls of the latest batch
   unsigned sets_ = 1;
   unsigned first_ = 0;          // of the sets that the latest batch filled
   unsigned filled_ = 1;         // and how many

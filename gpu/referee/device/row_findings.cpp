@@ -1,34 +1,16 @@
 #include "gpu/referee/device/row_findings.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
-
-#include "gpu/timing/timing_statistics.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr double late_floor = 30e-6; // seconds; the gaps of honest rows agree to 15 us
-constexpr double late_share = 0.75;  // of the rows, before anybody is blamed
-constexpr size_t late_rows = 4;
-constexpr double busy_floor = 500e-6; // seconds that contents come later
-constexpr double busy_share = 0.3;
-constexpr double stopped_seconds = 20e-6; // to stop may take a moment longer than it is waited for
-constexpr double clocks_share = 0.1;      // of the time of a call
-constexpr double clocks_floor = 20e-6;    // of a row
 constexpr double roofline_margin = 1.05;
 // Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
 constexpr double matrix_unit_factor = 4;
-
-double lower_quartile_of_gaps(const std::vector<row_times>& rows) {
-  std::vector<double> gaps;
-  for (const auto& x : rows) gaps.push_back(x.gap);
-  std::sort(gaps.begin(), gaps.end());
-  return gaps.empty() ? 0 : gaps[gaps.size() / 4];
-}
 
 } // namespace
 
@@ -62,39 +44,6 @@ bool note_audit(measured_run& run, const std::function<std::string()>& describe,
   return run.record.correct;
 }
 
-void look_for_lateness(measured_run& run, const std::vector<row_times>& candidate,
-                       const std::vector<row_times>& reference) {
-  double usual = lower_quartile_of_gaps(reference);
-  auto late = static_cast<size_t>(
-      std::count_if(candidate.begin(), candidate.end(),
-                    [&](const row_times& x) { return x.gap > usual + late_floor; }));
-  if (candidate.size() < late_rows ||
-      static_cast<double>(late) < late_share * static_cast<double>(candidate.size()))
-    return;
-  run.find("early_return", severity::critical,
-           fmt::format("the GPU was busy for {:.3f} ms after the process said that it was done, "
-                       "in {} of {} rows",
-                       (lower_quartile_of_gaps(candidate) - usual) * 1e3, late, candidate.size()));
-}
-
-void look_for_background_work(measured_run& run, const std::vector<double>& longer, double usual) {
-  if (longer.size() < late_rows) return;
-  double by = median(longer);
-  if (by < std::max(busy_floor, busy_share * usual)) return;
-  run.find("background_work", severity::critical,
-           fmt::format("to put contents there took {:.3f} ms instead of {:.3f} ms: somebody else "
-                       "used the GPU",
-                       (usual + by) * 1e3, usual * 1e3));
-}
-
-void look_for_work_while_stopped(measured_run& run, const std::vector<double>& worked) {
-  double usual = trimmed_mean(worked);
-  if (usual <= stopped_seconds) return;
-  run.find("ran_while_stopped", severity::critical,
-           fmt::format("{:.3f} ms of CPU time between two of its rows, while it was stopped",
-                       usual * 1e3));
-}
-
 void compare_with_roofline(measured_run& run, double calls) {
   const auto& spec = run.prepared.spec();
   const auto& gpu = run.prepared.arena()->gpu();
@@ -118,23 +67,6 @@ void compare_with_roofline(measured_run& run, double calls) {
                        "least",
                        record.candidate_seconds * 1e3, bytes, flops,
                        record.roofline_seconds * 1e3));
-}
-
-void compare_clocks(measured_run& run, const std::vector<row_times>& gated, double call_seconds) {
-  std::vector<double> by_events;
-  std::vector<double> calls;
-  for (const auto& x : gated) {
-    by_events.push_back(x.by_events / std::max(x.calls, 1u));
-    calls.push_back(x.calls);
-  }
-  if (by_events.empty()) return;
-  double events = median(by_events);
-  double off = std::fabs(events - call_seconds);
-  run.record.conditions.push_back({"time_by_events", events * 1e3, "ms"});
-  if (off * median(calls) < clocks_floor || off < clocks_share * call_seconds) return;
-  run.find("clocks_disagree", severity::warning,
-           fmt::format("{:.6f} ms a call by the outside clock, {:.6f} ms by CUDA events",
-                       call_seconds * 1e3, events * 1e3));
 }
 
 void note_conditions(const device& gpu, evaluation_record& record) {

@@ -91,15 +91,7 @@ std::optional<error> program_slot::select(const scalar_values& scalars) {
 
 unsigned program_slot::most_queued() const noexcept {
   auto launches = static_cast<unsigned>(std::max<size_t>(plan_.launches().size(), 1));
-  return std::min(queue_places / launches, static_cast<unsigned>(program_calls));
-}
-
-bool program_slot::queue(const std::vector<std::vector<int64_t>>& calls, int deadline_ms) {
-  auto& into = shared();
-  into.calls = static_cast<uint32_t>(calls.size());
-  for (size_t i = 0; i < calls.size(); ++i)
-    std::copy(calls[i].begin(), calls[i].end(), into.offsets[i]);
-  return process().run(candidate_command::queue, {}, deadline_ms).has_value();
+  return queue_places / launches;
 }
 
 } // namespace kernelmill

@@ -42,16 +42,9 @@ public:
   /// Makes the geometry that of a shape. Fails with "bad_launch" where it is impossible there.
   std::optional<error> select(const scalar_values& scalars);
 
-  /// Queues calls behind a gate; then `release` of candidate_command runs them.
-  /// REQUIRES: at most most_queued().
-  bool queue(const std::vector<std::vector<int64_t>>& calls, int deadline_ms);
-
-  /// Calls that a row behind a gate may have: the driver's queue has some 1,000 places, and who
-  /// finds it full waits.
+  /// Calls that a batch may have: the driver's queue has some 1,000 places, and who finds it full
+  /// waits.
   unsigned most_queued() const noexcept;
-
-  /// Seconds of the latest row by the events of the process.
-  double event_seconds() const noexcept { return shared().event_seconds; }
 
   /// Whether the next candidate needs another process: the heap of `malloc` in kernels and what
   /// they print are the context's, not the module's.
