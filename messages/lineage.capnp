@@ -64,13 +64,14 @@ struct EpisodeRecord {
   stopReason @2 :Text;
   outcome @3 :Common.Outcome;      # of the best turn; `infrastructure` when nothing can be trained on
   bestTurn @4 :UInt32;
-  rewards @5 :List(Float64);       # of each turn; NaN where it is unpaid or lost to the infrastructure
+  rewards @5 :List(Float64);       # of each turn; 0 where its source had a reward before, NaN where it is unpaid or lost to the infrastructure
   returns @6 :List(Float64);       # R_t = r_t + gamma R_(t+1); lost turns are NaN and skipped; NaN up to the last unpaid turn
   bestSpeedup @7 :Float64;         # lower bound, 0 when none
   readiness @8 :Verdict.Readiness;
   seconds @9 :Float64;
   notTimed @10 :UInt32;            # turns that are right and have no time
   committedAt @11 :Float64;        # seconds since 1970
+  unspentTurns @12 :UInt32;        # that a stop by speed left; the last reward is paid for each of them, too
 }
 
 struct GroupRecord {

@@ -276,16 +276,25 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
   return build<wire::Record>(fill);
 }
 
+// Of an episode that its speed ended: who holds a fast kernel back gains nothing.
+static unsigned unspent_turns(const refining_episode_state& state, const std::string& reason) {
+  const auto& settings = *state.settings;
+  bool by_speed = reason == "completed" && !settings.stop_on_correct && settings.stop_speedup > 0;
+  return by_speed && settings.max_turns > state.turn ? settings.max_turns - state.turn : 0;
+}
+
 Message<wire::Record> episode_record(const refining_episode_state& state,
                                      const std::string& reason) {
   std::vector<scored_turn> turns;
   for (const auto& x : state.turns)
-    turns.push_back({x.reward, x.speedup_low, x.accepted, x.infrastructure, x.paid, x.evidence});
+    turns.push_back({x.reward, x.speedup_low, x.accepted, x.infrastructure, x.paid, x.evidence,
+                     x.candidate_sha256});
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initEpisode();
     set_episode(x.initEpisode(), state.where);
     x.setStopReason(reason);
-    score_episode(x, turns, state.settings->gamma, reason == stopped_by_quorum);
+    score_episode(x, turns, state.settings->gamma, reason == stopped_by_quorum,
+                  unspent_turns(state, reason));
     x.setSeconds(state.seconds_since(state.started));
     x.setCommittedAt(wall_seconds(state.now()));
   });

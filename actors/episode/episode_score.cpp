@@ -19,6 +19,14 @@ std::optional<double> reward_of(const scored_turn& x) {
   return x.paid ? x.reward : unknown;
 }
 
+// Whether an earlier turn with the same source had a reward.
+bool repeats(std::span<const scored_turn> turns, size_t at) {
+  const auto& source = turns[at].source;
+  return !source.empty() &&
+         std::any_of(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(at),
+                     [&](const scored_turn& x) { return x.source == source && x.paid; });
+}
+
 // Compares rewards. A right kernel of unknown speed is better than a wrong one only.
 bool is_better(const scored_turn& a, const scored_turn& b) {
   auto paid = [](const auto& x) { return x.paid && !x.infrastructure; };
@@ -47,11 +55,12 @@ scored_turn score_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader judged
   x.infrastructure = judged.getOutcome() == wire::Outcome::INFRASTRUCTURE;
   x.paid = is_paid(judged);
   x.evidence = evidence_of(turn, judged);
+  x.source = turn.getCandidateSha256();
   return x;
 }
 
 void score_episode(wire::EpisodeRecord::Builder out, std::span<const scored_turn> turns,
-                   double gamma, bool left_out) {
+                   double gamma, bool left_out, unsigned unspent) {
   std::vector<std::optional<double>> rewards;
   std::vector<readiness_evidence> evidence;
   uint32_t best = 0, not_timed = 0;
@@ -60,6 +69,7 @@ void score_episode(wire::EpisodeRecord::Builder out, std::span<const scored_turn
   for (uint32_t i = 0; i < turns.size(); ++i) {
     const auto& turn = turns[i];
     rewards.push_back(reward_of(turn));
+    if (rewards.back() && repeats(turns, i)) rewards.back() = std::min(*rewards.back(), 0.0);
     evidence.push_back(turn.evidence);
     infrastructure |= turn.infrastructure;
     accepted |= turn.accepted;
@@ -74,12 +84,13 @@ void score_episode(wire::EpisodeRecord::Builder out, std::span<const scored_turn
                                                              : wire::Outcome::REJECTED);
   out.setBestTurn(best);
   set_numbers(out.initRewards(count), rewards);
-  auto returns = discounted_returns(rewards, gamma);
+  auto returns = discounted_returns(rewards, gamma, unspent);
   auto list = out.initReturns(count);
   for (unsigned i = 0; i < count; ++i) list.set(i, returns[i]);
   out.setBestSpeedup(best_speedup);
   set_readiness(out.initReadiness(), readiness_of_episode(evidence));
   out.setNotTimed(not_timed);
+  out.setUnspentTurns(unspent);
 }
 
 std::optional<double> compared_return(wire::EpisodeRecord::Reader episode) {

@@ -25,15 +25,17 @@ struct scored_turn {
   bool infrastructure = false;
   bool paid = true; ///< false: no reward, for the machine lost the turn or could not time it
   readiness_evidence evidence;
+  std::string source; ///< SHA-256 of the candidate; empty where there was none
 };
 
 /// The same of a turn's facts under the verdict `judged`, which need not be the stored one.
 scored_turn score_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader judged);
 
 /// Sets turns, outcome, bestTurn, rewards, returns, bestSpeedup, readiness and notTimed.
-/// `left_out`: the run compares the episode with nothing, whatever its turns earned.
+/// `left_out`: the run compares the episode with nothing, whatever its turns earned. `unspent`:
+/// turns that a stop by speed left. A source that had a reward in an earlier turn earns 0.
 void score_episode(wire::EpisodeRecord::Builder out, std::span<const scored_turn> turns,
-                   double gamma, bool left_out);
+                   double gamma, bool left_out, unsigned unspent);
 
 /// The return that an ended episode is compared by; nothing where it is compared with nothing: the
 /// infrastructure lost it, or the machine could not time one of its turns.

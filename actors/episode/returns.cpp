@@ -26,10 +26,12 @@ double advantage(double x, const group_statistics& group, double count, advantag
 
 } // namespace
 
-std::vector<double> discounted_returns(std::span<const std::optional<double>> rewards,
-                                       double gamma) {
+std::vector<double> discounted_returns(std::span<const std::optional<double>> rewards, double gamma,
+                                       unsigned unspent) {
   std::vector<double> result(rewards.size(), std::numeric_limits<double>::quiet_NaN());
   double after = 0;
+  if (!rewards.empty() && rewards.back())
+    for (unsigned i = 0; i < unspent; ++i) after = *rewards.back() + gamma * after;
   for (size_t i = rewards.size(); i-- > 0;)
     if (rewards[i]) after = result[i] = *rewards[i] + gamma * after;
   return result;

@@ -9,9 +9,10 @@ namespace kernelmill {
 /// Returns R_t = s_t + gamma * R_(t+1) for every turn. [0.2, 0.3, 0.8, 1.0] with gamma 0.4
 /// gives [0.512, 0.78, 1.2, 1.0]. A turn without a reward (the infrastructure lost it) has the
 /// return NaN and is skipped in the sums of the others, as if it had not been played. A reward that
-/// is NaN was earned and is not known: neither is any return that has it in its sum.
-std::vector<double> discounted_returns(std::span<const std::optional<double>> rewards,
-                                       double gamma);
+/// is NaN was earned and is not known: neither is any return that has it in its sum. After the last
+/// turn come `unspent` ones with its reward: who ends an episode by its speed loses nothing by it.
+std::vector<double> discounted_returns(std::span<const std::optional<double>> rewards, double gamma,
+                                       unsigned unspent = 0);
 
 struct group_statistics {
   double mean = 0;

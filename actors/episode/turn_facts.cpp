@@ -59,6 +59,15 @@ void set_free_profile(wire::TurnFacts::Builder out, const candidate_view& x,
   if (found) out.setProfile(*found->open());
 }
 
+// What the text shows, or what judged the module has seen in its structure.
+std::string copied(const candidate_view& x, const shown_code& shown,
+                   wire::EvaluateResult::Reader evaluation) {
+  auto found = shown.copied_in(x.parsed.kernel);
+  for (auto finding : evaluation.getFindings())
+    if (found.empty() && finding.getRule() == "own_model") found = "the problem's own model";
+  return found;
+}
+
 } // namespace
 
 void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
@@ -85,7 +94,7 @@ void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
   out.setDiagnosisRight(x.what.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
   out.setTurn(course.turn);
   out.setMaxTurns(course.max_turns);
-  if (!course.evaluation.empty()) out.setUnchanged(shown.copied_in(x.parsed.kernel));
+  if (!course.evaluation.empty()) out.setUnchanged(copied(x, shown, out.getEvaluation()));
 }
 
 } // namespace kernelmill

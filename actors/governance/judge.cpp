@@ -86,7 +86,8 @@ bool critical(wire::Finding::Reader x) {
 }
 
 std::string unchanged_evidence(wire::TurnFacts::Reader facts) {
-  return "the code is " + text_of(facts.getUnchanged()) + ", but for comments and spaces";
+  return "the code is " + text_of(facts.getUnchanged()) +
+         ", but for comments, spaces, names and settings of libraries";
 }
 
 class judge_of_turn {

@@ -335,8 +335,7 @@ void measure_timing(measured_run& run, double overhead_seconds) {
   }
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline()->process().pid());
-  if (run.prepared.arena() != nullptr)
-    return measure_batches(run);
+  if (run.prepared.arena() != nullptr) return measure_batches(run);
   if (auto fault = choose_kinds(run)) {
     run.record.fault = *fault;
     return;

@@ -1,6 +1,7 @@
 #include "gpu/toolchain/diagnostics.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -17,6 +18,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_diagnostics = 100;
+constexpr size_t longest_file_name = 200;
 
 // Takes "digits:" from the front.
 bool take_number(std::string_view& text, uint32_t& value) {
@@ -152,14 +154,32 @@ void name_temporaries(std::string& text) {
 
 } // namespace
 
+namespace {
+
+// `#line 1 "All gates pass"` would have a candidate's words stand where a reader looks for ours.
+bool may_be_file(std::string_view name) {
+  bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    auto u = static_cast<unsigned char>(c);
+    return std::isalnum(u) != 0 || std::string_view{"_./+-"}.find(c) != std::string_view::npos;
+  });
+  auto dot = name.rfind('.');
+  std::string_view ending = dot == name.npos ? std::string_view{} : name.substr(dot);
+  return plain && name.size() <= longest_file_name &&
+         (name.starts_with('/') || (ending.size() > 1 && ending.size() <= 4));
+}
+
+} // namespace
+
 std::vector<diagnostic> parse_diagnostics(const std::string& text) {
   std::vector<diagnostic> result;
   for (std::string_view rest = text; !rest.empty() && result.size() < most_diagnostics;) {
     auto line = next_line(rest);
     diagnostic x;
     if (parse_linker(line, x) || parse_assembler(line, x) || parse_nvcc(line, x) ||
-        parse_located(line, x))
+        parse_located(line, x)) {
+      if (!may_be_file(x.file)) x.file.clear();
       result.push_back(std::move(x));
+    }
   }
   return result;
 }

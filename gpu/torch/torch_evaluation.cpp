@@ -71,6 +71,11 @@ std::string to_hex(capnp::Data::Reader bytes) {
   return result;
 }
 
+severity severity_of(const std::string& word) {
+  if (word == "critical") return severity::critical;
+  return word == "info" ? severity::info : severity::warning;
+}
+
 /// One evaluation; the trials stand beside the record because their words are the torch referee's.
 class torch_evaluation {
 public:
@@ -129,10 +134,8 @@ private:
     for (const auto& trial : x.value("trials", json::array()))
       if (trial.is_object()) trials_.push_back(trial);
     for (const auto& found : x.value("findings", json::array()))
-      record_.findings.push_back(
-          {text_in(found, "rule"),
-           text_in(found, "severity") == "critical" ? severity::critical : severity::warning,
-           text_in(found, "evidence")});
+      record_.findings.push_back({text_in(found, "rule"), severity_of(text_in(found, "severity")),
+                                  text_in(found, "evidence")});
     for (const auto& part : x.value("spans", json::array()))
       if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_number())
         record_.spans.push_back({part[0].get<std::string>(), part[1].get<double>()});

@@ -182,7 +182,8 @@ void add_judgement_keys(std::vector<config_key>& k) {
       KEY(episode.stop_on_correct, "Whether an episode ends with its first accepted turn."));
   k.push_back(
       within(KEY(episode.stop_speedup,
-                 "An episode ends when the lower bound of a speedup reaches this; 0: never."),
+                 "An episode ends when the lower bound of a speedup reaches this; 0: never. The "
+                 "last reward counts for all turns that are left."),
              0, 1e6));
   k.push_back(within(KEY(episode.feedback_bytes, "Maximum size of the feedback in a prompt, in "
                                                  "bytes."),

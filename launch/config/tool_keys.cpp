@@ -51,13 +51,12 @@ void add_tool_keys(std::vector<config_key>& k) {
                          "calls of the framework are enough."),
                      {"any", "cuda", "triton", "torch"}));
   k.push_back(one_of(KEY(evaluation.float32,
-                         "Arithmetic that an answer may use for float32: `tf32` widens the error "
-                         "bound by what tensor cores lose."),
+                         "Arithmetic of float32 of baseline and reference, which an answer may use: "
+                         "with `tf32` the error bound is as wide as what tensor cores lose."),
                      {"ieee", "tf32"}));
   k.push_back(one_of(KEY(evaluation.clock,
-                         "Time that the reward uses: `call`, calls back to back with their "
-                         "launches, or `device`, the GPU's work alone. On a GPU, verdicts have "
-                         "both."),
+                         "Time that the reward uses: `device`, the GPU's work, or `call`, with the "
+                         "launches of calls."),
                      {"call", "device"}));
   k.push_back(within(KEY(evaluation.slots, "Concurrent evaluations; 0: as many as fit the cores."),
                      0, 1024));

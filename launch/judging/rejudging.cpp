@@ -86,7 +86,8 @@ private:
       auto x = record.initEpisode();
       x.setEpisode(from.getEpisode());
       x.setStopReason(from.getStopReason());
-      score_episode(x, turns, rules_.gamma, from.getStopReason() == stopped_by_quorum);
+      score_episode(x, turns, rules_.gamma, from.getStopReason() == stopped_by_quorum,
+                    from.getUnspentTurns());
       x.setSeconds(from.getSeconds());
     }));
     auto view = records_.back().open();

@@ -85,6 +85,7 @@ class Bench(Rows, Truths):
     """Thread safety: none. REQUIRES: close() before the next one needs the memory."""
 
     rousing: Optional[Rousing] = None  # of the GPU, which all problems share
+    float32 = ""  # arithmetic that all use now, as of candidate.use_float32()
 
     def __init__(self, lib, device: str, directory: str, precision: str, told: Optional[dict[str, Any]] = None):
         """`told`: what another bench of the same problem was told, by told()."""
@@ -393,7 +394,8 @@ class Bench(Rows, Truths):
         process = pool.take("the problem's own model")
         try:
             with open(self.problem.path, "rb") as source:
-                process.ask({"op": "load", "class": "Model"}, seconds, (source.fileno(),))
+                message = {"op": "load", "class": "Model", "float32": Bench.float32}
+                process.ask(message, seconds, (source.fileno(),))
             self.attach(process, self.own_arena, "Model", seed, self.place, seconds)
         except Fault as e:
             process.close()

@@ -107,6 +107,15 @@ def fingerprints(model: torch.nn.Module) -> list[int]:
     return sorted(torch.stack(sums).tolist()) if sums else []
 
 
+def use_float32(arithmetic: str) -> None:
+    """ "ieee": sums and products of float32 are those; "tf32": matrix units may round what they multiply; "": as torch has it, which
+    is IEEE but in convolutions and recurrent layers."""
+    if arithmetic:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = arithmetic == "tf32"
+    else:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True
+
+
 def made_in(place: str):
     """New tensors come to life in a place, "cpu" or "cuda", where this torch can be told so (2.0)."""
     can = place != "cpu" and hasattr(torch.device, "__enter__")
@@ -172,6 +181,16 @@ def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[
     return check
 
 
+def plain(
+    out: Any, tensor: type = torch.Tensor, kinds: tuple[type, ...] = (tuple, list), make: type = tuple, is_a=isinstance
+) -> Any:
+    """What forward returned; of a class derived from tuples or lists what it holds now, and not what it makes when it is read."""
+    kind = type(out)
+    if kind is tensor or kind in kinds or not is_a(out, kinds):
+        return out
+    return make(out)
+
+
 def copier() -> Callable[[Any], Any]:
     """Returns a function that gives what forward returned in new memory."""
     tensor, clone = torch.Tensor, torch.Tensor.clone
@@ -195,7 +214,7 @@ class Serving:
         # What the GPU is given later begins when all is over that it was given before, whatever streams they use.
         self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: 0)
         self.copy_ = torch.Tensor.copy_
-        self.keep: Callable[[Any], Any] = lambda out: out  # or copies of it
+        self.keep: Callable[[Any], Any] = plain  # or copies of it
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
         # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
         self.speck = torch.zeros(1, device=device)
@@ -330,6 +349,7 @@ class Serving:
         """One message of the socket. What it raises is the candidate's fault, by the category in hand."""
         op = message["op"]
         if op == "load":
+            use_float32(message.get("float32", ""))
             self.module = import_module(artifact.read(descriptors[0]))
             if not hasattr(self.module, message["class"]):
                 raise Refused("missing_model", f"the module defines no class {message['class']}")
@@ -349,7 +369,7 @@ class Serving:
                 "others": self.segments(),
             }
         elif op == "copy":
-            self.keep = copier() if message.get("on") or message.get("into") == "new" else lambda out: out
+            self.keep = copier() if message.get("on") or message.get("into") == "new" else plain
             self.into_arena = message.get("into") == "arena"
         elif op == "seed":
             seed_everything(message["seed"])

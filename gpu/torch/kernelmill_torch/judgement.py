@@ -9,6 +9,7 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare
+from kernelmill_torch.bench import Bench
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.contents import KINDS, OWN, in_turn
 from kernelmill_torch.faults import Fault
@@ -45,7 +46,7 @@ class Judgement(Timing):
         self.process.until = self.deadline + OVERTIME
         self.lap("process")
         self.loaded = True
-        self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
+        self.process.ask({"op": "load", "class": "ModelNew", "float32": Bench.float32}, self.left(), (artifact,))
         self.process.stop()  # its threads could take memory from us meanwhile, and give it back before anybody looks
         self.lap("load")
         if not self.secret:

@@ -28,6 +28,7 @@ from kernelmill_torch import blame, channel, kernel_share, kernels, native, prob
 from kernelmill_torch.artifact import read
 from kernelmill_torch.batches import Batches, Order
 from kernelmill_torch.bench import Bench, memory_of_gpu
+from kernelmill_torch.candidate import use_float32
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.cores import Core
 from kernelmill_torch.faults import Fault, lacks_memory, let_go
@@ -36,6 +37,7 @@ from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY
 from kernelmill_torch.processes import ENDING_SECONDS, Process
+from kernelmill_torch.sameness import is_own_model
 from kernelmill_torch.warm import Zygote
 
 MOST_BENCHES = {"cuda": 16, "cpu": 4}
@@ -101,6 +103,16 @@ class Referee:
             self.benches.pop(next(iter(self.benches))).close()
         return found
 
+    def use_float32(self, request: dict[str, Any]) -> None:
+        """What was found out of problems holds for one arithmetic; the mode `kernelbench` has torch's own."""
+        wanted = "" if request.get("mode") == "kernelbench" else request.get("float32") or "ieee"
+        if wanted == Bench.float32:
+            return
+        self.close_benches()
+        self.told.clear()
+        Bench.float32 = wanted
+        use_float32(wanted)
+
     def keep_told(self, key: tuple[str, str, str], told: Optional[dict[str, Any]]) -> None:
         """Without a digest nobody knows whether the files are still the same."""
         if told is None or not key[1]:
@@ -127,6 +139,7 @@ class Referee:
     def open(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         """Raises nothing: what fails is told. REQUIRES: begin() follows with the same problem, or nothing."""
         self.drop()
+        self.use_float32(request)
         self.batches = None
         self.options, self.deadline = request, time.monotonic() + float(request["seconds"])
         reply: dict[str, Any] = {"fault": None, "sets": 0, "baseline": 0}
@@ -189,6 +202,7 @@ class Referee:
 
     def begin(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         self.drop()
+        self.use_float32(request)
         if self.crowded:
             self.close_benches()
             self.crowded = False
@@ -334,6 +348,11 @@ class Referee:
             self.judgement.learn_quietly()
         self.judgement.load(self.artifact)
         self.await_ended()
+        with open(bench.problem.path, encoding="utf-8") as file:
+            if is_own_model(self.source, file.read()):
+                self.judgement.find(
+                    "own_model", "info", "the problem's own model, but for names and settings of libraries"
+                )
         right = self.judgement.judge_correctness()
         if right:
             self.judgement.judge_determinism()
@@ -425,6 +444,7 @@ class Referee:
 
     def check(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         self.drop()
+        self.use_float32(request)
         self.close_benches()  # what is too large beside another need not be too large
         self.told.clear()
         try:

@@ -130,15 +130,14 @@ def judged(name, turns, flags, until):
 def compared(name, verdicts, sittings):
     """Findings, and lines for people by the clock that was asked for."""
     findings, slower, lines = Findings(name), slower_host(sittings), {}
-    for asked, verdict in verdicts:
-        for clock in CLOCKS:
-            if truth := known_by(clock, verdict["name"], sittings):
-                limited = clock == "call" and launches_limit(
-                    truth,
-                    *(known_by(x, verdict["name"], sittings) for x in ("device", "host")),
-                    slower.get(verdict["name"].split()[0], 1.0),
-                )
-                lines.setdefault(asked, []).append(findings.compare(clock, verdict, truth, verdict["name"], limited))
+    for clock, verdict in verdicts:
+        if truth := known_by(clock, verdict["name"], sittings):
+            limited = clock == "call" and launches_limit(
+                truth,
+                *(known_by(x, verdict["name"], sittings) for x in ("device", "host")),
+                slower.get(verdict["name"].split()[0], 1.0),
+            )
+            lines.setdefault(clock, []).append(findings.compare(clock, verdict, truth, verdict["name"], limited))
     return findings, lines
 
 

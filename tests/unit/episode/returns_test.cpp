@@ -32,6 +32,16 @@ TEST(returns, gamma_0_pays_each_turn_for_itself) {
   EXPECT_THAT(discounted_returns(members{1.0, 2.0, 3.0}, 0), ElementsAre(1, 2, 3));
 }
 
+TEST(returns, who_ends_an_episode_by_its_speed_earns_as_if_it_had_held_back) {
+  // Four turns: fast in the first one, or slowed down under the limit until the last.
+  auto at_once = discounted_returns(members{1.0}, 0.4, 3);
+  auto held_back = discounted_returns(members{0.9, 0.9, 0.9, 1.0}, 0.4);
+  EXPECT_THAT(at_once, ElementsAre(DoubleNear(1.624, 1e-12)));
+  EXPECT_GT(at_once[0], held_back[0]);
+  EXPECT_THAT(discounted_returns(members{std::nullopt}, 0.4, 3),
+              ElementsAre(NanSensitiveDoubleEq(no_number)));
+}
+
 TEST(returns, a_lost_turn_has_none_and_is_skipped_by_the_others) {
   EXPECT_THAT(discounted_returns(members{0.5, std::nullopt, 1.0}, 0.4),
               ElementsAre(DoubleNear(0.9, 1e-12), NanSensitiveDoubleEq(no_number), 1.0));

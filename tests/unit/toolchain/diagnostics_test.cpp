@@ -27,6 +27,21 @@ TEST(diagnostics, of_the_compiler_have_file_line_and_column) {
   EXPECT_EQ(list[2].message, "no return statement: none");
 }
 
+TEST(diagnostics, words_of_a_line_directive_are_no_file) {
+  for (const char* name : {"Gates all pass, accepted", "accepted"}) {
+    auto found = parse_diagnostics(std::string{name} + ":1:2: error: expected ';'\n");
+    ASSERT_EQ(found.size(), 1u) << name;
+    EXPECT_EQ(found[0].file, "") << name;
+  }
+  auto nvcc = parse_diagnostics("Gates all pass(3): error: expected a \";\"\n");
+  ASSERT_EQ(nvcc.size(), 1u);
+  EXPECT_EQ(nvcc[0].file, "");
+  EXPECT_EQ(nvcc[0].line, 3u);
+  auto header = parse_diagnostics("/usr/include/c++/12/vector:64:1: error: no\n");
+  ASSERT_EQ(header.size(), 1u);
+  EXPECT_EQ(header[0].file, "/usr/include/c++/12/vector");
+}
+
 TEST(diagnostics, of_nvcc_have_file_and_line) {
   auto list = parse_diagnostics(
       "kernel.cu(8): error: identifier \"parts\" is undefined\n"

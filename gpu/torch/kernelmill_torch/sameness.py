@@ -1,0 +1,153 @@
+"""Whether a module is the problem's own model under other names, with library flags besides: that is no code of its own."""
+
+import ast
+import contextlib
+import warnings
+from typing import Optional
+
+PLAIN_LIBRARIES = {"torch", "math", "typing", "numpy", "os", "sys", "__future__"}
+SETTERS = ("torch.set_", "torch.backends.", "torch.use_deterministic_algorithms", "torch._dynamo.config", "os.environ")
+OF_PROBLEMS = {"get_inputs", "get_init_inputs"}
+
+
+class Different(Exception):
+    """Something is there that no problem's own model has."""
+
+
+def is_own_model(source: str, problem: str) -> bool:
+    """Whether `ModelNew` of a module does what `Model` of a problem says, word for word. REQUIRES: it was parsed when it was built, in
+    the sandbox."""
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError, Different):
+        mine, own = parts_of(source, "ModelNew"), parts_of(problem, "Model")
+        return mine["Model"] == own["Model"] and all(own.get(name) == text for name, text in mine.items())
+    return False
+
+
+def parts_of(source: str, model: str) -> dict[str, str]:
+    """What a module defines, by name, in words that do not hang on names of locals. `model` is called Model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+    imported: dict[str, str] = {}
+    result: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imported.update(names_of(node))
+            continue
+        if is_setting(node, imported) or is_idle(node):
+            continue
+        name = name_of(node)
+        if name is None:
+            raise Different
+        if name == "Model" and model != "Model" or name in OF_PROBLEMS:
+            continue  # the problem's own, which answers may repeat
+        words = Words(imported, {model: "Model"})
+        result["Model" if name == model else name] = ast.dump(words.visit(node), annotate_fields=False)
+    if "Model" not in result:
+        raise Different
+    return result
+
+
+def names_of(node: ast.stmt) -> dict[str, str]:
+    """Names that an import binds, with what they stand for. Raises Different for libraries that may bring code."""
+    module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+    result = {}
+    for x in node.names:
+        path = f"{module}.{x.name}" if module else x.name
+        if path.partition(".")[0] not in PLAIN_LIBRARIES or x.name == "*":
+            raise Different
+        if x.asname or module:
+            result[x.asname or x.name] = path
+        else:
+            result[path.partition(".")[0]] = path.partition(".")[0]
+    return result
+
+
+def path_of(node: ast.expr, imported: dict[str, str]) -> str:
+    """a.b.c, with what a stands for; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return imported.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        before = path_of(node.value, imported)
+        return f"{before}.{node.attr}" if before else ""
+    if isinstance(node, ast.Subscript):
+        return path_of(node.value, imported)
+    return ""
+
+
+def is_setting(node: ast.stmt, imported: dict[str, str]) -> bool:
+    """Whether a statement sets how a library works, and nothing else."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return path_of(node.value.func, imported).startswith(SETTERS)
+    if isinstance(node, ast.Assign):
+        return all(path_of(x, imported).startswith(SETTERS) for x in node.targets)
+    if isinstance(node, ast.If):
+        return all(is_setting(x, imported) for x in node.body + node.orelse)
+    return False
+
+
+def is_idle(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Pass) or isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def name_of(node: ast.stmt) -> Optional[str]:
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        return node.name
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return None
+
+
+class Words(ast.NodeTransformer):
+    """Puts what imports mean in place of their names, and numbers in place of names of locals."""
+
+    def __init__(self, imported: dict[str, str], renamed: dict[str, str]):
+        self.imported, self.renamed, self.locals = imported, renamed, {}
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.name = self.renamed.get(node.name, node.name)
+        node.body = self.kept(node.body)
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outer, self.locals = self.locals, dict(self.locals)
+        for x in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
+            if x is not None:
+                self.number(x.arg)
+        for x in ast.walk(node):
+            if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store):
+                self.number(x.id)
+        node.returns, node.body = None, self.kept(node.body)
+        node = self.generic_visit(node)
+        self.locals = outer
+        return node
+
+    def kept(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [x for x in body if not is_idle(x) and not is_setting(x, self.imported)]
+
+    def number(self, name: str) -> None:
+        self.locals.setdefault(name, f"local {len(self.locals)}")
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.arg, node.annotation = self.locals.get(node.arg, node.arg), None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.Pass()
+        return self.visit(ast.Assign(targets=[node.target], value=node.value))
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        path = path_of(node, self.imported)
+        if path.partition(".")[0] in PLAIN_LIBRARIES:
+            return ast.Name(id=path, ctx=ast.Load())
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        name = self.locals.get(node.id) or self.renamed.get(node.id) or self.imported.get(node.id, node.id)
+        return ast.Name(id=name, ctx=ast.Load())
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            node.args = []  # super() and super(Model, self) are one
+        return self.generic_visit(node)
