@@ -50,10 +50,11 @@ void add_tool_keys(std::vector<config_key>& k) {
                          "Language that a Python candidate's kernels must use. With `torch`, "
                          "calls of the framework are enough."),
                      {"any", "cuda", "triton", "torch"}));
-  k.push_back(one_of(KEY(evaluation.float32,
-                         "Arithmetic of float32 of baseline and reference, which an answer may use: "
-                         "with `tf32` the error bound is as wide as what tensor cores lose."),
-                     {"ieee", "tf32"}));
+  k.push_back(
+      one_of(KEY(evaluation.float32,
+                 "Arithmetic of float32 of baseline and reference, which an answer may use: "
+                 "with `tf32` the error bound is as wide as what tensor cores lose."),
+             {"ieee", "tf32"}));
   k.push_back(one_of(KEY(evaluation.clock,
                          "Time that the reward uses: `device`, the GPU's work, or `call`, with the "
                          "launches of calls."),

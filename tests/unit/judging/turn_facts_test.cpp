@@ -46,7 +46,7 @@ protected:
     offered_.sha256 = sha256_hex(offered_.parsed.kernel);
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = 1;
-    settings->timing = timing_policy({}, "call");
+    settings->timing = timing_policy({}, "device");
     state_.settings = settings;
     state_.where = {std::make_shared<const std::string>("first"), what, 0, 0, 0};
     prompts_ = std::make_shared<prompt_cache>();
