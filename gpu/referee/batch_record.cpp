@@ -28,16 +28,20 @@ void write_patterns(const timing::controller& control, const timing::paid_result
 
 void write_batches(const timing::controller& control, const timing::calibration& before,
                    const std::vector<std::string>& patterns, evaluation_record& into) {
-  auto paid = control.result();
-  if (!paid) return;
   auto& timing = into.timing;
+  timing.baseline.disturbed = static_cast<uint32_t>(control.retaken());
+  timing.baseline.calls = static_cast<uint32_t>(control.pairs().size()) + timing.baseline.disturbed;
+  auto paid = control.result();
+  if (!paid) {
+    timing.note = "not measured: other programs disturbed all batches of the task's own inputs";
+    return;
+  }
   timing.measured = true;
   timing.speedup = paid->paid.speedup;
   timing.reference_seconds = paid->paid.baseline_seconds;
   timing.candidate_seconds = timing.reference_seconds / timing.speedup.estimate;
   timing.baseline.blocks = paid->paid.pairs;
   timing.baseline.behind = timing.candidate_seconds / timing.reference_seconds;
-  timing.baseline.calls = static_cast<uint32_t>(control.pairs().size());
   for (const auto& x : control.pairs()) timing.samples += x.candidate.calls;
   write_patterns(control, *paid, before, patterns, timing);
   into.conditions.push_back({"batch_overhead", paid->besides.fixed * 1e3, "ms"});

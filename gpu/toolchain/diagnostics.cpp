@@ -165,7 +165,8 @@ bool may_be_file(std::string_view name) {
   auto dot = name.rfind('.');
   std::string_view ending = dot == name.npos ? std::string_view{} : name.substr(dot);
   return plain && name.size() <= longest_file_name &&
-         (name.starts_with('/') || (ending.size() > 1 && ending.size() <= 4));
+         (name.starts_with('/') || (ending.size() > 1 && ending.size() <= 4) ||
+          ending == ".cpp_sources" || ending == ".cuda_sources"); // of load_inline
 }
 
 } // namespace

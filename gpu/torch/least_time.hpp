@@ -3,7 +3,6 @@
 // The least time of a call by what its GPU's memory must move.
 
 #include <algorithm>
-#include <initializer_list>
 
 namespace kernelmill {
 
@@ -29,16 +28,6 @@ inline double least_seconds(const must_move& x, double sheet_rate) {
                        ? std::clamp(x.read_rate * rate_margin, sheet_rate * least_rate_share, most)
                        : most;
   return std::max(0.0, x.bytes) / most + std::max(0.0, x.weight_bytes) / reading;
-}
-
-/// What is held against the least time: the shortest of the seconds that are known (above 0) of a
-/// call, by either clock. A candidate sees by which it is timed, and may be slow by the one that is
-/// not paid.
-inline double shortest_known(std::initializer_list<double> seconds) {
-  double result = 0;
-  for (double x : seconds)
-    if (x > 0 && (result == 0 || x < result)) result = x;
-  return result;
 }
 
 } // namespace kernelmill

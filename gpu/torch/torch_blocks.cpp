@@ -23,16 +23,7 @@ double median_of(const std::vector<timed_block>& blocks, double (timed_block::*s
 } // namespace
 
 void torch_blocks::take(const nlohmann::json& answer) {
-  auto clock = answer.at("clock").get<std::string>();
-  if (clock != clock_) {
-    kinds_.clear();
-    calls_.clear();
-  }
-  clock_ = clock;
   fixed_ = answer.at("fixed").get<double>();
-  fixed_error_ = answer.at("fixed_error").get<double>();
-  cold_ = answer.at("cold").get<std::array<double, 2>>();
-  proven_cold_ = answer.at("proven_cold").get<std::array<double, 2>>();
   apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
             answer.at("cost").get<double>()};
   seen_ = answer.at("seen").get<std::map<std::string, double>>();
@@ -45,7 +36,6 @@ void torch_blocks::take(const nlohmann::json& answer) {
   keep(block, answer.at("kind").get<std::string>(), answer.at("calls").get<uint32_t>());
   has_others_ = answer.at("kinds").get<int>() > 1;
   unmet_ = answer.at("unmet").get<int>() > 0;
-  one_core_ = answer.at("held").get<bool>();
 }
 
 void torch_blocks::keep(const timed_block& block, const std::string& kind, uint32_t calls) {
@@ -64,17 +54,14 @@ size_t torch_blocks::count() const {
                          [](size_t sum, const kind_blocks& x) { return sum + x.blocks.size(); });
 }
 
-std::vector<kind_blocks> torch_blocks::without_fixed(bool proven) const {
+std::vector<kind_blocks> torch_blocks::without_fixed() const {
   auto result = kinds_;
-  auto [reference, candidate] = proven ? proven_cold_ : cold_;
-  auto without = [&](double seconds, double cold) {
-    return std::max(seconds - fixed_ - cold, least_left * seconds);
-  };
+  auto without = [&](double seconds) { return std::max(seconds - fixed_, least_left * seconds); };
   for (auto& kind : result)
     for (auto& block : kind.blocks)
       for (size_t i = 0; i < 2; ++i) {
-        block.reference[i] = without(block.reference[i], reference);
-        block.candidate[i] = without(block.candidate[i], candidate) + apart_.beside;
+        block.reference[i] = without(block.reference[i]);
+        block.candidate[i] = without(block.candidate[i]) + apart_.beside;
       }
   return result;
 }
@@ -93,12 +80,6 @@ std::string torch_blocks::wanted() const {
 bool torch_blocks::is_undecided() const {
   auto kinds = without_fixed();
   return has_others_ && (wants_more_kinds() || needs_noise(kinds)) && !far_slower(all_of(kinds));
-}
-
-double torch_blocks::proven_own_seconds() const {
-  auto kinds = without_fixed(true);
-  bool known = !kinds.empty() && kinds.front().name == own_kind;
-  return known ? median_of(kinds.front().blocks, &timed_block::candidate) : 0;
 }
 
 void torch_blocks::write(timing_record& into) const {

@@ -2,7 +2,6 @@
 
 // The blocks of pairs that the torch referee has timed so far, by kind of contents.
 
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,18 +16,16 @@ namespace kernelmill {
 /// Thread safety: none.
 class torch_blocks {
 public:
-  /// Takes an answer to "block". What was timed by another clock is forgotten: the module cannot be
-  /// timed by the one that was asked for. Throws nlohmann::json::exception where a field lacks.
+  /// Takes an answer to "block". Throws nlohmann::json::exception where a field lacks.
   void take(const nlohmann::json& answer);
 
   bool empty() const noexcept { return kinds_.empty(); }
   size_t count() const;
 
-  /// Blocks, in seconds a call, without the part of a row that is none of its calls', which all
-  /// rows together tell best, and with what calls of the candidate ran side by side. The
-  /// problem's own kind comes first. `proven`: of what first launches take, as much as no candidate
-  /// could make up.
-  std::vector<kind_blocks> without_fixed(bool proven = false) const;
+  /// Blocks, in seconds a call, without the part of a row that is none of its calls', and with what
+  /// the candidate is charged because it makes the calls of a row together. The problem's own kind
+  /// comes first.
+  std::vector<kind_blocks> without_fixed() const;
 
   /// Whether more must come, however well the speedup is known: each of some blocks of other
   /// contents finds a shortcut by contents that most of them give away.
@@ -41,23 +38,10 @@ public:
   /// kinds are. Who uses up the time, in trials that nobody times, could see to that.
   bool is_undecided() const;
 
-  /// Seconds (median) of the candidate's calls on the problem's own contents, as the low end
-  /// believes them; 0 where there are none.
-  double proven_own_seconds() const;
-
-  /// By which blocks were timed, "call" or "device".
-  const std::string& clock() const noexcept { return clock_; }
-
   const calls_apart& apart() const noexcept { return apart_; }
 
   /// What charges rest on, in seconds, by the names of the torch referee.
   const std::map<std::string, double>& seen() const noexcept { return seen_; }
-
-  /// Seconds a call: standard error of the part that is none of its calls'.
-  double fixed_error() const noexcept { return fixed_error_; }
-
-  /// Whether baseline and candidate took turns on one core.
-  bool one_core() const noexcept { return one_core_; }
 
   /// Writes samples and each kind's median times.
   void write(timing_record& into) const;
@@ -68,15 +52,10 @@ private:
   std::vector<kind_blocks> kinds_; // seconds a call with what follows
   std::vector<uint32_t> calls_;    // of each kind
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
-  double fixed_error_ = 0;
-  std::array<double, 2> cold_{}; // the same of first launches, of the reference and the candidate
-  std::array<double, 2> proven_cold_{};
   calls_apart apart_;
   std::map<std::string, double> seen_;
   bool has_others_ = false; // of contents
   bool unmet_ = false;      // nothing is known of some yet
-  std::string clock_ = "call";
-  bool one_core_ = false;
 };
 
 /// The name of the kind that a problem draws itself, as kernelmill_torch/contents.py has it.

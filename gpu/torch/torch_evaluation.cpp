@@ -312,11 +312,7 @@ private:
           "of all kinds of contents were timed";
       return;
     }
-    write_speedup(blocks_, request_.getTiming().getClock(), parts_.gpu, record_);
-    if (parts_.gpu != nullptr) {
-      measure_other();
-      find_impossible_speed(blocks_, must_move_, *parts_.gpu, record_);
-    }
+    write_speedup(blocks_, record_);
     record_.spans.push_back({"timing", now_seconds() - started});
   }
 
@@ -324,22 +320,7 @@ private:
   // had a try more.
   void keep_until_ended() {
     blocks_.write(record_.timing);
-    record_.timing.until_ended = shown_until_ended(blocks_.without_fixed(true));
-  }
-
-  // The clock that is not paid, for information: what fails there is no verdict.
-  void measure_other() {
-    if (deadline_ - now_seconds() < 1) return;
-    auto answer = ask({{"op", "other"}});
-    if (!take(answer)) {
-      record_.correct = record_.fault.cls != fault_class::candidate;
-      return;
-    }
-    auto found = answer->find("other");
-    if (found == answer->end() || !found->is_object()) return;
-    both_seconds seconds{number_in(*found, "candidate"), number_in(*found, "reference")};
-    (text_in(*found, "clock") == "device" ? record_.timing.by_device : record_.timing.by_call) =
-        seconds;
+    record_.timing.until_ended = shown_until_ended(blocks_.without_fixed());
   }
 
   // Whose kernels ran matters only of what is right.

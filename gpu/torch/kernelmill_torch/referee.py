@@ -182,9 +182,13 @@ class Referee:
     def batches_now(self) -> Batches:
         if self.batches is None:
             raise Fault("infrastructure", "python_failed", "nothing is being timed")
-        if self.judgement is not None and self.judgement.bench is not self.batches.bench:
-            raise Fault("infrastructure", "python_failed", "a problem made room for itself while it was timed")
-        self.batches.judgement = self.judgement
+        x = self.judgement
+        if x is not None and x.bench is not self.batches.bench:
+            # Room was made for the candidate, and the bench with it. What was learned before it came still holds.
+            x.bench.batches = self.batches = Batches(x.bench, self.pool, self.await_ended, self.batches.is_direct)
+            self.batches.judgement = x
+            self.batches.open()
+        self.batches.judgement = x
         return self.batches
 
     def outcome_of_batches(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

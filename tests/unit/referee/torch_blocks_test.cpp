@@ -12,11 +12,7 @@ namespace kernelmill {
 namespace torch_blocks_test {
 
 nlohmann::json answer(const char* kind, double candidate, int kinds = 12) {
-  return {{"clock", "call"},
-          {"fixed", 0.0},
-          {"fixed_error", 0.0},
-          {"cold", {0.0, 0.0}},
-          {"proven_cold", {0.0, 0.0}},
+  return {{"fixed", 0.0},
           {"apart", 0.0},
           {"beside", 0.0},
           {"cost", 0.0},
@@ -24,7 +20,6 @@ nlohmann::json answer(const char* kind, double candidate, int kinds = 12) {
           {"kind", kind},
           {"calls", 2},
           {"unmet", 0},
-          {"held", false},
           {"kinds", kinds},
           {"reference", {1.0, 1.0}},
           {"candidate", {candidate, candidate}}};
@@ -93,17 +88,11 @@ TEST(torch_blocks, what_is_no_calls_is_taken_from_each_side) {
   torch_blocks blocks;
   auto x = answer("own", 0.5);
   x["fixed"] = 0.1;
-  x["cold"] = {0.05, 0.15};
-  x["proven_cold"] = {0.1, -0.05};
   blocks.take(x);
   auto found = blocks.without_fixed().front().blocks.front();
-  EXPECT_DOUBLE_EQ(found.reference[0], 0.85);
-  EXPECT_DOUBLE_EQ(found.candidate[1], 0.25);
-  auto proven = blocks.without_fixed(true).front().blocks.front();
-  EXPECT_DOUBLE_EQ(proven.reference[1], 0.8);
-  EXPECT_DOUBLE_EQ(proven.candidate[1], 0.45);
-  EXPECT_DOUBLE_EQ(blocks.proven_own_seconds(), 0.45);
-  x["cold"] = {0.0, 0.5};
+  EXPECT_DOUBLE_EQ(found.reference[0], 0.9);
+  EXPECT_DOUBLE_EQ(found.candidate[1], 0.4);
+  x["fixed"] = 0.5;
   blocks.take(x);
   EXPECT_DOUBLE_EQ(blocks.without_fixed().front().blocks.front().candidate[0], 0.05);
 }

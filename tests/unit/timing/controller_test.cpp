@@ -110,7 +110,7 @@ std::vector<double> lows(Set set) {
   return result;
 }
 
-TEST(timing_controller, an_order_between_calls_costs_nobody_anything) {
+TEST(timing_controller, an_order_between_calls_costs_neither_side_anything) {
   for (double call : {10e-6, 100e-6}) {
     auto paid = lows([&](machine& x) {
       x.call = call;

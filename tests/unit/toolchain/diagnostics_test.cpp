@@ -40,6 +40,9 @@ TEST(diagnostics, words_of_a_line_directive_are_no_file) {
   auto header = parse_diagnostics("/usr/include/c++/12/vector:64:1: error: no\n");
   ASSERT_EQ(header.size(), 1u);
   EXPECT_EQ(header[0].file, "/usr/include/c++/12/vector");
+  auto inline_source = parse_diagnostics("x.cuda_sources:1:2: error: no\n");
+  ASSERT_EQ(inline_source.size(), 1u);
+  EXPECT_EQ(inline_source[0].file, "x.cuda_sources");
 }
 
 TEST(diagnostics, of_nvcc_have_file_and_line) {
