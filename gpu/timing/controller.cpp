@@ -43,13 +43,33 @@ std::vector<batch_order> plan_of(const timing_wish& wish) {
 }
 
 timing_end controller::run() {
-  for (const auto& order : plan_of(wish_)) {
+  auto plan = plan_of(wish_);
+  for (const auto& order : plan) {
     if (maker_.expired()) return timing_end::short_of_time;
     if (!take(order)) return timing_end::over;
   }
+  enough_ = has_enough(plan);
+  if (!enough_) return timing_end::decided;
   if (!take_apart() || !narrow()) return timing_end::over;
   if (reason_.empty()) reason_ = "the deadline of the evaluation";
   return timing_end::decided;
+}
+
+std::optional<paid_result> controller::result() const {
+  return enough_ ? pay(pairs_, before_) : std::nullopt;
+}
+
+// All mixed batches, for each has patterns of its own, and half of the others.
+bool controller::has_enough(const std::vector<batch_order>& plan) const {
+  auto planned = [&](batch_form form) {
+    return static_cast<double>(std::count_if(plan.begin(), plan.end(),
+                                             [&](const batch_order& x) { return x.form == form; }));
+  };
+  auto share = [&](batch_form form, double least) {
+    return static_cast<double>(count_of(pairs_, form)) >= least * planned(form);
+  };
+  return share(batch_form::mixed, 1) && share(batch_form::nominal, least_counting) &&
+         share(batch_form::single, least_counting) && share(batch_form::apart, least_counting);
 }
 
 // Which side comes first is drawn: a candidate does not know it.
@@ -67,9 +87,7 @@ bool controller::take(const batch_order& order) {
     if (!pair.baseline.disturbed && !pair.candidate.disturbed) break;
     ++retaken_;
   }
-  bool disturbed = pair.baseline.disturbed || pair.candidate.disturbed;
-  bool own = order.form != batch_form::mixed && order.form != batch_form::pattern;
-  if (!disturbed || !own) pairs_.push_back(std::move(pair));
+  if (!pair.baseline.disturbed && !pair.candidate.disturbed) pairs_.push_back(std::move(pair));
   return true;
 }
 
@@ -96,7 +114,9 @@ bool controller::take_apart() {
   for (size_t pattern : suspects) {
     batch_order order{batch_form::pattern, {pattern}};
     for (size_t i = 0; i < confirming_batches && !maker_.expired(); ++i) {
+      size_t known_pairs = pairs_.size();
       if (!take(order)) return false;
+      if (pairs_.size() == known_pairs) continue;
       if (!seems_slower(times_of(pairs_.back(), paid->besides, before_), *known, slower_pattern))
         break;
     }

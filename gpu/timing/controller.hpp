@@ -42,10 +42,13 @@ public:
   const std::vector<batch_pair>& pairs() const noexcept { return pairs_; }
   size_t retaken() const noexcept { return retaken_; }
   const std::string& reason() const noexcept { return reason_; } ///< why it ended
-  std::optional<paid_result> result() const { return pay(pairs_, before_); }
+
+  /// Nothing where too few batches of a form count.
+  std::optional<paid_result> result() const;
 
 private:
   bool take(const batch_order& order);
+  bool has_enough(const std::vector<batch_order>& plan) const;
   bool take_apart();
   bool narrow();
   std::optional<form_result> own() const;
@@ -56,6 +59,7 @@ private:
   std::vector<batch_pair> pairs_;
   size_t number_ = 0;
   size_t retaken_ = 0;
+  bool enough_ = true; // batches of each form count
   std::string reason_;
 };
 

@@ -79,7 +79,11 @@ calibration calibrated(const std::vector<batch_sample>& baseline) {
   std::vector<double> single_fills;
   for (const auto& x : baseline) {
     (is_single(x) ? single_fills : fills).push_back(x.fill);
-    if (x.disturbed || is_single(x)) continue;
+    if (x.disturbed) continue;
+    if (is_single(x)) {
+      if (result.call_alone == 0 || x.inside < result.call_alone) result.call_alone = x.inside;
+      continue;
+    }
     double call = x.inside / x.calls;
     if (result.call == 0 || call < result.call) result.call = call;
   }

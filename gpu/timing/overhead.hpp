@@ -31,6 +31,7 @@ overhead believed(const overhead& now, const overhead& before);
 struct calibration {
   overhead besides;
   double call = 0;           ///< least seconds of a call
+  double call_alone = 0;     ///< the same of one alone; 0: not known
   std::vector<double> fills; ///< by pattern: seconds that the fill of a long batch seldom exceeds
   double fill_single = 0;    ///< the same of one call
   double spread = 0;         ///< deviation of a speedup's logarithm between processes of one code

@@ -33,7 +33,7 @@ double most_by_single(const form_result& single) {
 
 // What calls that are kept apart show, where they take longer than their order explains.
 std::optional<double> most_by_apart(const form_result& own, const form_result& apart) {
-  double cost = std::max(0.0, apart.baseline_seconds - own.baseline_seconds);
+  double cost = std::clamp(apart.baseline_seconds - own.baseline_seconds, 0.0, most_apart_cost);
   double alone = apart.candidate_seconds - cost;
   if (alone <= (1 + apart_share) * own.candidate_seconds + apart_floor) return std::nullopt;
   return own.baseline_seconds / alone;
@@ -61,6 +61,8 @@ pair_times times_of(const batch_pair& pair, const overhead& besides, const calib
   double call = b.inside / std::max(b.calls, 1u);
   bool capped = pair.order.form == batch_form::nominal && before.call > 0;
   if (capped) call = std::min(call, believed_slowdown * before.call);
+  if (pair.order.form == batch_form::single && before.call > 0 && before.call_alone > 0)
+    call = std::min(call, believed_slowdown * before.call_alone + single_error);
   return {call, (besides.calls(c) + late) / std::max(c.calls, 1u)};
 }
 
@@ -87,7 +89,7 @@ std::optional<form_result> result_of(const std::vector<pair_times>& pairs) {
 
 bool seems_slower(const pair_times& mixed, const form_result& own, double margin) {
   double by = std::log(own.speedup.estimate) - mixed.log_ratio();
-  return by > margin && by > standard_errors * own.deviation;
+  return by > margin && by > standard_errors * std::min(own.deviation, most_own_deviation);
 }
 
 std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calibration& before) {

@@ -54,6 +54,8 @@ inline constexpr singles_rule single_batches[] = {{50e-6, 32}, {200e-6, 16}, {1e
 inline constexpr size_t apart_batches = 2;
 inline constexpr double apart_share = 0.1;
 inline constexpr double apart_floor = 1e-6;
+inline constexpr double most_apart_cost =
+    12e-6; ///< that a candidate which slows the baseline gains
 
 /// A batch that lost its core, or beside which a context was made, is taken again so often. What is
 /// disturbed still tells nothing of calls on the task's own inputs; of patterns it makes one look.
@@ -77,6 +79,13 @@ inline constexpr double overhead_growth = 1.05;
 /// Seconds by which inputs may come later than in the baseline's batch of the pair, or than nearly
 /// all of its batches before the candidate was there.
 inline constexpr double fill_slack = 30e-6;
+
+/// Of single and nominal batches and of those kept apart, at least this share must count: whoever
+/// had others disturbed would be without their limit.
+inline constexpr double least_counting = 0.5;
+
+/// Deviation of a pair's logarithm that hides a slow pattern, at most: a candidate chooses its own.
+inline constexpr double most_own_deviation = 0.007;
 
 /// A growth of the overhead beyond this, a second of calls, is noise: an H200 has 0.008.
 inline constexpr double most_growth = 0.03;

@@ -161,7 +161,9 @@ private:
     for (size_t i = 0; i < known_.timed; ++i) patterns.push_back(known_.kinds[i].name);
     write_batches(control, before_, patterns, run_.record);
     if (!record_.measured) return;
-    record_.by_device = {record_.candidate_seconds, record_.reference_seconds};
+    bool by_call = run_.options.clock == paid_clock::call;
+    (by_call ? record_.by_call : record_.by_device) = {record_.candidate_seconds,
+                                                       record_.reference_seconds};
     if (run_.program != nullptr) note_events(control);
     compare_with_roofline(run_, static_cast<double>(candidate_.sets()));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);

@@ -27,7 +27,7 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 BASELINE_SECONDS = 20.0  # for which a batch of the baseline is waited for
 CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseline's
 QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
-QUEUE_TRIES = 3  # before calls count as such that cannot be queued: somebody may have had the core
+QUEUE_TRIES = 3  # of all of a candidate's, before its calls count as such that cannot be queued
 LEARNING_TRIES = 6  # batches whose outputs lie where nobody knew
 WAITED_SECONDS, WAITED_SHARE = 2e-5, 0.01  # for a core, by which a batch is disturbed
 SAMPLED = 2048  # bytes of each output and call
@@ -178,20 +178,22 @@ class Batches:
                     side.is_direct = True
                 if len(contents.drawn) > 1:  # there may be more launches than the queue has places
                     side.most_queued = len(contents.drawn) * 3 // 4
-                self.latest = None
-                continue
             except OutOfReach:
                 side.out_of_reach += 1
                 if side.out_of_reach >= LEARNING_TRIES and not side.is_copied:
                     self.copy_outputs(side)
                 if side.out_of_reach > 2 * LEARNING_TRIES:
                     raise Fault("infrastructure", "python_failed", "failed to read outputs of a batch") from None
-                self.latest = None
-                continue
-            side.out_of_reach = side.not_queued = 0
-            if name == BASELINE and sample.inside > 0:
-                self.call_seconds = sample.inside / sample.calls
-            return sample
+            else:
+                if name == BASELINE and sample.inside > 0:
+                    self.call_seconds = sample.inside / sample.calls
+                if name == BASELINE or side.is_direct:
+                    side.not_queued = 0
+                return sample
+            self.latest = None
+            if order.number >= 0 and self.judgement is not None:
+                # Both sides are made again: a batch whose other side had other inputs would not be compared with it.
+                return Sample(len(contents.drawn), disturbed=True)
 
     def make_directly(self, name: str, side: Side, calls: int) -> None:
         """A batch of which nothing is told: what happens in first calls would have to wait for the gate. Raises Fault."""
@@ -297,7 +299,7 @@ class Batches:
         watch = self.watch_of(process, None, seconds)
         watch.number += 1  # that comes next
         self.fill(process, contents, sample)
-        self.expect(process, self.lib.km_batch_release(process.page, process.pidfd, watch), seconds)
+        self.expect(process, self.lib.km_batch_release(process.pidfd, watch), seconds)
         process.make_batch(count, seconds, contents.seed, contents.order.apart)
         outputs = self.outputs_of(side, count)
         self.look_at(watch, outputs)

@@ -75,7 +75,7 @@ def load(path: str) -> ctypes.CDLL:
         "km_batch_open_word": (c_size_t, []),
         "km_batch_force": (None, [c_void_p, c_uint32]),
         "km_batch_watch": (c_int, [c_void_p, c_int, ctypes.POINTER(Watch)]),
-        "km_batch_release": (c_int, [c_void_p, c_int, ctypes.POINTER(Watch)]),
+        "km_batch_release": (c_int, [c_int, ctypes.POINTER(Watch)]),
         "km_batch_sample": (c_int, [ctypes.POINTER(Watch)]),
         "km_gpu_kernels": (c_int, [c_char_p]),
         "km_gpu_compare": (c_int, [c_char_p, c_uint64, c_uint64, c_uint32]),

@@ -14,6 +14,7 @@ from kernelmill_torch.buffers import BufferSet, DeviceBytes, Layout, SharedMemor
 
 NAME_BYTES = 64  # of an allocation that another process opens
 MOST_ALLOCATIONS = 1024
+MOST_DIGITS = 20  # of an address
 LARGEST_GAPS = 4  # times the bytes of an output that it may stretch over
 
 
@@ -56,6 +57,12 @@ class Allocation:
 
     def holds(self, address: int, size: int) -> bool:
         return self.base <= address and address + size <= self.base + self.memory.numel()
+
+
+def base_of(name: Any) -> Optional[int]:
+    """What a process says an allocation begins at; None where that is no number."""
+    text = name.partition(":")[0] if isinstance(name, str) else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None
 
 
 class Reach:
@@ -175,17 +182,19 @@ class Reach:
                 self.allocations.append(found)
         known = {x.base for x in self.allocations}
         for name in others if isinstance(others, list) else []:
-            base = str(name).partition(":")[0]
-            if len(self.allocations) < MOST_ALLOCATIONS and base.isdigit() and int(base) not in known:
-                if (found := self._open(name)) is not None:
-                    self.allocations.append(found)
-                    known.add(found.base)
+            if len(self.allocations) >= MOST_ALLOCATIONS or base_of(name) in known:
+                continue
+            if (found := self._open(name)) is not None:
+                self.allocations.append(found)
+                known.add(found.base)
 
     def _open(self, text: Any) -> Optional[Allocation]:
         try:
             base, name = text.split(":")
-            number, handle = int(base), bytes.fromhex(name)
+            number, handle = base_of(text), bytes.fromhex(name)
         except (AttributeError, ValueError):
+            return None
+        if number is None:
             return None
         size = ctypes.c_size_t()
         if len(handle) != NAME_BYTES or not (place := self.lib.km_gpu_open(handle, ctypes.byref(size))):

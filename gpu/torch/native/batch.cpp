@@ -62,6 +62,37 @@ cuda::function kernel_of(const char* name) {
   return ok ? result : nullptr;
 }
 
+// A word of the referee's own that its GPU writes: what the process shares could be written by it.
+struct own_word {
+  std::atomic<uint32_t>* here = nullptr;
+  cuda::device_pointer there = 0;
+  uint32_t number = 0;
+};
+
+own_word& released_word() {
+  static own_word word = [] {
+    own_word x;
+    void* page = nullptr;
+    if (driver()->host_allocate(&page, page_bytes, cuda::host_mapped) == 0 &&
+        driver()->host_pointer(&x.there, page, 0) == 0) {
+      x.here = static_cast<std::atomic<uint32_t>*>(page);
+      x.here->store(0);
+    }
+    return x;
+  }();
+  return word;
+}
+
+// Has the GPU open a batch, and tell us, once it has done what the default stream was given. The
+// moment, or what await() says; the driver's error in `code`.
+double release(const cuda::driver& gpu, uint64_t word, uint32_t number, int pidfd, double seconds,
+               int& code) {
+  auto& own = released_word();
+  code = own.here == nullptr ? -3 : gpu.write_value(nullptr, word, number, 0);
+  if (code == 0) code = gpu.write_value(nullptr, own.there, ++own.number, 0);
+  return code == 0 ? await(*own.here, own.number, pidfd, seconds) : 0;
+}
+
 } // namespace
 
 extern "C" {
@@ -139,8 +170,9 @@ int km_batch_sample(km_watch* x) {
 int km_batch_watch(void* at, int pidfd, km_watch* x) {
   auto& words = page_of(at).batch;
   const auto& cuda = *driver();
-  if (int code = cuda.write_value(nullptr, x->word, x->number, 0); code != 0) return code;
-  x->released = await(words.open, x->number, pidfd, x->seconds);
+  int code = 0;
+  x->released = release(cuda, x->word, x->number, pidfd, x->seconds, code);
+  if (code != 0) return code;
   if (x->released < 0) return static_cast<int>(x->released);
   x->over = await(words.completed, x->number, pidfd, x->seconds);
   if (x->over < 0) return static_cast<int>(x->over);
@@ -148,9 +180,10 @@ int km_batch_watch(void* at, int pidfd, km_watch* x) {
 }
 
 /// Has the GPU open a batch whose calls are made when that is seen; km_batch_sample() is to follow.
-int km_batch_release(void* at, int pidfd, km_watch* x) {
-  if (int code = driver()->write_value(nullptr, x->word, x->number, 0); code != 0) return code;
-  x->released = await(page_of(at).batch.open, x->number, pidfd, x->seconds);
+int km_batch_release(int pidfd, km_watch* x) {
+  int code = 0;
+  x->released = release(*driver(), x->word, x->number, pidfd, x->seconds, code);
+  if (code != 0) return code;
   return x->released < 0 ? static_cast<int>(x->released) : 0;
 }
 

@@ -106,21 +106,32 @@ class Made(unittest.TestCase):
         self.assertEqual(self.batches.bench.prepared, ["signs", "held", "far"])
 
     def test_calls_that_cannot_be_queued_are_fewer_and_then_timed_with_their_launches(self):
-        self.fails = [NotQueued(), NotQueued(), NotQueued()]
-        self.assertTrue(self.make(CANDIDATE, 1)["direct"])
+        said = []
+        for number in range(4):
+            self.fails = [NotQueued()] if number < 3 else []
+            said.append(self.make(CANDIDATE, number))
+        self.assertEqual([x["disturbed"] for x in said], [True, True, True, False])
         self.assertEqual([direct for _, _, direct in self.ran], [False, False, False, True])
         self.assertLess(len(self.ran[2][1].drawn), SETS)
-        self.assertFalse(self.make(BASELINE, 2)["direct"])  # which a candidate does not choose
+        self.assertFalse(self.make(BASELINE, 9)["direct"])  # which a candidate does not choose
 
-    def test_one_that_cannot_be_queued_now_and_then_is_no_such(self):
-        for number in range(4):
-            self.fails = [NotQueued()]
-            self.assertFalse(self.make(CANDIDATE, number)["direct"])
+    def test_a_pair_of_which_one_side_could_not_be_queued_is_made_again(self):
+        self.make(BASELINE, 1)
+        self.fails, self.batches.judgement.wrong = [NotQueued()], {OWN: 3}
+        self.assertTrue(self.make(CANDIDATE, 1)["disturbed"])
+        self.assertEqual(self.batches.judgement.rules, [])
 
-    def test_outputs_that_nobody_can_read_are_copied_in_the_candidates_time(self):
+    def test_while_no_candidate_is_there_it_is_made_again_at_once(self):
+        self.batches.judgement, self.fails = None, [NotQueued()]
+        self.assertFalse(self.make(BASELINE, 1)["disturbed"])
+        self.assertEqual(len(self.ran), 2)
+
+    def test_outputs_that_cannot_be_read_are_copied_in_the_candidates_time(self):
         self.batches.reach_outputs = lambda *_: None
-        self.fails = [OutOfReach() for _ in range(7)]
-        self.assertTrue(self.make(CANDIDATE, 1)["copied"])
+        for number in range(7):
+            self.fails = [OutOfReach()] if number < 6 else []
+            said = self.make(CANDIDATE, number)
+        self.assertTrue(said["copied"])
         self.assertEqual(self.batches.judgement.rules, ["outputs_out_of_reach"])
         self.assertEqual(self.batches.judgement.process.asked, [{"op": "copy", "into": "arena"}])
 
