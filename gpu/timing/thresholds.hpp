@@ -80,8 +80,8 @@ inline constexpr double overhead_growth = 1.05;
 /// all of its batches before the candidate was there.
 inline constexpr double fill_slack = 30e-6;
 
-/// Of single and nominal batches and of those kept apart, at least this share must count: whoever
-/// had others disturbed would be without their limit.
+/// Of single and nominal batches and of those kept apart, at least this share must count: a
+/// candidate that had others disturbed would be without their limit.
 inline constexpr double least_counting = 0.5;
 
 /// Deviation of a pair's logarithm that hides a slow pattern, at most: a candidate chooses its own.
