@@ -73,7 +73,6 @@ double calibration::fill_of(const batch_order& order) const {
 
 calibration calibrated(const std::vector<batch_sample>& baseline) {
   calibration result;
-  result.spread = process_spread;
   result.besides = fit_overhead(baseline);
   std::vector<double> fills;
   std::vector<double> single_fills;

@@ -34,7 +34,6 @@ struct calibration {
   double call_alone = 0;     ///< the same of one alone; 0: not known
   std::vector<double> fills; ///< by pattern: seconds that the fill of a long batch seldom exceeds
   double fill_single = 0;    ///< the same of one call
-  double spread = 0;         ///< deviation of a speedup's logarithm between processes of one code
 
   /// Seconds that the fill of a batch seldom exceeds: its patterns have equal parts of it.
   double fill_of(const batch_order& order) const;

@@ -146,7 +146,7 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
     result.limited_by_single = result.paid.speedup.estimate > most;
     result.paid.speedup = at_most(result.paid.speedup, most);
   }
-  result.paid.speedup = widened(result.paid.speedup, before.spread);
+  result.paid.speedup = widened(result.paid.speedup, process_spread);
   return result;
 }
 

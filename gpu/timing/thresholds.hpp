@@ -13,9 +13,6 @@ namespace kernelmill::timing {
 /// the batch grows (H200: 6 us at 2 ms, 12 us at 8 ms).
 inline constexpr double batch_seconds = 2.5e-3;
 
-/// The same on a CPU, whose noise is larger and whose overhead less.
-inline constexpr double host_batch_seconds = 4e-3;
-
 /// Batches of the baseline before a candidate is there: that warm it up, of how many calls its time
 /// is looked for, and of one call and of many from which its overhead comes.
 inline constexpr size_t warming_batches = 2;
@@ -58,7 +55,7 @@ inline constexpr double most_apart_cost =
     12e-6; ///< that a candidate which slows the baseline gains
 
 /// A batch that lost its core, or beside which a context was made, is taken again so often. What is
-/// disturbed still tells nothing of calls on the task's own inputs; of patterns it makes one look.
+/// disturbed still counts for nothing.
 inline constexpr int most_retakes = 7;
 
 // -- what is believed ---------------------------------------------------------------------------

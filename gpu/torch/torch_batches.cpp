@@ -15,8 +15,8 @@ namespace kernelmill {
 
 using nlohmann::json;
 
-torch_batches::torch_batches(asking ask, bool on_gpu, double deadline)
-    : ask_(std::move(ask)), on_gpu_(on_gpu), deadline_(deadline), patterns_{"own"} {
+torch_batches::torch_batches(asking ask, double deadline)
+    : ask_(std::move(ask)), deadline_(deadline), patterns_{"own"} {
   auto seed = draw_seed();
   std::memcpy(&state_, seed.data(), sizeof state_);
 }
@@ -63,15 +63,9 @@ bool torch_batches::calibrate(const json& opened, const std::string& key, torch_
     calls_ = calls;
     return make(timing::batch_side::baseline, order, ++number, x);
   };
-  auto length = on_gpu_ ? timing::batch_seconds : timing::host_batch_seconds;
-  auto found = timing::learn_baseline(make_one, length, most_);
+  auto found = timing::learn_baseline(make_one, timing::batch_seconds, most_);
   if (!found) return false;
   known_ = *found;
-  if (!on_gpu_) {
-    // A candidate stands still while the baseline runs, and cannot slow it.
-    known_.before.call = 0;
-    known_.before.spread = host_process_spread;
-  }
   kept = {key, now_seconds(), known_};
   return true;
 }
@@ -81,9 +75,8 @@ bool torch_batches::warm_up() {
   timing::batch_sample x;
   if (!read(ask_({{"op", "warm"}, {"calls", known_.calls}}), x)) return false;
   double mine = known_.before.besides.calls(x) / std::max(x.calls, 1u);
-  call_ = known_.before.call > 0 ? std::min(mine, known_.before.call) : mine;
-  auto length = on_gpu_ ? timing::batch_seconds : timing::host_batch_seconds;
-  calls_ = timing::calls_of(call_, length,
+  call_ = std::min(mine, known_.before.call);
+  calls_ = timing::calls_of(call_, timing::batch_seconds,
                             std::min(most_, std::max(1u, known_.calls) * timing::most_longer));
   before_ = known_.before;
   for (double& seconds : before_.fills) seconds *= static_cast<double>(calls_) / known_.calls;
@@ -101,7 +94,7 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
     wish.patterns = patterns_.size();
     wish.half_width = half_width;
     wish.one_by_one = calls_ == 1;
-    wish.own_streams = on_gpu_;
+    wish.own_streams = true;
     wish.call = call_;
     wish.draw = [this] { return next_draw(state_); };
   }

@@ -22,7 +22,7 @@ public:
   /// kept elsewhere.
   using asking = std::function<std::optional<nlohmann::json>(nlohmann::json)>;
 
-  torch_batches(asking ask, bool on_gpu, double deadline);
+  torch_batches(asking ask, double deadline);
 
   /// Learns what `opened`, the answer to "open", lacks in `kept`. False when that failed.
   bool calibrate(const nlohmann::json& opened, const std::string& key, torch_calibration& kept);
@@ -42,7 +42,6 @@ private:
   bool warm_up();
 
   asking ask_;
-  bool on_gpu_;
   double deadline_;
   uint64_t state_ = 0;
   std::vector<std::string> patterns_;

@@ -224,7 +224,7 @@ private:
           if (!take(answer)) return std::nullopt;
           return std::move(*answer);
         },
-        parts_.gpu != nullptr, deadline_);
+        deadline_);
     auto key = fmt::format("{} {} {} {} {}", text_in(request, "directory"),
                            text_in(request, "digest"), text_in(request, "mode"),
                            number_in(*opened, "baseline"), text_in(request, "clock"));

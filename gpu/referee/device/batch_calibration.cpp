@@ -12,7 +12,6 @@ namespace kernelmill {
 namespace {
 
 constexpr int fills_of_each = 3;
-constexpr double kept_seconds = 60;
 constexpr unsigned trial_sets = 8;
 constexpr size_t batches_of_each = 10; // of one call, and of many
 constexpr double own_share = 0.2;      // of a bound, for the baseline on a pattern
@@ -136,7 +135,7 @@ std::optional<error> calibrate_baseline(prepared_task& prepared, candidate_pool&
                                         const std::vector<int>& timed_cpus, paid_clock clock) {
   if (auto fault = agree_with_host(prepared)) return fault;
   if (prepared.calibrated && prepared.calibrated->clock == clock &&
-      now_seconds() - prepared.calibrated->when < kept_seconds)
+      now_seconds() - prepared.calibrated->when < timing::calibration_holds)
     return std::nullopt;
   if (auto ok = prepared.await_gone(); !ok) return ok.error();
   if (!pool.await_retired())

@@ -62,7 +62,7 @@ private:
     unsigned most = run_.prepared.arena()->timed_sets();
     auto sets =
         std::clamp(static_cast<unsigned>(timing::batch_seconds / call_), std::min(4u, most), most);
-    sets = std::min(sets, std::max(known_.sets * 3, 4u));
+    sets = std::min(sets, std::max(known_.sets * timing::most_longer, 4u));
     candidate_.use(sets);
     baseline_.use(sets);
     // The fill of other lengths takes as much for each set.

@@ -63,11 +63,11 @@ class Arena:
         at = self.layout.places[self.place]
         self.memory.bytes[at : at + count * self.layout.set_bytes].fill_(POISON)
 
-    def find_changed(self, contents: list[list[Any]]) -> list[int]:
-        """Positions of inputs that are no longer what was put into a set."""
+    def find_changed(self, contents: list[list[Any]], first: int = 0) -> list[int]:
+        """Positions of inputs that are no longer what was put into a set, from the `first` one on."""
         pairs = [
             (i, now, was)
-            for one, drawn in zip(self.sets, contents)
+            for one, drawn in zip(self.sets[first:], contents)
             for i, (now, was) in enumerate(zip(one.inputs, drawn))
             if isinstance(was, torch.Tensor)
         ]

@@ -2,7 +2,7 @@
 releases the batch as the last act of that. It is over when samples of all outputs are there. Which batches come, and what they
 say, is a matter of gpu/timing: here is only who makes them.
 
-On a CPU, and where calls cannot be queued, they are made when their inputs are there, and timed with their launches."""
+Calls that cannot be queued are made when their inputs are there, and timed with their launches. REQUIRES: a GPU."""
 
 import array
 import math
@@ -14,21 +14,21 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import compare, native
+from kernelmill_torch import native
 from kernelmill_torch.bench import Bench
-from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.buffers import BufferSet, extent_of
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.processes import SPIN_AWAKE, Process
+from kernelmill_torch.quiet import BASELINE_SECONDS
 
 BASELINE, CANDIDATE = "baseline", "candidate"
-BASELINE_SECONDS = 20.0  # for which a batch of the baseline is waited for
 CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseline's
 QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
 QUEUE_TRIES = 3  # of all of a candidate's, before its calls count as such that cannot be queued
-LEARNING_TRIES = 6  # batches whose outputs lie where nobody knew
+LEARNING_TRIES = 6  # batches whose outputs lie where the referee did not know of
 WAITED_SECONDS, WAITED_SHARE = 2e-5, 0.01  # for a core, by which a batch is disturbed
 SAMPLED = 2048  # bytes of each output and call
 SPAN = 100  # times the baseline's time, after which a candidate's batch is given up
@@ -93,8 +93,8 @@ class OutOfReach(Exception):
 class Side:
     """Baseline or candidate: how its batches are made."""
 
-    def __init__(self, bench: Bench, process: Process, is_direct: bool):
-        self.process, self.is_direct = process, is_direct or bench.device != "cuda"
+    def __init__(self, process: Process, is_direct: bool):
+        self.process, self.is_direct = process, is_direct
         self.is_copied = False  # whether outputs are copied into the shared buffers, as a part of the batch
         self.most_queued = math.inf  # calls
         self.not_queued = self.out_of_reach = 0  # batches, one after the other
@@ -135,7 +135,7 @@ class Batches:
             else self.judgement.process
         )
         if name not in self.sides or self.sides[name].process is not process:
-            self.sides[name] = Side(bench, process, self.is_direct)
+            self.sides[name] = Side(process, self.is_direct)
         return self.sides[name]
 
     def settle(self) -> None:
@@ -158,7 +158,7 @@ class Batches:
             raise
         if self.latest is not None and len(self.latest.outputs) == 2 and not self.is_right():
             sample.disturbed = True
-        return {**sample.to_json(), "direct": self.side(name).is_direct, "copied": self.side(name).is_copied}
+        return {**sample.to_json(), "direct": self.side(name).is_direct}
 
     def fault_of_baseline(self, e: Fault) -> Fault:
         """That the baseline failed is the problem's fault or ours, unless it works without the candidate: see blame.py."""
@@ -218,7 +218,7 @@ class Batches:
     # -- contents -----------------------------------------------------------------------------------
 
     def contents_of(self, order: Order, side: Side) -> Contents:
-        """As the other side had them, or new ones. How many calls come nobody knows who does not know the order's number."""
+        """As the other side had them, or new ones. The number of calls is drawn: a candidate does not know it."""
         if self.latest is not None and self.latest.order == order:
             return self.latest
         bench, most = self.bench, min(order.calls, self.bench.layout.sets)
@@ -251,9 +251,7 @@ class Batches:
         process.place = arena.place
         sample = Sample(count)
         try:
-            if self.bench.device == "cpu":
-                outputs = self.run_on_cpu(process, contents, seconds, sample)
-            elif side.is_direct:
+            if side.is_direct:
                 outputs = self.run_directly(side, contents, seconds, sample)
             else:
                 outputs = self.run_queued(name, side, contents, seconds, sample)
@@ -318,25 +316,6 @@ class Batches:
         if code != 0:
             raise Fault("infrastructure", "gpu_lost", f"failed to time a batch: the driver says {code}")
 
-    def run_on_cpu(
-        self, process: Process, contents: Contents, seconds: float, sample: Sample
-    ) -> Optional[list[BufferSet]]:
-        """Whoever stands still does not see contents before the clock runs, nor works when it was stopped."""
-        process.stop()
-        process.arena.fill(contents.drawn)
-        self.bench.flush(sample.calls)
-        sample.begin()
-        process.make_batch(sample.calls, seconds, contents.seed)
-        process.halt()
-        sample.end(sample.started, time.monotonic())
-        process.stop()
-        if not self.bench.shares_inputs:
-            changed = process.arena.find_changed(contents.drawn)
-            process.arena.wipe(sample.calls)  # who mapped them elsewhere, too, may have returned a view of them
-            if self.judgement is not None and process is self.judgement.process:
-                self.judgement.blame_for_inputs(changed)
-        return process.reach.take(process.number(), sample.calls)
-
     def fill(self, process: Process, contents: Contents, sample: Sample) -> None:
         """Puts inputs there and flushes caches, without waiting for that."""
         self.lib.km_gpu_unpin()
@@ -368,7 +347,7 @@ class Batches:
             reach.learn(said.get("allocations"), said.get("others"))
 
     def watch_of(self, process: Process, outputs: Optional[list[BufferSet]], seconds: float) -> native.Watch:
-        """How a batch is released, and its outputs are sampled at places that nobody knows: what is written later cannot hide."""
+        """How a batch is released, and its outputs are sampled at secret places: what is written later cannot hide."""
         watch = native.Watch(word=process.open_word, number=process.batches, bytes=SAMPLED, seconds=seconds)
         watch.seed = self.secret.getrandbits(32)
         self.look_at(watch, outputs)
@@ -379,8 +358,7 @@ class Batches:
         words = array.array("q")
         for one in outputs or []:
             for x in one.outputs:
-                extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else 0
-                words.extend((x.data_ptr(), extent * x.element_size()))
+                words.extend((x.data_ptr(), extent_of(x) * x.element_size()))
         watch.outputs = len(words) // 2 or 1
         self.stretches = torch.frombuffer(words or array.array("q", (0, 0)), dtype=torch.int64).to("cuda")
         self.samples = [torch.empty(watch.outputs * SAMPLED, dtype=torch.uint8, device="cuda") for _ in range(2)]
@@ -394,28 +372,20 @@ class Batches:
         return not torch.equal(*self.samples)
 
     def look_at_inputs(self, side: Side, contents: Contents) -> None:
-        """Of one call, that nobody knows: who changes inputs gains by doing it in all."""
-        if self.bench.device == "cpu":
-            return
+        """Of one secret call: a candidate that changes inputs gains by doing it in all."""
         if self.has_changed(side.process):
             self.judgement.find("late_write", "critical", "outputs changed after the candidate said that it was done")
         if contents.order.calls == 1 < self.bench.layout.sets:
             return  # a call alone is none that it knows from others
         i = self.secret.randrange(len(contents.drawn))
-        pairs = [
-            (k, now, was)
-            for k, (now, was) in enumerate(zip(side.process.arena.sets[i].inputs, contents.drawn[i]))
-            if isinstance(was, torch.Tensor)
-        ]
-        changed = compare.differing([x[1:] for x in pairs])
-        self.judgement.blame_for_inputs([k for (k, _, _), is_other in zip(pairs, changed) if is_other])
+        self.judgement.blame_for_inputs(side.process.arena.find_changed(contents.drawn[i : i + 1], i))
 
     # -- right or wrong -----------------------------------------------------------------------------
 
     def is_right(self) -> bool:
-        """Whether the candidate's outputs of the latest batch are. Where they are not by what may be nobody's fault it is made again.
+        """Whether the candidate's outputs of the latest batch are. Where they are not, by what need not be the candidate's fault, it is made again.
         Raises Fault."""
-        contents, x, side = self.latest, self.judgement, self.sides[CANDIDATE]
+        contents, side = self.latest, self.sides[CANDIDATE]
         self.latest = None
         wrong = self.wrong_kinds(contents, None if self.bench.shares_arena else contents.outputs[BASELINE])
         if not wrong:
@@ -426,16 +396,7 @@ class Batches:
             side.is_direct = True
             return False
         kind, bad = wrong
-        if kind != OWN:
-            raise Fault(
-                "candidate",
-                "wrong_result",
-                f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} elements",
-                "compute the function for every value of its inputs",
-            )
-        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
-        x.find("wrong_when_timed", "critical", evidence)
-        raise Fault("candidate", "wrong_result", evidence)
+        raise self.judgement.wrong_in_time(bad, is_tried=kind == OWN)
 
     def wrong_kinds(self, contents: Contents, known: Optional[list[BufferSet]]) -> Optional[tuple[str, float]]:
         """The first kind on which outputs are wrong, and how many elements."""
@@ -467,7 +428,7 @@ class Batches:
         plain = all(
             a.dtype == b.dtype == wanted[0].dtype and a.stride() == b.stride() and is_dense(b) for a, b in outputs
         )
-        if self.bench.device != "cuda" or x.mode != "honest" or name is None or not plain:
+        if x.mode != "honest" or name is None or not plain:
             return False
         rules = x.rules_of_kind(kind)
         rules = rules * (len(wanted) // max(1, len(rules)))
@@ -507,7 +468,7 @@ class Batches:
                         "right call by call and not in a row, as outputs in one place again and again are: each "
                         "call's are copied, which takes its time; return new tensors",
                     )
-                return {**sample.to_json(), "direct": side.is_direct, "copied": side.is_copied}
+                return {**sample.to_json(), "direct": side.is_direct}
         evidence = (
             "right in all trials, but wrong when it was timed, where calls follow one another, "
             "also when each call's outputs are copied at once"
@@ -540,7 +501,7 @@ COMPARED = {torch.float32: b"near_f32", torch.float16: b"near_f16", torch.bfloat
 
 def is_dense(x: torch.Tensor) -> bool:
     """Whether elements lie side by side, in any order of the dimensions."""
-    return x.numel() == 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else False
+    return 0 < x.numel() == extent_of(x)
 
 
 def bits_of(x: float) -> int:

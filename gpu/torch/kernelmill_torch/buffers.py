@@ -17,6 +17,11 @@ LARGE, LARGE_ALIGNMENT = 8 << 20, 2 << 20
 PLACES = 0, 1, 3, 4, 7, 9, 12, 13  # where the first set may begin, in units of a layout
 
 
+def extent_of(x: torch.Tensor) -> int:
+    """Elements from a tensor's first to its last in memory, gaps included."""
+    return 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else 0
+
+
 @dataclass
 class TensorSpec:
     """One tensor: its shape, strides (in elements), dtype."""
@@ -28,8 +33,7 @@ class TensorSpec:
     @staticmethod
     def of(x: torch.Tensor) -> "TensorSpec":
         """That of a tensor; one whose elements overlap or leave gaps becomes contiguous."""
-        extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else 0
-        dense = extent == x.numel()
+        dense = extent_of(x) == x.numel()
         return TensorSpec(tuple(x.shape), tuple(x.stride() if dense else x.contiguous().stride()), x.dtype)
 
     @property

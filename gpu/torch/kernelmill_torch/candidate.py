@@ -10,7 +10,6 @@ import mmap
 import os
 import socket
 import sys
-import time
 import traceback
 import warnings
 from typing import Any, Callable, Optional
@@ -264,7 +263,7 @@ class Serving:
                 elif command == native.BATCH or command == native.BATCH_NOW:
                     self.returned = []
                     self.batches += 1
-                    began = self.begin_batch(command == native.BATCH)
+                    self.begin_batch(command == native.BATCH)
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[:count]:
@@ -278,11 +277,10 @@ class Serving:
                         out = x = None
                     else:
                         tell(told, self.returned)
-                    self.end_batch(command == native.BATCH, began)
+                    self.end_batch(command == native.BATCH)
                 elif command == native.FINISH:
                     sync()
-                    if self.device == "cuda":
-                        lib.km_batch_note()
+                    lib.km_batch_note()
                 elif command == native.WARM:
                     for _ in range(count):
                         self.returned = []  # whose memory the next one has
@@ -319,18 +317,14 @@ class Serving:
             return [reach.name_of(self.lib, x["address"]) for x in found]
         return []
 
-    def begin_batch(self, is_queued: bool) -> float:
-        """What the GPU is given from now on waits until the referee releases it, where it is queued. The moment."""
-        if self.device == "cuda" and self.lib.km_batch_begin(self.page, self.batches if is_queued else 0) != 0:
+    def begin_batch(self, is_queued: bool) -> None:
+        """What the GPU is given from now on waits until the referee releases it, where it is queued."""
+        if self.lib.km_batch_begin(self.page, self.batches if is_queued else 0) != 0:
             raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
         if self.fence() != 0:  # streams that do not wait for the default stream wait, too
             raise Refused("device_error", NOT_APART)
-        return time.perf_counter()
 
-    def end_batch(self, is_queued: bool, began: float) -> None:
-        if self.device != "cuda":
-            self.lib.km_batch_tell(self.page, time.perf_counter() - began)
-            return
+    def end_batch(self, is_queued: bool) -> None:
         if self.fence() != 0 or self.lib.km_batch_end(self.batches) != 0:
             raise Refused("device_error", NOT_APART)
         if not is_queued:

@@ -125,6 +125,19 @@ class Judged:
             self.rules_found.add(rule)
             self.findings.append({"rule": rule, "severity": severity, "evidence": evidence})
 
+    def wrong_in_time(self, bad: float, is_tried: bool) -> Fault:
+        """So many elements were wrong when it was timed. `is_tried`: it is right on such contents where no clock runs."""
+        if not is_tried:
+            return Fault(
+                "candidate",
+                "wrong_result",
+                f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} elements",
+                "compute the function for every value of its inputs",
+            )
+        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
+        self.find("wrong_when_timed", "critical", evidence)
+        return Fault("candidate", "wrong_result", evidence)
+
     def seal(self) -> None:
         """Before a hidden trial or a timed row: what is printed from now on is not quoted. A copy is taken because the process
         may write over what it printed before."""

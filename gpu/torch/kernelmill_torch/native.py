@@ -70,7 +70,6 @@ def load(path: str) -> ctypes.CDLL:
         "km_batch_begin": (c_int, [c_void_p, c_uint32]),
         "km_batch_end": (c_int, [c_uint32]),
         "km_batch_note": (None, []),
-        "km_batch_tell": (None, [c_void_p, c_double]),
         "km_batch_inside": (c_double, [c_void_p]),
         "km_batch_open_word": (c_size_t, []),
         "km_batch_force": (None, [c_void_p, c_uint32]),

@@ -227,15 +227,11 @@ class Process:
         """A batch of calls at once. Raises Fault."""
         self.enter_page(seconds)
         self.batches += 1
-        self.call(native.BATCH_NOW, int(apart), count, seconds, SPIN_AWAKE if self.on_gpu else SPIN, seed)
+        self.call(native.BATCH_NOW, int(apart), count, seconds, SPIN_AWAKE, seed)
 
     def finish_batch(self, seconds: float) -> None:
         """Has it tell what the batch took by its own clock. Raises Fault."""
         self.call(native.FINISH, 0, 0, seconds, SPIN_AWAKE)
-
-    @property
-    def on_gpu(self) -> bool:
-        return self.arena is not None and self.arena.device == "cuda"
 
     def enter_page(self, seconds: float) -> None:
         """From the socket to the page, where clocked commands come. Raises Fault."""

@@ -149,7 +149,7 @@ class Referee:
             let_go(failed)
             return {**reply, "fault": fault.to_json()}
         bench = self.batches.bench
-        return {**reply, "sets": bench.layout.sets, "baseline": bench.baseline.pid, "direct": self.batches.is_direct}
+        return {**reply, "sets": bench.layout.sets, "baseline": bench.baseline.pid}
 
     def open_with_room(self) -> None:
         """Raises Fault and what lacks_memory()."""

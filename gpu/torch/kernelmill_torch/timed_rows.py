@@ -260,16 +260,7 @@ class TimedRows(Quiet):
         ):  # a stream of its own may not have waited; what counts is whether it is right without the gate
             raise Gateless
         contents.clear()  # other draws come, and nobody asks for these again
-        if self.kind not in self.tried and not self.is_right_untimed():
-            raise Fault(
-                "candidate",
-                "wrong_result",
-                f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} elements",
-                "compute the function for every value of its inputs",
-            )
-        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
-        self.find("wrong_when_timed", "critical", evidence)
-        raise Fault("candidate", "wrong_result", evidence)
+        raise self.wrong_in_time(bad, is_tried=self.kind in self.tried or self.is_right_untimed())
 
     def count_bad(
         self, contents: list, outputs: list[BufferSet], seed: int = 0, known: Optional[list[torch.Tensor]] = None

@@ -115,11 +115,6 @@ void km_batch_note() {
   batch().note_seconds();
 }
 
-/// Tells the seconds of a batch of calls on a CPU.
-void km_batch_tell(void* at, double seconds) {
-  page_of(at).batch.inside = seconds;
-}
-
 // -- the referee ----------------------------------------------------------------------------------
 
 double km_batch_inside(void* at) {

@@ -9,6 +9,7 @@ try:
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.contents import OWN
     from kernelmill_torch.faults import Fault
+    from kernelmill_torch.judged import Judged
 except ImportError:
     torch = None
 
@@ -63,6 +64,9 @@ class FakeJudged:
 
     def find(self, rule, _severity, _evidence):
         self.rules.append(rule)
+
+    def wrong_in_time(self, bad, is_tried):
+        return Judged.wrong_in_time(self, bad, is_tried)
 
     def count_bad(self, _drawn, _outputs, _seed, _known):
         return self.wrong.get(self.kind, 0)
@@ -130,8 +134,8 @@ class Made(unittest.TestCase):
         self.batches.reach_outputs = lambda *_: None
         for number in range(7):
             self.fails = [OutOfReach()] if number < 6 else []
-            said = self.make(CANDIDATE, number)
-        self.assertTrue(said["copied"])
+            self.make(CANDIDATE, number)
+        self.assertTrue(self.batches.side(CANDIDATE).is_copied)
         self.assertEqual(self.batches.judgement.rules, ["outputs_out_of_reach"])
         self.assertEqual(self.batches.judgement.process.asked, [{"op": "copy", "into": "arena"}])
 
