@@ -149,7 +149,6 @@ expected<void> serve(const options& given) {
         *processes, walls,
         torch_lane_options{given.python, given.cpus, of_candidates.threads, given.gpu_node,
                            of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4),
-                           given.timed_cpus.empty() ? -1 : given.timed_cpus.back(),
                            gpu ? gpu->kernels() : std::string{}});
   if (torch && given.python_at_once) torch->launch(); // what fails is told to who asks
   examine_options examined;

@@ -15,8 +15,10 @@ namespace kernelmill {
 
 using nlohmann::json;
 
-torch_batches::torch_batches(asking ask, double deadline)
-    : ask_(std::move(ask)), deadline_(deadline), patterns_{"own"} {
+torch_batches::torch_batches(asking ask, double deadline, bool on_gpu)
+    : ask_(std::move(ask)), deadline_(deadline), on_gpu_(on_gpu),
+      batch_seconds_(on_gpu ? timing::batch_seconds : timing::host_batch_seconds), patterns_{
+                                                                                       "own"} {
   auto seed = draw_seed();
   std::memcpy(&state_, seed.data(), sizeof state_);
 }
@@ -63,7 +65,7 @@ bool torch_batches::calibrate(const json& opened, const std::string& key, torch_
     calls_ = calls;
     return make(timing::batch_side::baseline, order, ++number, x);
   };
-  auto found = timing::learn_baseline(make_one, timing::batch_seconds, most_);
+  auto found = timing::learn_baseline(make_one, batch_seconds_, most_);
   if (!found) return false;
   known_ = *found;
   kept = {key, now_seconds(), known_};
@@ -76,9 +78,11 @@ bool torch_batches::warm_up() {
   if (!read(ask_({{"op", "warm"}, {"calls", known_.calls}}), x)) return false;
   double mine = known_.before.besides.calls(x) / std::max(x.calls, 1u);
   call_ = std::min(mine, known_.before.call);
-  calls_ = timing::calls_of(call_, timing::batch_seconds,
+  calls_ = timing::calls_of(call_, batch_seconds_,
                             std::min(most_, std::max(1u, known_.calls) * timing::most_longer));
   before_ = known_.before;
+  // A candidate that stands still slows no baseline, and a CPU is now faster, now slower.
+  if (!on_gpu_) before_.call = before_.call_alone = 0;
   for (double& seconds : before_.fills) seconds *= static_cast<double>(calls_) / known_.calls;
   return true;
 }
@@ -94,7 +98,7 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
     wish.patterns = patterns_.size();
     wish.half_width = half_width;
     wish.one_by_one = calls_ == 1;
-    wish.own_streams = true;
+    wish.own_streams = on_gpu_;
     wish.call = call_;
     wish.draw = [this] { return next_draw(state_); };
   }
@@ -102,7 +106,7 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
   if (call_ > 0) end = control.run();
   if (spent_ || end == timing::timing_end::short_of_time) timing.note = too_few_batches;
   if (end != timing::timing_end::decided || spent_) return;
-  if (direct_) timing.note = "its calls are timed with their launches";
+  if (direct_ && on_gpu_) timing.note = "its calls are timed with their launches";
   write_batches(control, before_, patterns_, into);
 }
 

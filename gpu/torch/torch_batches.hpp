@@ -22,7 +22,7 @@ public:
   /// kept elsewhere.
   using asking = std::function<std::optional<nlohmann::json>(nlohmann::json)>;
 
-  torch_batches(asking ask, double deadline);
+  torch_batches(asking ask, double deadline, bool on_gpu);
 
   /// Learns what `opened`, the answer to "open", lacks in `kept`. False when that failed.
   bool calibrate(const nlohmann::json& opened, const std::string& key, torch_calibration& kept);
@@ -43,6 +43,8 @@ private:
 
   asking ask_;
   double deadline_;
+  bool on_gpu_;
+  double batch_seconds_;
   uint64_t state_ = 0;
   std::vector<std::string> patterns_;
   timing::known_baseline known_;

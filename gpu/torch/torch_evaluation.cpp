@@ -12,17 +12,14 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
-#include "gpu/referee/doubts.hpp"
 #include "gpu/referee/not_timed.hpp"
-#include "gpu/referee/paid_kinds.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
 #include "gpu/referee/stolen_time.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
+#include "gpu/torch/impossible_time.hpp"
 #include "gpu/torch/torch_batches.hpp"
-#include "gpu/torch/torch_blocks.hpp"
-#include "gpu/torch/torch_speedup.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
@@ -40,8 +37,6 @@ constexpr uint32_t default_deadline_ms = 180'000;
 constexpr double most_reserve = 10; // seconds
 constexpr double reserve_share = 0.1;
 constexpr int grace_ms = 23'000;
-constexpr const char* time_spent = "the time of the evaluation is spent";
-constexpr size_t plan_bytes = 8; // of a seed, as kernelmill_torch/judged.py has it
 
 // 0 where it is no number that can be a count.
 uint64_t count_of(const json& x, const char* name) {
@@ -79,18 +74,15 @@ severity severity_of(const std::string& word) {
 /// One evaluation; the trials stand beside the record because their words are the torch referee's.
 class torch_evaluation {
 public:
-  /// `plan`: in hexadecimal, the first bytes of the seed, which decide what kinds of contents come;
-  /// empty: they are drawn.
-  torch_evaluation(torch_parts parts, wire::EvaluateRequest::Reader request, double deadline,
-                   std::string plan)
-      : parts_(parts), request_(request), deadline_(deadline), plan_(std::move(plan)) {
+  torch_evaluation(torch_parts parts, wire::EvaluateRequest::Reader request, double deadline)
+      : parts_(parts), request_(request), deadline_(deadline) {
     // nop
   }
 
   void run() {
     auto kills = memory_kills::now();
     parts_.lane.forget_ends();
-    if (begin() && timed() && !condemned()) batches_ ? measure_batches() : measure();
+    if (begin() && timed() && !condemned()) measure();
     bool by_others = record_.fault.category == "python_failed" && kills.anywhere &&
                      parts_.lane.was_ended_by_others() &&
                      memory_kills::now().anywhere == kills.anywhere;
@@ -103,11 +95,6 @@ public:
   }
 
   bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
-
-  /// For a second look, that is not to be another draw of kinds; empty where there was no seed.
-  std::string plan() const {
-    return has_seed_ ? to_hex({record_.seed.data(), plan_bytes}) : std::string{};
-  }
 
   const evaluation_record& record() const { return record_; }
   void replace_record(evaluation_record x) { record_ = std::move(x); }
@@ -184,12 +171,10 @@ private:
                  {"language", request_.getLanguage().cStr()},
                  {"float32", request_.getFloat32().cStr()},
                  {"timed", timed()},
-                 {"batches", by_batches()},
                  {"clock", request_.getTiming().getClock().cStr()},
                  {"seed", to_hex(request_.getSeed())},
-                 {"plan", plan_},
                  {"seconds", deadline_ - now_seconds()}};
-    if (timed() && by_batches() && !open(request)) return false;
+    if (timed() && !open(request)) return false;
     request["seconds"] = deadline_ - now_seconds();
     auto answer = ask(request, {artifact.get()});
     bool well = take(answer);
@@ -209,9 +194,6 @@ private:
     return record_.correct;
   }
 
-  // On a CPU a batch takes a millisecond more or less beside its calls.
-  bool by_batches() const { return parts_.gpu != nullptr; }
-
   // What is to be known of the baseline before a candidate is there.
   bool open(json request) {
     double started = now_seconds();
@@ -224,7 +206,7 @@ private:
           if (!take(answer)) return std::nullopt;
           return std::move(*answer);
         },
-        deadline_);
+        deadline_, parts_.gpu != nullptr);
     auto key = fmt::format("{} {} {} {} {}", text_in(request, "directory"),
                            text_in(request, "digest"), text_in(request, "mode"),
                            number_in(*opened, "baseline"), text_in(request, "clock"));
@@ -233,15 +215,15 @@ private:
     return ok;
   }
 
-  void measure_batches() {
+  void measure() {
     double started = now_seconds();
     batches_->measure(patterns_, stopping_of(request_.getTiming()).half_width, record_);
     record_.correct = record_.correct && record_.fault.cls != fault_class::candidate;
     if (!record_.timing.measured) return;
     auto& timing = record_.timing;
     both_seconds seconds{timing.candidate_seconds, timing.reference_seconds};
-    (std::string{request_.getTiming().getClock().cStr()} == "device" ? timing.by_device
-                                                                     : timing.by_call) = seconds;
+    bool by_call = parts_.gpu == nullptr || request_.getTiming().getClock() != "device";
+    (by_call ? timing.by_call : timing.by_device) = seconds;
     if (parts_.gpu != nullptr) {
       note_conditions(*parts_.gpu, record_);
       find_impossible_time(timing.candidate_seconds * (1 + timing.speedup.relative_half_width()),
@@ -271,56 +253,6 @@ private:
               {}};
     }
     return {fault_class::candidate, "wrong_result", "an output is wrong", {}};
-  }
-
-  void measure() {
-    double started = now_seconds();
-    auto rule = stopping_of(request_.getTiming());
-    std::string wanted; // kind of contents, where one is in doubt
-    auto& timing = record_.timing;
-    do {
-      auto answer = ask({{"op", "block"}, {"kind", wanted}});
-      if (!take(answer)) {
-        record_.correct = record_.fault.cls != fault_class::candidate;
-        return keep_until_ended();
-      }
-      if (flag_in(*answer, "spent", false)) {
-        timing.note = time_spent;
-        break;
-      }
-      if (blocks_.empty()) started = now_seconds(); // the first includes getting ready
-      try {
-        blocks_.take(*answer);
-      } catch (const json::exception& problem) {
-        take(infrastructure_error("python_failed",
-                                  std::string{"failed to read a block: "} + problem.what()));
-        return;
-      }
-      if (condemned()) return keep_until_ended();
-      timing.note = stop_reason_by_kind(blocks_.without_fixed(), rule, now_seconds() - started);
-      wanted = blocks_.wanted();
-      if (!wanted.empty() || blocks_.wants_more_kinds()) timing.note.clear();
-      if (!timing.note.empty() && blocks_.is_undecided()) {
-        wanted = own_kind;
-        timing.note.clear();
-      }
-      if (deadline_ - now_seconds() < 1) timing.note = time_spent;
-    } while (timing.note.empty());
-    if (blocks_.empty() || blocks_.is_undecided()) {
-      timing.note =
-          "not measured, because the time of the evaluation was spent before enough blocks "
-          "of all kinds of contents were timed";
-      return;
-    }
-    write_speedup(blocks_, record_);
-    record_.spans.push_back({"timing", now_seconds() - started});
-  }
-
-  // Who ends a measurement by a finding when it is called on contents that do not suit it has not
-  // had a try more.
-  void keep_until_ended() {
-    blocks_.write(record_.timing);
-    record_.timing.until_ended = shown_until_ended(blocks_.without_fixed());
   }
 
   // Whose kernels ran matters only of what is right.
@@ -361,14 +293,12 @@ private:
   torch_parts parts_;
   wire::EvaluateRequest::Reader request_;
   double deadline_ = 0;
-  std::string plan_;
   bool has_seed_ = false;
   evaluation_record record_;
   std::vector<json> trials_;
   std::string inputs_;
   must_move must_move_;
-  torch_blocks blocks_;
-  std::optional<torch_batches> batches_; // where these time
+  std::optional<torch_batches> batches_; // of a timed evaluation
   std::vector<std::string> patterns_;
 };
 
@@ -384,8 +314,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
   stolen_time stolen;
   auto record = with_second_look(
       [&] {
-        auto plan = latest ? latest->plan() : std::string{};
-        latest.emplace(parts, request, deadline, std::move(plan));
+        latest.emplace(parts, request, deadline);
         latest->run();
         return latest->record();
       },

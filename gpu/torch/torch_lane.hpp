@@ -31,7 +31,6 @@ struct torch_lane_options {
   std::string gpu_node;  ///< "/dev/nvidia0"; empty: a CPU slot
   std::string driver;    ///< path of the GPU driver's library
   size_t pool = 1;       ///< candidate processes kept warm
-  int timed_core = -1;   ///< where baseline and candidate take turns on a GPU; below 0: any
   std::string kernels;   ///< of the referee for that GPU, a cubin
 };
 

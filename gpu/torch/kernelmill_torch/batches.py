@@ -1,8 +1,9 @@
-"""Batches of calls, as they were seen from outside. All calls are queued; then inputs come and caches are flushed, and the GPU
+"""Batches of calls, as they were seen from outside. On a GPU all calls are queued; then inputs come and caches are flushed, and the GPU
 releases the batch as the last act of that. It is over when samples of all outputs are there. Which batches come, and what they
 say, is a matter of gpu/timing: here is only who makes them.
 
-Calls that cannot be queued are made when their inputs are there, and timed with their launches. REQUIRES: a GPU."""
+Calls that cannot be queued are made when their inputs are there, and timed with their launches. On a CPU inputs come while the
+process stands still, and the clock runs while it makes its calls."""
 
 import array
 import math
@@ -21,15 +22,18 @@ from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.pool import Pool
-from kernelmill_torch.processes import SPIN_AWAKE, Process
-from kernelmill_torch.quiet import BASELINE_SECONDS
+from kernelmill_torch.processes import SPIN, SPIN_AWAKE, Process
 
 BASELINE, CANDIDATE = "baseline", "candidate"
+BASELINE_SECONDS = 20.0  # that a batch of the baseline may take
 CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseline's
 QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
 QUEUE_TRIES = 3  # of all of a candidate's, before its calls count as such that cannot be queued
 LEARNING_TRIES = 6  # batches whose outputs lie where the referee did not know of
 WAITED_SECONDS, WAITED_SHARE = 2e-5, 0.01  # for a core, by which a batch is disturbed
+HOST_WAITED_SECONDS, HOST_WAITED_SHARE = 2e-4, 0.02  # the same of calls on a CPU
+MOST_EXCUSED = 12  # batches of an evaluation on a CPU: on a busy machine what was disturbed counts in the end
+FIRST_CALLS = 2  # of the baseline, on a CPU
 SAMPLED = 2048  # bytes of each output and call
 SPAN = 100  # times the baseline's time, after which a candidate's batch is given up
 
@@ -115,6 +119,8 @@ class Batches:
         self.stretches: Optional[torch.Tensor] = None  # of outputs, that are sampled
         self.samples: list[torch.Tensor] = []  # when the batch was over, and later
         self.call_seconds = 0.0  # of the baseline
+        self.waited = {BASELINE: 0, CANDIDATE: 0}  # batches that waited for a core, on a CPU
+        self.changed_inputs: list[int] = []  # of the latest batch on a CPU
 
     def open(self) -> None:
         """Has the baseline up, and its calls warm. Raises Fault."""
@@ -123,7 +129,8 @@ class Batches:
         self.is_settled = False
         side = self.side(BASELINE)
         if not side.is_warm:
-            self.make_directly(BASELINE, side, self.bench.layout.sets)
+            sets = self.bench.layout.sets
+            self.make_directly(BASELINE, side, sets if self.bench.device == "cuda" else min(sets, FIRST_CALLS))
             side.is_warm = True
 
     def side(self, name: str) -> Side:
@@ -189,6 +196,7 @@ class Batches:
                     self.call_seconds = sample.inside / sample.calls
                 if name == BASELINE or side.is_direct:
                     side.not_queued = 0
+                side.out_of_reach = 0
                 return sample
             self.latest = None
             if order.number >= 0 and self.judgement is not None:
@@ -251,7 +259,9 @@ class Batches:
         process.place = arena.place
         sample = Sample(count)
         try:
-            if side.is_direct:
+            if self.bench.device == "cpu":
+                outputs = self.run_on_host(name, side, contents, seconds, sample)
+            elif side.is_direct:
                 outputs = self.run_directly(side, contents, seconds, sample)
             else:
                 outputs = self.run_queued(name, side, contents, seconds, sample)
@@ -304,6 +314,38 @@ class Batches:
         self.expect(process, self.lib.km_batch_sample(watch), seconds)
         sample.tell(watch)
         return outputs
+
+    def run_on_host(
+        self, name: str, side: Side, contents: Contents, seconds: float, sample: Sample
+    ) -> Optional[list[BufferSet]]:
+        """What the process works besides its calls, from when inputs are there until it stands still again, is the `fill`."""
+        process, count = side.process, sample.calls
+        process.stop()
+        process.arena.fill(contents.drawn)
+        self.bench.flush()
+        worked, waited = process.worked(), waited_for_core(process.number())
+        process.enter_page(seconds)
+        process.call(native.WAKE, 0, 0, seconds)
+        began = process.worked()
+        sample.out = process.make_batch(count, seconds, contents.seed, contents.order.apart, SPIN)
+        ended = process.worked()
+        process.stop()
+        sample.fill = began - worked + process.worked() - ended
+        sample.disturbed = self.was_disturbed(name, waited_for_core(process.number()) - waited, sample.out)
+        self.changed_inputs = process.arena.find_changed(contents.drawn)
+        if not side.is_copied and not self.bench.shares_inputs:
+            process.arena.wipe(count)  # what returned a view of them, mapped elsewhere, has rubbish
+        return self.outputs_of(side, count)
+
+    def was_disturbed(self, name: str, waited: float, out: float) -> bool:
+        """Whether a batch on a CPU is made again because its process waited for a core. A candidate that waits by itself is excused
+        as often as the baseline, and as chance has it."""
+        if waited <= max(HOST_WAITED_SECONDS, HOST_WAITED_SHARE * out):
+            return False
+        self.waited[name] += 1
+        known, own = self.waited[BASELINE], self.waited[CANDIDATE]
+        is_excused = name == BASELINE or own <= known + 2 * math.sqrt(known + 1) + 1
+        return is_excused and known + own <= MOST_EXCUSED
 
     @staticmethod
     def expect(process: Process, code: int, seconds: float) -> None:
@@ -373,6 +415,9 @@ class Batches:
 
     def look_at_inputs(self, side: Side, contents: Contents) -> None:
         """Of one secret call: a candidate that changes inputs gains by doing it in all."""
+        if self.bench.device == "cpu":
+            self.judgement.blame_for_inputs(self.changed_inputs)
+            return
         if self.has_changed(side.process):
             self.judgement.find("late_write", "critical", "outputs changed after the candidate said that it was done")
         if contents.order.calls == 1 < self.bench.layout.sets:
@@ -396,7 +441,7 @@ class Batches:
             side.is_direct = True
             return False
         kind, bad = wrong
-        raise self.judgement.wrong_in_time(bad, is_tried=kind == OWN)
+        raise self.judgement.wrong_in_time(bad, is_tried=kind in self.judgement.tried)
 
     def wrong_kinds(self, contents: Contents, known: Optional[list[BufferSet]]) -> Optional[tuple[str, float]]:
         """The first kind on which outputs are wrong, and how many elements."""
@@ -428,7 +473,7 @@ class Batches:
         plain = all(
             a.dtype == b.dtype == wanted[0].dtype and a.stride() == b.stride() and is_dense(b) for a, b in outputs
         )
-        if x.mode != "honest" or name is None or not plain:
+        if self.bench.device != "cuda" or x.mode != "honest" or name is None or not plain:
             return False
         rules = x.rules_of_kind(kind)
         rules = rules * (len(wanted) // max(1, len(rules)))
@@ -450,6 +495,7 @@ class Batches:
         again, so that it is right call by call and not in a row, has each call's copied, in its time. Raises Fault."""
         x = self.judgement
         self.is_settled = False  # something may have begun meanwhile
+        self.waited = {BASELINE: 0, CANDIDATE: 0}
         self.settle()
         side = self.side(CANDIDATE)
         queued = not side.is_direct
@@ -508,10 +554,10 @@ def bits_of(x: float) -> int:
     return int.from_bytes(struct.pack("<d", x), "little")
 
 
-def waited_for_core() -> float:
-    """Seconds that this thread was ready and had no core."""
+def waited_for_core(number: int = 0) -> float:
+    """Seconds that this thread, or the first one of a process, was ready and had no core."""
     try:
-        with open("/proc/thread-self/schedstat", "rb") as file:
+        with open(f"/proc/{number or 'thread-self'}/schedstat", "rb") as file:
             return int(file.read().split()[1]) * 1e-9
     except (OSError, ValueError, IndexError):
         return 0.0

@@ -3,16 +3,16 @@
 import os
 import statistics
 import time
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Optional
 
 import torch
 
 from kernelmill_torch import compare, native
 from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, spare_bytes
 from kernelmill_torch.arena import Arena
-from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault, lacks_memory
+from kernelmill_torch.flushes import Flushes
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
 from kernelmill_torch.processes import Process
@@ -20,9 +20,7 @@ from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import SECONDS as READING_SECONDS
 from kernelmill_torch.reading import bytes_of, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
-from kernelmill_torch.rows import Rows
 from kernelmill_torch.truths import Truths
-from kernelmill_torch.watch import Free
 from kernelmill_torch.weights import least_bytes, read_rate, reads_of
 
 SHARE_OF_MEMORY = 0.8  # of a GPU's memory that a problem may need
@@ -81,7 +79,7 @@ def cache_bytes() -> int:
     return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", USUAL_CACHE)
 
 
-class Bench(Rows, Truths):
+class Bench(Flushes, Truths):
     """Thread safety: none. REQUIRES: close() before the next one needs the memory."""
 
     rousing: Optional[Rousing] = None  # of the GPU, which all problems share
@@ -133,26 +131,7 @@ class Bench(Rows, Truths):
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
-        self.wake_core: Callable[[], None] = lambda: None
         self.batches = None  # that time candidates
-        self.row_length = 0  # that was found while there was no candidate
-        self.learned: set[str] = set()  # clocks by which costs were
-        self.can_queue = self.can_queue_rows = (
-            True  # whether calls of the baseline can wait behind a gate, one at a time; those of a row
-        )
-        self.call_seconds = 0.0  # of the baseline, with its launches
-        self.decoy: Optional[list[Any]] = None  # contents of an earlier row
-        self.free = Free()
-        self.known: dict[
-            tuple[int, bool], float
-        ] = {}  # the least seconds besides calls that a row ever took, by length and
-        self.known_fixed: dict[bool, float] = {}  # whether it was gated; the least of an empty row
-        # Of the latest row.
-        self.outputs: list[BufferSet] = []
-        self.is_aside = False  # whether the process could not change them any more
-        self.samples: Optional[list[tuple[torch.Tensor, torch.Tensor]]] = None  # if it could
-        self.changed_inputs: Optional[list[int]] = None
-        self.gives_inputs = False  # whether outputs lie in the inputs, where the model makes new ones
 
     def rouse(self) -> None:
         """Returns when the GPU's clock is up."""
@@ -429,17 +408,14 @@ class Bench(Rows, Truths):
             )
         return Fault("configuration", "bad_problem", f"the problem {self.directory} cannot be timed: {e.message}")
 
-    # -- rows -----------------------------------------------------------------------------------
-
-    def draw(self, seeds: list[int], kind: str = OWN, laws: Sequence[int] = ()) -> list[list[Any]]:
-        """Contents of sets, one a seed, where nobody else sees them; of laws where there are some."""
-        return [self.problem.draw(seed, kind, law) for seed, law in zip(seeds, laws or seeds)]
+    def draw(self, seeds: list[int], kind: str = OWN) -> list[list[Any]]:
+        """Contents of sets, one a seed, where nobody else sees them."""
+        return [self.problem.draw(seed, kind, seed) for seed in seeds]
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
         self.close_baseline()
-        self.flush_buffer = self.decoy = self.samples = None
-        self.outputs = []
+        self.flush_buffer = None
         self._close_arenas()
         self.problem.models.clear()
         self.release()

@@ -10,6 +10,7 @@ import mmap
 import os
 import socket
 import sys
+import time
 import traceback
 import warnings
 from typing import Any, Callable, Optional
@@ -196,9 +197,6 @@ def copier() -> Callable[[Any], Any]:
     return lambda out: clone(out) if type(out) is tensor else [clone(x) for x in out]
 
 
-CALLS = (native.CALL, native.QUEUE, native.CALL_APART, native.QUEUE_APART)
-
-
 class Serving:
     """The loop of commands. State lives here and in closures that a candidate has no name for."""
 
@@ -215,11 +213,8 @@ class Serving:
         self.copy_ = torch.Tensor.copy_
         self.keep: Callable[[Any], Any] = plain  # or copies of it
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
-        # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
-        self.speck = torch.zeros(1, device=device)
-        self.gate = show_gate(lib, page) if device == "cuda" else 0
-        self.queued = 0  # times
         self.batches = 0  # that were begun
+        self.began = 0.0  # the latest, on a CPU
         self.into_arena = False  # whether outputs are copied there, as a part of a batch
 
     def clocked(self) -> None:
@@ -234,7 +229,7 @@ class Serving:
             self.told,
         )
         wait, done, tell = lib.km_page_wait, lib.km_page_done, reach.tell
-        model, keep, speck, nudge = self.model, self.keep, self.speck, torch.Tensor.add_
+        model, keep = self.model, self.keep
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
         fence()  # it makes what it needs the first time
@@ -245,21 +240,14 @@ class Serving:
             sets = places[lib.km_page_place(page)] if places else []
             status = 0
             try:
-                if command in CALLS:
+                if command == native.CALL:
                     self.returned = []
-                    if command == native.QUEUE or command == native.QUEUE_APART:
-                        self.close_gate()
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[first : first + count]:
                         self.returned.append(keep(model(*one.inputs)))
-                        if (command == native.CALL_APART or command == native.QUEUE_APART) and fence() != 0:
-                            raise Refused("device_error", NOT_APART)
                     tell(told, self.returned)
-                    if not count:
-                        nudge(speck, 1)
-                    if command == native.CALL or command == native.CALL_APART:
-                        sync()
+                    sync()
                 elif command == native.BATCH or command == native.BATCH_NOW:
                     self.returned = []
                     self.batches += 1
@@ -267,15 +255,17 @@ class Serving:
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[:count]:
-                        self.returned.append(keep(model(*one.inputs)))
-                        if first and fence() != 0:  # calls are kept apart
-                            raise Refused("device_error", NOT_APART)
-                    if self.into_arena:
-                        for one, out in zip(sets[:count], self.returned):
+                        out = keep(model(*one.inputs))
+                        if self.into_arena:  # before the next call, which may write to where this one did
                             for into, x in zip(one.outputs, check(out)):
                                 copy_(into, x)
-                        out = x = None
-                    else:
+                            out = x = None
+                        else:
+                            self.returned.append(out)
+                        if first and fence() != 0:  # calls are kept apart
+                            raise Refused("device_error", NOT_APART)
+                    out = None
+                    if not self.into_arena:
                         tell(told, self.returned)
                     self.end_batch(command == native.BATCH)
                 elif command == native.FINISH:
@@ -285,12 +275,8 @@ class Serving:
                     for _ in range(count):
                         self.returned = []  # whose memory the next one has
                         self.returned = [keep(model(*sets[first].inputs))]
-                    nudge(speck, 1)  # what TURN does is to be warm as well: a model may use nothing of torch
                     sync()
                 elif command == native.WAKE:
-                    sync()
-                elif command == native.TURN:
-                    nudge(speck, 1)
                     sync()
                 elif command == native.COPY:
                     for one, out in zip(sets[first : first + count], self.returned):
@@ -319,25 +305,23 @@ class Serving:
 
     def begin_batch(self, is_queued: bool) -> None:
         """What the GPU is given from now on waits until the referee releases it, where it is queued."""
+        if self.device == "cpu":
+            self.began = time.monotonic()
+            return
         if self.lib.km_batch_begin(self.page, self.batches if is_queued else 0) != 0:
             raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
         if self.fence() != 0:  # streams that do not wait for the default stream wait, too
             raise Refused("device_error", NOT_APART)
 
     def end_batch(self, is_queued: bool) -> None:
+        if self.device == "cpu":
+            self.lib.km_batch_tell(self.page, time.monotonic() - self.began)
+            return
         if self.fence() != 0 or self.lib.km_batch_end(self.batches) != 0:
             raise Refused("device_error", NOT_APART)
         if not is_queued:
             self.sync()
             self.lib.km_batch_note()
-
-    def close_gate(self) -> None:
-        """What the GPU is given from now on waits until the referee opens the gate once more."""
-        self.queued += 1
-        if not self.gate or self.lib.km_gpu_wait_for(self.gate, self.queued) != 0:
-            raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
-        if self.fence() != 0:  # streams that do not wait for the default stream wait for the gate, too
-            raise Refused("device_error", NOT_APART)
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """One message of the socket. What it raises is the candidate's fault, by the category in hand."""
@@ -363,8 +347,8 @@ class Serving:
                 "others": self.segments(),
             }
         elif op == "copy":
-            self.keep = copier() if message.get("on") or message.get("into") == "new" else plain
-            self.into_arena = message.get("into") == "arena"
+            self.keep = copier() if message["into"] == "new" else plain
+            self.into_arena = message["into"] == "arena"
         elif op == "seed":
             seed_everything(message["seed"])
         elif op == "page":
@@ -375,12 +359,6 @@ class Serving:
                 return {"kernels": counted.stop()}
             counted.start()
         return {}
-
-
-def show_gate(lib, page: int) -> int:
-    """Where the gate of a page lies for the GPU; 0 where it cannot be seen."""
-    shown = lib.km_gpu_show(page, native.PAGE_SIZE)
-    return shown + lib.km_page_gate(page) - page if shown else 0
 
 
 CATEGORIES = {"load": "import_error", "build": "init_error", "profile": "runtime_error"}

@@ -10,7 +10,7 @@ Which kinds a problem has is found out by running it (admission.py)."""
 import math
 import random
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -305,15 +305,6 @@ def in_turn(others: list[str], dice: random.Random) -> list[str]:
     result = list(others)
     dice.shuffle(result)
     return sorted(result, key=lambda x: not KINDS[x].comes_first)
-
-
-def plan(others: list[str], dice: random.Random) -> Iterator[str]:
-    """Kinds of one block after another: half of them the problem's own, the others by turns."""
-    while True:
-        for other in in_turn(others, dice) or [OWN]:
-            two = [OWN, other]
-            dice.shuffle(two)
-            yield from two
 
 
 def of_kind(inputs: list[Any], kind: str, law: int, traits: list[Optional[Traits]]) -> Optional[list[Any]]:

@@ -1,8 +1,6 @@
 """What is judged: a candidate, its process, what was found of it."""
 
 import hashlib
-import os
-import random
 import time
 from typing import Any, Optional, Sequence
 
@@ -13,44 +11,40 @@ from kernelmill_torch.admission import SMALL_OUTPUT
 from kernelmill_torch.bench import Bench
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.cores import Core
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.processes import Process
-from kernelmill_torch.rows import has_changed
+from kernelmill_torch.sampling import Sampled, has_changed
 from kernelmill_torch.small_scales import SmallScales
 
 LEAST_WAITED = 0.5  # of the time of an evaluation, before that it was too short is the candidate's doing
-PLAN_BYTES = 8  # of the secret, by which kinds of contents are drawn
+SECRET_BYTES = 32
 
 
 class Judged:
-    def __init__(self, bench: Bench, pool: Pool, core: Optional[Core], options: dict[str, Any], compiles: bool = False):
-        self.bench, self.pool, self.core = bench, pool, core
+    def __init__(self, bench: Bench, pool: Pool, options: dict[str, Any], compiles: bool = False):
+        self.bench, self.pool = bench, pool
         self.first_call_seconds = first_call_seconds(bench.device, compiles)
         self.mode = options.get("mode") or "honest"
-        # Whose calls are timed so; not those that draw random numbers, whose seed would be known before the clock starts.
-        self.is_gated = options.get("clock") == "device" and bench.device == "cuda" and not bench.is_random
-        self.is_in_batches = bool(options.get("batches")) and bool(options.get("timed")) and bench.device == "cuda"
+        self.is_timed = bool(options.get("timed"))
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.seconds = float(options["seconds"])
         self.deadline = time.monotonic() + self.seconds
         self.waited = 0.0  # seconds, for processes of the candidate that are no more
         self.secret = bytes.fromhex(options.get("seed") or "")
         self.replays = bool(self.secret)
-        self.given_plan = bytes.fromhex(options.get("plan") or "")  # of a first look, by which the second goes
         self.process: Optional[Process] = None
         self.ended: Optional[Process] = None  # its process that was put away
         self.loaded = False  # its own code has been near
-        self.sealed = False  # a hidden trial or a timed row has begun
+        self.sealed = False  # a hidden trial or a timed batch has begun
         self.words = ""  # printed until then
         self.planned = 0  # trials of the problem, also those that do not come to run
         self.findings: list[dict[str, str]] = []  # not handed over yet
         self.rules_found: set[str] = set()
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
-        self.kind = OWN  # of contents, of the rows that are being timed
+        self.kind = OWN  # of contents, of what is being timed
         self.tried: set[str] = {OWN}  # kinds that it was right on in trials
         self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
         self.small_scales = SmallScales()
@@ -84,14 +78,6 @@ class Judged:
         """A secret seed of torch's generators."""
         digest = hashlib.sha256(self.secret + f"{what}:{index}".encode()).digest()
         return int.from_bytes(digest[:8], "little") >> 1
-
-    def draw_secret(self) -> None:
-        """All of it is new but the plan of a second look: who provokes one has not another draw of kinds."""
-        self.secret = (self.given_plan or os.urandom(PLAN_BYTES)) + os.urandom(32 - PLAN_BYTES)
-
-    def plan_dice(self, what: str) -> random.Random:
-        """For kinds of contents: the same in both looks at a candidate, and in a replay."""
-        return random.Random(hashlib.sha256(self.secret[:PLAN_BYTES] + what.encode()).digest())
 
     @property
     def kinds(self) -> list[str]:
@@ -139,7 +125,7 @@ class Judged:
         return Fault("candidate", "wrong_result", evidence)
 
     def seal(self) -> None:
-        """Before a hidden trial or a timed row: what is printed from now on is not quoted. A copy is taken because the process
+        """Before a hidden trial or a timed batch: what is printed from now on is not quoted. A copy is taken because the process
         may write over what it printed before."""
         if not self.sealed and self.process is not None:
             self.words = self.process.output()
@@ -162,8 +148,8 @@ class Judged:
         for i in changed:
             self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
 
-    def check_late(self, sample: list, sets: list[BufferSet]) -> None:
-        """What was sampled when a row was done must not have changed since."""
+    def check_late(self, sample: Sampled, sets: list[BufferSet]) -> None:
+        """What was sampled when calls were done must not have changed since."""
         if has_changed(sample, sets):
             self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
 

@@ -1,6 +1,7 @@
 """One candidate under judgement: correctness first, then time."""
 
 import math
+import os
 import random
 import time
 from collections import Counter
@@ -13,15 +14,15 @@ from kernelmill_torch.bench import Bench
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.contents import KINDS, OWN, in_turn
 from kernelmill_torch.faults import Fault
+from kernelmill_torch.judged import SECRET_BYTES
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
+from kernelmill_torch.sampling import sample
 from kernelmill_torch.small_scales import RELATIVE
-from kernelmill_torch.timing import Timing
+from kernelmill_torch.timed_outputs import TimedOutputs
 from kernelmill_torch.truths import LARGE
 
 TRIALS = {"honest": 2, "kernelbench": 5}
-AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
-UNTIMED_DRAWS = 8  # until one has an answer, where a kind was not tried before it was timed
 OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
 LEAST_HIDDEN = 14  # trials of other kinds, whatever they take
 LEAST_OF_LARGE = 3  # of large problems
@@ -29,7 +30,7 @@ LEAST_BEFORE_BATCHES = 6  # which have all kinds, and are checked
 HIDDEN_SECONDS = {"cuda": 0.3, "cpu": 2.0}  # after which there are no more
 
 
-class Judgement(Timing):
+class Judgement(TimedOutputs):
     """REQUIRES: nobody else uses the bench meanwhile."""
 
     def __init__(self, *judged: Any, **options: Any):
@@ -50,7 +51,7 @@ class Judgement(Timing):
         self.process.stop()  # its threads could take memory from us meanwhile, and give it back before anybody looks
         self.lap("load")
         if not self.secret:
-            self.draw_secret()
+            self.secret = os.urandom(SECRET_BYTES)
         # One set of parameters for all candidates of a baseline, which is built once; a replay has its own.
         if self.bench.baseline_seed is None or self.replays:
             self.bench.use_parameters(self.number("parameters", 0))
@@ -120,7 +121,7 @@ class Judgement(Timing):
         )
         end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
         least = LEAST_HIDDEN
-        if self.is_in_batches:
+        if self.is_timed:
             end, least = 0.0, LEAST_BEFORE_BATCHES
         if self.bench.layout.set_bytes > LARGE:
             least = LEAST_OF_LARGE
@@ -135,7 +136,6 @@ class Judgement(Timing):
         """One call on fresh inputs, compared element by element with the truth. None where a draw of another kind has no answer, with
         these parameters and numbers."""
         bench, arena = self.bench, self.bench.arena
-        bench.outputs, bench.samples = [], None
         if kind == OWN and self.mode not in bench.blind:
             for known in (OWN, *self.kinds):  # that the look for blind answers will ask for, while nothing else is held
                 bench.losses(known)
@@ -152,12 +152,12 @@ class Judgement(Timing):
         if bench.is_random:
             self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), self.first_call_seconds))
-        sample = bench.sample(arena.sets[:1])
+        sampled = sample(arena.sets[:1], bench.places)
         drawn = bench.problem.draw(inputs, kind)
         truth = bench.truth(drawn, seed, kind)
         self.blame_for_inputs(arena.find_changed([drawn]))
         if kind != OWN and not truth.is_finite:
-            self.check_late(sample, arena.sets[:1])
+            self.check_late(sampled, arena.sets[:1])
             return None
         rules = self.latest_rules = self.rules_for(truth)
         outputs = arena.sets[0].outputs
@@ -166,7 +166,7 @@ class Judgement(Timing):
             difference = self.difference(bench.forgive(outputs, truth.want, [drawn], kind), truth, rules)
         if not difference.bad and kind == OWN:
             difference = self.by_own_size(outputs, truth, drawn) or difference
-        self.check_late(sample, arena.sets[:1])
+        self.check_late(sampled, arena.sets[:1])
         self.trials.append(
             {
                 "name": name,
@@ -184,15 +184,6 @@ class Judgement(Timing):
         if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0
-
-    def is_right_untimed(self) -> bool:
-        for index in range(UNTIMED_DRAWS):
-            right = self.trial(
-                "hidden: " + KINDS[self.kind].words, AFTER_TIMED + UNTIMED_DRAWS * self.timed + index, self.kind
-            )
-            if right is not None:
-                return right
-        return False
 
     def by_own_size(self, outputs: list[torch.Tensor], truth: Truth, drawn: list[Any]) -> Optional[compare.Difference]:
         """What is wrong of outputs that the bounds of the whole let pass."""

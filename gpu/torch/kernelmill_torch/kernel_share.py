@@ -49,14 +49,13 @@ def prepare(x: Judgement) -> int:
     if not process.alive():  # it was ended where a block was out of time, and another may have its number
         raise process.ended()
     process.stop()
-    bench.outputs, bench.samples = [], None
     calls = min(counted.CALLS, bench.layout.sets)
     process.arena.move()
     process.arena.fill(bench.draw([x.number("counted", i) for i in range(calls)]))
     bench.synchronize()  # indices of which a part is there would be none
     bench.make_room()
     process.place = process.arena.place
-    process.ask({"op": "copy", "on": False}, x.left())  # which a framework's kernel may make
+    process.ask({"op": "copy", "into": ""}, x.left())  # which a framework's kernel may make
     process.ask({"op": "profile", "over": False}, x.left())
     return calls
 

@@ -7,7 +7,7 @@ from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uin
 
 PAGE_SIZE = 4096
 # Commands of the page.
-NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE, WARM, CALL_APART, QUEUE_APART, BATCH, BATCH_NOW, FINISH = range(13)
+NOTHING, WAKE, CALL, COPY, LEAVE, WARM, BATCH, BATCH_NOW, FINISH = range(9)
 
 TIMED_OUT = -1.0
 ENDED = -2.0
@@ -57,8 +57,6 @@ def load(path: str) -> ctypes.CDLL:
             [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_uint32, c_uint64, c_double, c_uint32],
         ),
         "km_page_await": (c_double, [c_void_p, c_int, c_double, c_uint32]),
-        "km_page_open_gate": (None, [c_void_p, c_uint32]),
-        "km_page_gate": (c_void_p, [c_void_p]),
         "km_page_status": (c_uint32, [c_void_p]),
         "km_page_wait": (c_uint32, [c_void_p, c_uint32]),
         "km_page_command": (c_uint32, [c_void_p]),
@@ -70,6 +68,7 @@ def load(path: str) -> ctypes.CDLL:
         "km_batch_begin": (c_int, [c_void_p, c_uint32]),
         "km_batch_end": (c_int, [c_uint32]),
         "km_batch_note": (None, []),
+        "km_batch_tell": (None, [c_void_p, c_double]),
         "km_batch_inside": (c_double, [c_void_p]),
         "km_batch_open_word": (c_size_t, []),
         "km_batch_force": (None, [c_void_p, c_uint32]),
@@ -81,16 +80,13 @@ def load(path: str) -> ctypes.CDLL:
         "km_gpu_hide": (None, [c_void_p]),
         "km_still_of": (c_void_p, [c_int]),
         "km_still_free": (None, [c_void_p]),
-        "km_still_halt": (None, [c_void_p]),
         "km_still_stop": (c_int, [c_void_p]),
         "km_still_stopped": (c_int, [c_void_p]),
         "km_still_go_on": (None, [c_void_p]),
-        "km_still_worked": (c_double, [c_void_p]),
         "km_gpu_problem": (c_char_p, []),
         "km_gpu_create": (c_void_p, [c_size_t, ctypes.POINTER(c_size_t), ctypes.POINTER(c_int)]),
         "km_gpu_import": (c_void_p, [c_int, c_size_t]),
         "km_gpu_show": (c_uint64, [c_void_p, c_size_t]),
-        "km_gpu_wait_for": (c_int, [c_uint64, c_uint32]),
         "km_gpu_fence": (c_int, []),
         "km_gpu_unmap": (None, [c_void_p, c_size_t]),
         "km_gpu_name": (c_int, [c_uint64, ctypes.POINTER(c_uint64), ctypes.POINTER(c_size_t), c_char_p]),

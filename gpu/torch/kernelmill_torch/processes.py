@@ -80,7 +80,6 @@ class Process:
         self.until = (
             math.inf
         )  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
-        self.gate = 0  # how often calls were queued behind it
         self.batches = 0  # that were begun
         self._open_word = 0
         self.is_working = False  # though it was killed; see ends()
@@ -169,29 +168,6 @@ class Process:
         )
         return self._well(taken, seconds, began)
 
-    def queue(self, count: int, seconds: float, seed: int = 0, command: int = native.QUEUE) -> bool:
-        """Has it queue calls on the GPU behind the gate. False where it does not say that it has within some seconds, because
-        it waits for the GPU in a call, or cannot; then release() still lets it finish. Raises Fault where it ended."""
-        self.gate += 1
-        began = time.monotonic()
-        # It stays awake while contents come: a core that slept takes 0.2 ms to wait for a call that takes the GPU 0.02.
-        taken = self.lib.km_page_call(
-            self.page, self.pidfd, command, 0, count, self.place, seed, self._within(seconds), SPIN_AWAKE
-        )
-        self.waited += time.monotonic() - began
-        if taken == native.ENDED:
-            raise self.ended()
-        return taken >= 0 and self.lib.km_page_status(self.page) == 0
-
-    def release(self, seconds: float, is_queued: bool) -> float:
-        """Opens the gate, and waits for what was queued. Seconds. Raises Fault."""
-        started = time.monotonic()
-        self.lib.km_page_open_gate(self.page, self.gate)
-        if is_queued:
-            self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE)
-            return time.monotonic() - started
-        return self._well(self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN), seconds, started)
-
     @property
     def open_word(self) -> int:
         """Where the referee's GPU finds the word that opens a batch."""
@@ -223,11 +199,13 @@ class Process:
                 raise
         return False
 
-    def make_batch(self, count: int, seconds: float, seed: int = 0, apart: bool = False) -> None:
-        """A batch of calls at once. Raises Fault."""
+    def make_batch(
+        self, count: int, seconds: float, seed: int = 0, apart: bool = False, spin: int = SPIN_AWAKE
+    ) -> float:
+        """A batch of calls at once. Its seconds. Raises Fault."""
         self.enter_page(seconds)
         self.batches += 1
-        self.call(native.BATCH_NOW, int(apart), count, seconds, SPIN_AWAKE, seed)
+        return self.call(native.BATCH_NOW, int(apart), count, seconds, spin, seed)
 
     def finish_batch(self, seconds: float) -> None:
         """Has it tell what the batch took by its own clock. Raises Fault."""
@@ -240,21 +218,8 @@ class Process:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
 
-    def wake(self, seconds: float) -> tuple[float, float]:
-        """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it
-        worked while it was stopped. Raises Fault."""
-        awake = self.lib.km_still_worked(self._still) if self._still is not None else 0.0
-        if not self.clocked:
-            self.ask({"op": "page"}, seconds)
-            self.clocked = True
-        started = time.monotonic()
-        self.go_on()
-        going = time.monotonic() - started  # what it did by then it did while it was woken
-        return going + self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE), awake
-
     def row(self, count: int, seconds: float) -> None:
         """One row of calls that nobody times. Raises Fault."""
-        self.wake(seconds)
         self.call(native.CALL, 0, count, seconds)
         self.call(native.COPY, 0, count, seconds)
         self.stop()
@@ -288,17 +253,11 @@ class Process:
             os.close(fd)
         raise self.told(reply.get("error"))
 
-    # Between its rows a candidate is stopped: whoever looked at inputs as they are written, or at outputs that were
-    # taken already, could work when nobody counts.
+    # Between its batches a candidate is stopped: else it could look at inputs as they are written, and work when nobody counts.
 
     @property
     def stopped(self) -> bool:
         return self._still is not None and self.lib.km_still_stopped(self._still) != 0
-
-    def halt(self) -> None:
-        """Stops it at once; stop() is to follow for what it started."""
-        if self._still is not None:
-            self.lib.km_still_halt(self._still)
 
     def stop(self) -> None:
         """Stops it and all that it started. Raises Fault."""
@@ -440,6 +399,10 @@ class Process:
             if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
                 return False
         return True
+
+    def worked(self) -> float:
+        """Seconds of a processor of it and all that it started and that is still there."""
+        return sum(map(processor_seconds, self._numbers()))
 
     def _all_worked(self) -> dict[int, float]:
         """Seconds of a processor of it and all that it started, or was when it was killed."""

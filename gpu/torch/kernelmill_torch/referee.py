@@ -5,11 +5,9 @@ the kernels for its GPU. Each request is one message:
   begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
   open   {as begin, without the artifact}: makes ready what candidates are timed beside; how many calls a batch may have
-  batch  {side, patterns, calls, number}: one batch of calls, as it was seen from outside
+  batch  {side, patterns, calls, number, apart}: one batch of calls, as it was seen from outside, or `spent` where the
+         evaluation's time was over before it was
   warm   {calls}: the candidate's first batches
-  block  {kind}: one timed block, on contents of a kind or as planned; seconds a call of reference and candidate, or `spent`
-         where the evaluation's time was over before it was
-  other  {}: seconds a call by the clock that is not paid
   end    {}: ends the candidate; its share of the GPU's time, what it printed
   check  {directory, precision}: what is wrong with a problem
 Each answer has `fault` (null or class, category, message, hint) and what was found out until then."""
@@ -30,9 +28,7 @@ from kernelmill_torch.batches import Batches, Order
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.candidate import use_float32
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.cores import Core
 from kernelmill_torch.faults import Fault, lacks_memory, let_go
-from kernelmill_torch.judged import PLAN_BYTES
 from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY
@@ -70,10 +66,9 @@ def outcome_of(work: Callable[[], Any]) -> tuple[Any, Optional[Exception]]:
 class Referee:
     """What outlives single requests."""
 
-    def __init__(self, lib, zygote: Zygote, device: str, pool_size: int, core: int = -1):
+    def __init__(self, lib, zygote: Zygote, device: str, pool_size: int):
         self.lib, self.zygote, self.device = lib, zygote, device
         self.pool = Pool(lib, zygote, pool_size)
-        self.core = Core(core) if device == "cuda" else None
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
         self.told: dict[tuple[str, str, str], dict[str, Any]] = {}  # by directory, digest and precision
         self.judgement: Optional[Judgement] = None
@@ -157,7 +152,7 @@ class Referee:
         for is_last in (False, True):
             try:
                 bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-                is_direct = request.get("clock") != "device"
+                is_direct = self.device == "cpu" or request.get("clock") != "device"
                 if bench.batches is None or bench.batches.is_direct != (is_direct or bench.is_random):
                     bench.batches = Batches(bench, self.pool, self.await_ended, is_direct)
                 self.batches = bench.batches
@@ -298,8 +293,10 @@ class Referee:
             bench.close_baseline()
             bench.make_room()
             own = bench.start_baseline(self.pool, bench.baseline_seed or 0, CONTROL_SECONDS)
-            bench.row(own, 1, CONTROL_SECONDS, bench.draw([0]))
-            own.stop()
+            own.arena.fill(bench.draw([0]))
+            bench.synchronize()
+            own.place = own.arena.place
+            own.row(1, CONTROL_SECONDS)
         except (Fault, *OUT_OF_MEMORY, RuntimeError):
             bench.close_baseline()
             return False
@@ -329,8 +326,6 @@ class Referee:
                 if self.lingers(x):
                     raise
                 waited = x.waited
-                if x.loaded and x.secret:
-                    self.options = {**self.options, "plan": x.secret[:PLAN_BYTES].hex()}  # nobody draws kinds twice
         self.drop()
         self.close_benches()
         self.await_ended()
@@ -342,14 +337,10 @@ class Referee:
         request, started = self.options, time.monotonic()
         self.await_memory()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-        self.judgement = Judgement(bench, self.pool, self.core, request, kernels.may_compile_when_called(self.source))
+        self.judgement = Judgement(bench, self.pool, request, kernels.may_compile_when_called(self.source))
         self.judgement.mark, self.judgement.deadline, self.judgement.waited = started, self.deadline, waited
         self.judgement.lap("task")
         self.check_language()
-        if request.get("timed") and not request.get("batches"):
-            if self.judgement.clock not in bench.learned:
-                self.await_ended()
-            self.judgement.learn_quietly()
         self.judgement.load(self.artifact)
         self.await_ended()
         with open(bench.problem.path, encoding="utf-8") as file:
@@ -399,30 +390,10 @@ class Referee:
                 "write the operator as a kernel of your own",
             )
 
-    def block(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
-        reply: dict[str, Any] = {"fault": None}
-        said, failed = outcome_of(lambda: self.judged_now().block(request.get("kind") or ""))
-        reply.update(said or {})
-        if failed is not None:
-            fault = fault_of(failed)
-            self.crowded = fault.category in ("out_of_memory", "gpu_memory")
-            # Who was right until then is not refused because a block did not fit into what was left.
-            reply["spent"] = fault.category in ("timed_out", "time_spent") and self.judgement.is_out_of_time
-            reply["fault"] = None if reply["spent"] else self.settled(failed).to_json()
-        return {**reply, **self.found()}
-
     def judged_now(self) -> Judgement:
         if self.judgement is None:
             raise Fault("infrastructure", "python_failed", "nothing is being judged")
         return self.judgement
-
-    def other(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
-        reply: dict[str, Any] = {"fault": None, "other": None}
-        if self.judgement is not None:
-            reply["other"], failed = outcome_of(self.judgement.other_clock)
-            if failed is not None:
-                reply["fault"] = self.settled(failed).to_json()
-        return {**reply, **self.found()}
 
     def end(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None, "output": ""}
@@ -505,14 +476,13 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), required=True)
     parser.add_argument("--pool", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--core", type=int, default=-1)
     options = parser.parse_args()
     sys.dont_write_bytecode = True
     torch.set_num_threads(options.threads)
     lib = native.load(options.library)
     control = socket.socket(fileno=3)
     zygote = Zygote(socket.socket(fileno=4))
-    referee = Referee(lib, zygote, options.device, options.pool, options.core)
+    referee = Referee(lib, zygote, options.device, options.pool)
     try:
         if options.device == "cuda":
             load_kernels(lib)
@@ -528,8 +498,6 @@ def main() -> None:
         "begin": referee.begin,
         "batch": referee.batch,
         "warm": referee.warm,
-        "block": referee.block,
-        "other": referee.other,
         "end": referee.end,
         "check": referee.check,
     }

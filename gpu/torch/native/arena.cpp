@@ -153,14 +153,6 @@ void km_gpu_hide(void* page) {
   if (driver() != nullptr) (void)driver()->host_unregister(page);
 }
 
-/// Work that is given to the default stream from now on waits until a word has reached a number.
-int km_gpu_wait_for(uint64_t word, uint32_t number) {
-  return check("wait for the gate",
-               driver()->wait_value(nullptr, word, number, cuda::wait_at_least))
-             ? 0
-             : -1;
-}
-
 /// Work that the GPU is given from now on, on any stream, begins when all is over that it was given
 /// before. Returns the driver's error, 0 is none: then nothing is kept apart.
 int km_gpu_fence() {

@@ -115,6 +115,11 @@ void km_batch_note() {
   batch().note_seconds();
 }
 
+/// The same of a batch on a CPU.
+void km_batch_tell(void* at, double seconds) {
+  page_of(at).batch.inside = seconds;
+}
+
 // -- the referee ----------------------------------------------------------------------------------
 
 double km_batch_inside(void* at) {

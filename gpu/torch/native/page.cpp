@@ -87,16 +87,6 @@ double km_page_await(void* at, int pidfd, double deadline, uint32_t spin) {
   return await(x, next, pidfd, now_seconds(), deadline, spin);
 }
 
-/// Lets queued calls run up to a number.
-void km_page_open_gate(void* at, uint32_t number) {
-  static_cast<page*>(at)->gate.store(number, std::memory_order_release);
-}
-
-/// The process's side: where the gate lies.
-void* km_page_gate(void* at) {
-  return &static_cast<page*>(at)->gate;
-}
-
 uint32_t km_page_status(const void* at) {
   return static_cast<const page*>(at)->status;
 }

@@ -17,15 +17,14 @@ inline constexpr size_t page_size = 4096;
 struct page {
   alignas(64) std::atomic<uint32_t> sequence; ///< of the latest command; the referee writes it
   uint32_t command;                           ///< as kernelmill_torch/native.py numbers them
-  uint32_t first;                             ///< set of buffers that the first call uses
+  uint32_t first;                             ///< set of buffers that the first call uses; of a
+                                              ///< batch: whether calls are kept apart
   uint32_t count;                             ///< calls
   uint32_t spin;                              ///< look this often for a command before sleeping
   uint32_t place;                             ///< which layout of the sets the calls use
   uint64_t seed;                              ///< of torch's generators for a row; 0: they go on
   alignas(64) std::atomic<uint32_t> done;     ///< sequence of the command that has ended
   uint32_t status;                            ///< 0: well; the process has words on its socket
-  alignas(64) std::atomic<uint32_t> gate;     ///< queued calls run from this number on; the referee
-                                              ///< writes it, and the GPU of the process reads it
   batch_words batch;                          ///< of the latest
 };
 static_assert(sizeof(page) <= page_size);

@@ -15,10 +15,6 @@ void km_still_free(void* x) {
   delete static_cast<standstill*>(x);
 }
 
-void km_still_halt(void* x) {
-  static_cast<standstill*>(x)->halt();
-}
-
 /// 0: all stand still; 1: they were told, and are on their way; 2: it starts processes without end.
 int km_still_stop(void* x) {
   return static_cast<int>(static_cast<standstill*>(x)->stop());
@@ -30,11 +26,6 @@ int km_still_stopped(const void* x) {
 
 void km_still_go_on(void* x) {
   static_cast<standstill*>(x)->go_on();
-}
-
-/// Seconds of a processor since they stood still.
-double km_still_worked(const void* x) {
-  return static_cast<const standstill*>(x)->worked();
 }
 
 } // extern "C"

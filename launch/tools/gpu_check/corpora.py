@@ -48,7 +48,7 @@ def check_corpus(name, rows):
         v = verdicts.get(x["file"], {})
         if x["expect"] == "accepted" and v:
             note_honest(v)
-        if x["expect"] == "no_gain":  # right work, and lies about its time
+        if x["expect"] in ("no_gain", "unpaid"):  # right work, and lies about its time
             right = v.get("outcome") == "rejected" or v.get("outcome") == "accepted" and not has_gained(v)
         else:
             right = v.get("outcome") == x["expect"]

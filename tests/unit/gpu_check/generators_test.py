@@ -8,10 +8,11 @@ import subprocess
 import tempfile
 import unittest
 
-from generators import CLASSES, CONTRACTS, blame, luck, make
+from generators import CLASSES, CONTRACTS, blame, contexts, luck, make, merged
 from generators.text import tasks
 
 EXPLOITS = pathlib.Path(__file__).resolve().parents[2] / "exploits"
+REFEREE = EXPLOITS.parents[1] / "gpu"
 TABLE = json.loads((EXPLOITS / "matrix" / "matrix.json").read_text())
 SEEDS = range(50)
 EXPECTED = {"unpaid", "refused", "silent", "poorer"}
@@ -68,6 +69,33 @@ class Numbers(unittest.TestCase):
         self.assertEqual(min(blame.HIDDEN_CALLS), 3 * sum(not x.get("hidden") for x in cases))
         self.assertLess(max(blame.HIDDEN_CALLS), 3 * len(cases))
 
+    def test_sets_lie_as_far_apart_as_the_referee_puts_them(self):
+        text = (REFEREE / "referee" / "device" / "arena.cpp").read_text()
+        found = {name: eval(x) for name, x in re.findall(r"constexpr size_t (guard|large|page) = ([\d <]+);", text)}
+        self.assertEqual(found, {"guard": merged.GUARD, "large": merged.LARGE, "page": merged.PAGE})
+
+    def test_words_of_the_page_lie_where_they_are_written(self):
+        text = (REFEREE / "candidate" / "protocol.hpp").read_text()
+        batch = offsets_of(text, "batch_words")
+        page = offsets_of(text, "control_page", {"batch_words": (64, 128), "candidate_command": (4, 4)})
+        found = {"done": page["done"], "open": page["batch"], "completed": page["batch"] + batch["completed"]}
+        self.assertEqual({name: at // 4 for name, at in found.items()}, contexts.WORDS)
+
+
+def offsets_of(text, name, sizes={}):
+    """{field: bytes before it} of a struct of a header; `sizes` are (alignment, bytes) of types that C has not."""
+    known = {"uint32_t": (4, 4), "int64_t": (8, 8), "double": (8, 8), "std::atomic<uint32_t>": (4, 4)} | sizes
+    struct = re.search(rf"struct {name} \{{(.*?)\n\}};", text, re.S).group(1)
+    found, at = {}, 0
+    for far, kind, field, count in re.findall(r"^\s*(alignas\(64\) )?([\w:<>]+) (\w+)(?:\[(\w+)\])?;", struct, re.M):
+        if kind not in known:
+            break  # what comes behind it is asked for by nobody
+        unit, size = known[kind]
+        unit = 64 if far else unit
+        at = found[field] = (at + unit - 1) // unit * unit
+        at += size * {"": 1, "max_arguments": 16}[count]
+    return found
+
 
 def has_launch_line(text):
     return bool(re.search(r"^[ \t]*//[ \t]*launch:", text, re.MULTILINE))
@@ -106,7 +134,7 @@ class Variants(unittest.TestCase):
                 self.assertEqual(x["suffix"] == ".py", contract.startswith("torch"))
                 if x["suffix"] == ".py":
                     compile(x["source"], f"{name} {seed}", "exec")
-                    self.assertIn("class ModelNew(nn.Module)", x["source"])
+                    self.assertRegex(x["source"], r"(?m)^(class ModelNew\(|ModelNew = )")
                 else:
                     self.assertIn("solve(" if contract.startswith("native") else "// launch: ", x["source"])
                     self.assertIn('extern "C"', x["source"])
@@ -149,6 +177,15 @@ class Variants(unittest.TestCase):
             ("row_at_once_in_private", "device-cuda"),
             ("calls_side_by_side", "native-cuda"),
             ("timers_left", "native-cuda"),
+            ("merged_launches", "device-cuda"),
+            ("inputs_that_come_again", "native-cuda"),
+            ("second_context", "native-cuda"),
+            ("beside_the_gate", "native-cuda"),
+            ("gate_opened", "native-cuda"),
+            ("over_early", "native-cuda"),
+            ("batches_told_apart", "device-cuda"),
+            ("awake_between_batches", "native-cuda"),
+            ("stream_filled_before", "native-cuda"),
         ):
             x = make(name, 0, contract)
             self.assertNotIn(

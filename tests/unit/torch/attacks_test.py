@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 HACKS, MATRIX = ROOT / "tests" / "exploits" / "torch_corpus" / "hacks", ROOT / "tests" / "exploits" / "matrix"
 OURS = ROOT / "gpu" / "torch" / "kernelmill_torch"
 SEEDS = range(5)
-COMMANDS = ("NOTHING", "WAKE", "CALL", "COPY", "LEAVE", "TURN", "QUEUE", "WARM", "CALL_APART", "QUEUE_APART")
+COMMANDS = ("NOTHING", "WAKE", "CALL", "COPY", "LEAVE", "WARM", "BATCH", "BATCH_NOW", "FINISH")
 
 
 def sources():
@@ -121,6 +121,8 @@ def offsets_of_page():
         at = (at + size - 1) // size * size
         found[name] = at
         at += int(bits) // 8
+    found["open"] = (at + 63) // 64 * 64  # the first of batch_words
+    found["completed"] = found["open"] + 64  # the second
     return found
 
 
@@ -187,7 +189,7 @@ class Attacks(unittest.TestCase):
         named = {
             (name, x, one.numbers[x]) for name, one in self.reaching.items() for x in set(COMMANDS) & set(one.numbers)
         }
-        self.assertLessEqual({"WAKE", "CALL", "COPY", "TURN", "QUEUE"}, {x for _, x, _ in named})
+        self.assertLessEqual({"WAKE", "COPY", "WARM", "BATCH", "BATCH_NOW"}, {x for _, x, _ in named})
         self.none(f"{name}: {x} is {number}" for name, x, number in named if number != getattr(native, x))
 
     def test_commands_are_called_by_name(self):
@@ -200,7 +202,8 @@ class Attacks(unittest.TestCase):
         named = {
             (name, x, one.numbers[x]) for name, one in self.reaching.items() for x in one.numbers if x.endswith("_AT")
         }
-        self.assertLessEqual({"SEQUENCE_AT", "COMMAND_AT", "DONE_AT", "GATE_AT"}, {x for _, x, _ in named})
+        words = {"SEQUENCE_AT", "COMMAND_AT", "DONE_AT", "OPEN_AT", "COMPLETED_AT"}
+        self.assertLessEqual(words, {x for _, x, _ in named})
         self.none(f"{name}: {x} is {at}" for name, x, at in named if at != offsets[x[:-3].lower()])
 
     def test_files_in_memory_and_modules_have_their_names(self):

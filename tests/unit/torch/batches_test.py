@@ -58,6 +58,7 @@ class FakeBench:
 class FakeJudged:
     def __init__(self):
         self.process, self.rules, self.wrong, self.kind = FakeProcess(), [], {}, OWN
+        self.tried = {OWN}
 
     def left(self):
         return 10.0
@@ -149,6 +150,23 @@ class Made(unittest.TestCase):
             self.make(CANDIDATE, 2)
         self.assertEqual(caught.exception.category, "wrong_result")
         self.assertEqual(self.batches.judgement.rules, ["wrong_when_timed"])
+
+    def test_whose_outputs_were_read_again_has_them_read_there(self):
+        self.batches.reach_outputs = lambda *_: None
+        for number in range(20):
+            self.fails = [OutOfReach()] if number % 3 < 2 else []
+            self.make(CANDIDATE, number)
+        self.assertFalse(self.batches.side(CANDIDATE).is_copied)
+
+    def test_a_batch_on_a_cpu_that_waited_for_a_core_is_made_again_as_often_as_the_baselines(self):
+        x = self.batches
+        self.assertFalse(x.was_disturbed(CANDIDATE, 1e-5, 0.02))
+        long = [x.was_disturbed(CANDIDATE, 0.01, 0.02) for _ in range(20)]
+        self.assertLess(sum(long), 5)  # chance, and no more
+        x.waited = {BASELINE: 4, CANDIDATE: 0}
+        self.assertTrue(all(x.was_disturbed(CANDIDATE, 0.01, 0.02) for _ in range(4)))
+        x.waited = {BASELINE: 40, CANDIDATE: 40}
+        self.assertFalse(x.was_disturbed(BASELINE, 0.01, 0.02))  # a busy machine is timed, too
 
     def test_what_is_wrong_on_a_pattern_is_a_wrong_result(self):
         self.batches.side(CANDIDATE).is_direct = True

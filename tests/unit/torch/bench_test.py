@@ -213,7 +213,6 @@ class TooMuchMemory(unittest.TestCase):
         x = Judgement(
             types.SimpleNamespace(looks_again=True, device="cpu"),
             unittest.mock.Mock(),
-            None,
             {"seconds": 60, "seed": "00"},
         )
         x.bench.baseline_seed, x.bench.use_parameters = 0, unittest.mock.Mock()

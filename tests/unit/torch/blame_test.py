@@ -40,6 +40,12 @@ class FakeProcess:
     def stop(self):
         pass
 
+    arena = types.SimpleNamespace(fill=lambda _contents: None, place=0)
+
+    def row(self, _count, _seconds):
+        if not self.works:
+            raise Fault("candidate", "crashed", "the problem's own model was ended by SIGBUS")
+
 
 class FakeBench:
     """Its own model runs in a fresh process, or does not."""
@@ -69,19 +75,18 @@ class FakeBench:
 
     def start_baseline(self, _pool, _seed, _seconds):
         self.started += 1
-        return FakeProcess()
+        return FakeProcess(works=self.works)
 
     def draw(self, seeds):
         return seeds
 
-    def row(self, _process, _count, _seconds, _contents):
-        if not self.works:
-            raise Fault("candidate", "crashed", "the problem's own model was ended by SIGBUS")
+    def synchronize(self):
+        pass
 
 
 def referee(control_works, loaded=True):
     x = Referee(None, None, "cpu", 0)
-    x.judgement = Judged(FakeBench(control_works), None, None, {"seconds": 60})
+    x.judgement = Judged(FakeBench(control_works), None, {"seconds": 60})
     x.judgement.process, x.judgement.loaded = FakeProcess("words"), loaded
     return x
 

@@ -1,7 +1,6 @@
 """Kinds of contents: what they change, what they keep, which a problem has, and what may be lost on them."""
 
 import math
-import random
 import types
 import unittest
 import unittest.mock
@@ -9,7 +8,7 @@ import unittest.mock
 try:
     import torch
     from kernelmill_torch import admission, compare, contents, steadiness
-    from kernelmill_torch.contents import KINDS, OWN, of_kind, plan, traits_of
+    from kernelmill_torch.contents import KINDS, OWN, of_kind, traits_of
     from kernelmill_torch.problem import CHECKED_DOMAIN, Truth
     from problems import problem
 
@@ -323,17 +322,6 @@ class Contents(unittest.TestCase):
             shares = (y / y.sum()).sort(descending=True).values
             self.assertGreater(float(shares[50]), 1e-3)
             self.assertGreater(float((shares[: contents.PLACES // 2]).sum()), 0.4)
-
-    def test_half_of_the_blocks_have_the_problems_own_contents_and_each_other_kind_has_its_turn(self):
-        others = ["signs", "held", "large"]
-        kinds = plan(others, random.Random(1))
-        taken = [next(kinds) for _ in range(12)]
-        self.assertEqual(taken.count(OWN), 6)
-        self.assertEqual({taken.count(x) for x in others}, {2})
-        self.assertTrue(all(OWN in taken[i : i + 2] for i in range(0, 12, 2)))
-        self.assertLess(taken.index("held"), 2)  # comes first
-        kinds = plan([], random.Random(1))
-        self.assertEqual({next(kinds) for _ in range(6)}, {OWN})
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

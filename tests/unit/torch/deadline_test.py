@@ -15,7 +15,7 @@ except ImportError:
 
 def late(waited, before=0.0):
     """A judgement whose time is over, of which so many of 60 s were spent waiting for the candidate."""
-    x = judgement(FakeBench(True))
+    x = judgement(FakeBench())
     x.deadline = time.monotonic() - 1
     x.process.waited, x.waited, x.loaded = waited, before, True
     return x
@@ -35,28 +35,27 @@ class Deadline(unittest.TestCase):
     def test_what_took_the_machine_so_long_is_no_candidates(self):
         self.assertEqual(self.fault(late(5.0)), ("infrastructure", "time_spent"))
 
-    def block(self, x, fault):
+    def timed(self, x, fault):
         referee = Referee.__new__(Referee)
         referee.judgement, referee.crowded, referee.ending = x, False, []
         referee.control_works = lambda _x: True
         x.bench.layout, x.bench.notes, x.bench.floor_bytes = types.SimpleNamespace(inputs=[], outputs=[]), [], 0.0
         x.bench.weight_bytes = x.bench.read_rate = 0.0
 
-        def block(_kind):
+        def work():
             raise fault
 
-        x.block = block
-        return referee.block({"kind": ""}, [])
+        return referee.outcome_of_batches(work)
 
-    def test_a_block_that_does_not_fit_in_refuses_no_candidate(self):
+    def test_a_batch_that_does_not_fit_in_refuses_no_candidate(self):
         for fault in (Fault("candidate", "timed_out", ""), Fault("infrastructure", "time_spent", "")):
-            found = self.block(late(31.0), fault)
+            found = self.timed(late(31.0), fault)
             self.assertEqual((found["fault"], found["spent"]), (None, True))
 
     def test_a_candidate_that_hangs_before_that_is_refused(self):
         x = late(5.0)
         x.deadline = time.monotonic() + 60
-        found = self.block(x, Fault("candidate", "timed_out", "was still busy"))
+        found = self.timed(x, Fault("candidate", "timed_out", "was still busy"))
         self.assertEqual((found["fault"]["category"], found["spent"]), ("timed_out", False))
 
 

@@ -55,7 +55,7 @@ class BlindAnswers(unittest.TestCase):
             ("honest", {"honest": ""}, []),
             ("kernelbench", {}, ["own"]),
         ):
-            x, done = judgement(FakeBench(True)), []
+            x, done = judgement(FakeBench()), []
 
             def move():
                 raise Drawn

@@ -124,24 +124,12 @@ class Stop(unittest.TestCase):
             self.process.call(native.CALL, 0, 1, 60.0)
         self.assertEqual((caught.exception.category, asked), ("timed_out", [0.0, "killed"]))
 
-    def test_a_process_that_queued_calls_is_awake_when_the_gate_opens(self):
-        x, spins = self.process, []
-        x.page, x.pidfd, x.place, x.clocked, x.gate, x._given = None, -1, 0, True, 0, 0.0
-        x.lib = types.SimpleNamespace(
-            km_page_call=lambda *given: spins.append(given[-1]) or 1.0,
-            km_page_status=lambda _page: 0,
-            km_page_open_gate=lambda *_: None,
-        )
-        self.assertTrue(x.queue(1, 60.0))
-        x.release(60.0, True)
-        self.assertEqual(spins, [processes.SPIN_AWAKE] * 2)
-
     def test_what_is_waited_for_counts_whatever_comes_of_it(self):
         x = self.process
         x.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         theirs.close()
         self.addCleanup(x.sock.close)
-        x.page, x.pidfd, x.place, x.clocked, x.gate, x.until = None, -1, 0, True, 0, math.inf
+        x.page, x.pidfd, x.place, x.clocked, x.batches, x.until = None, -1, 0, True, 0, math.inf
         x._given, x.ended = 0.0, lambda: Fault("candidate", "crashed", "")
         now = [0.0]
 
@@ -150,16 +138,11 @@ class Stop(unittest.TestCase):
             return 1.0
 
         x.lib = types.SimpleNamespace(
-            km_page_call=call, km_page_status=lambda _page: 1, km_page_await=call, km_page_open_gate=lambda *_: None
+            km_page_call=call, km_page_status=lambda _page: 1, km_page_await=call, km_batch_force=lambda *_: None
         )
         with unittest.mock.patch.object(processes.time, "monotonic", lambda: now[0]):
-            self.assertFalse(x.queue(1, 60.0))
-            self.assertEqual(x.waited, 1.0)
-            self.assertRaises(Fault, x.release, 60.0, False)
-            self.assertEqual(x.waited, 2.0)
-            x.clocked = True
             self.assertRaises(Fault, x.call, native.CALL, 0, 1, 60.0)
-            self.assertEqual(x.waited, 3.0)
+            self.assertEqual(x.waited, 1.0)
 
     def ends(self, child, working=0.0):
         self.process.pidfd = os.pidfd_open(child.pid)
@@ -241,8 +224,8 @@ class WarmCalls(unittest.TestCase):
                 "km_page_place.return_value": 0,
             }
         )
-        x.page = x.number = x.queued = 0
-        x.device, x.layout, x.told, x.returned, x.speck = "cpu", None, None, [], torch.zeros(1)
+        x.page = x.number = 0
+        x.device, x.layout, x.told, x.returned = "cpu", None, None, []
         x.places, x.model, x.keep = [[types.SimpleNamespace(inputs=[])]], model, lambda out: out
         x.copy_, x.sync, x.fence = torch.Tensor.copy_, lambda: None, lambda: 0
         x.clocked()

@@ -192,7 +192,7 @@ class OwnSize(unittest.TestCase):
         want = problem.run(inputs)
         cut = [want[0].clone()]
         cut[0][10:] = 0
-        bench = FakeBench(True)
+        bench = FakeBench()
         bench.problem, bench.places = problem, torch.Generator()
         x = judgement(bench)
         for able, wrong in (True, True), (False, False):
