@@ -156,4 +156,6 @@ class Judged:
 
 def first_call_seconds(device: str, compiles: bool) -> float:
     """How long a first call may take; longer where the module may compile and tune for a GPU in it."""
-    return 45.0 if compiles and device == "cuda" else 15.0
+    if device == "cpu":
+        return 15.0
+    return 45.0 if compiles else 8.0

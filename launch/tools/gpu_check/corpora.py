@@ -1,7 +1,9 @@
 """Every shipped task, hack and honest kernel, each with what must become of it."""
 
 import json
+import random
 
+from gpu_check import common
 from gpu_check.common import (
     CORPUS,
     MOST_UNPAID,
@@ -33,17 +35,24 @@ def check_tasks():
 
 
 def check_exploits():
-    rows = manifest()
-    # Those that take all memory last: what they do to others is the business of `faults`.
-    rows.sort(key=lambda x: "memory_bomb" in x["file"])
+    rows = in_order(manifest())
     for wanted in ("native", "device"):
         check_corpus(wanted, [x for x in rows if contract(x) == wanted])
+
+
+def in_order(rows):
+    """As they are, or shuffled as options ask for. Those that take all memory come last: what they do to others is the
+    business of `faults`."""
+    if order := getattr(common.options, "order", 0):
+        rows = random.Random(order).sample(rows, len(rows))
+    return sorted(rows, key=lambda x: "memory_bomb" in x["file"])
 
 
 def check_corpus(name, rows):
     verdicts, seconds = judge(f"exploits-{name}", [(x["file"], x["task"], CORPUS / x["file"], name) for x in rows])
     counts = {"accepted": [0, 0], "rejected": [0, 0]}
-    wrong = 0
+    wrong, asked = 0, len(rows)
+    rows = tried(rows, verdicts)
     for x in rows:
         v = verdicts.get(x["file"], {})
         if x["expect"] == "accepted" and v:
@@ -72,8 +81,17 @@ def check_corpus(name, rows):
     promise(
         r == hacks and a == honest,
         f"{name}: hacks rejected for their reason or unpaid {r}/{hacks}, honest kernels accepted "
-        f"{a}/{honest}, {seconds:.1f} s",
+        f"{a}/{honest}, {seconds:.1f} s{of_all(len(rows), asked)}",
     )
+
+
+def tried(rows, verdicts):
+    """Those that there was time for: where it ended, what has no verdict was not judged."""
+    return rows if common.part().left() > 1 else [x for x in rows if x["file"] in verdicts]
+
+
+def of_all(judged, asked):
+    return "" if judged == asked else f"; {judged} of {asked} judged in the time"
 
 
 def has_gained(verdict):
@@ -105,10 +123,10 @@ def complaint(x, v):
 def check_torch_exploits():
     """Answers in Python. Each is judged in the language that it claims to be written in."""
     rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
-    rows.sort(key=lambda x: "memory_bomb" in x["file"])
+    rows = in_order(rows)
     counts = {"honest": [0, 0], "hacks": [0, 0]}
-    seconds = 0
-    for language in sorted({x["language"] for x in rows}):
+    seconds, judged = 0, 0
+    for language in sorted({x["language"] for x in rows}, key=lambda x: x == "any"):  # that has most comes last
         mine = [x for x in rows if x["language"] == language]
         verdicts, taken = judge(
             f"torch-exploits-{language}",
@@ -116,6 +134,8 @@ def check_torch_exploits():
             options=("--language", language),
         )
         seconds += taken
+        mine = tried(mine, verdicts)
+        judged += len(mine)
         for x in mine:
             wrong = complaint(x, verdicts.get(x["file"], {}))
             if x["expect"] == "accepted" and x["file"] in verdicts:
@@ -130,5 +150,5 @@ def check_torch_exploits():
     promise(
         r == hacks and a == honest,
         f"torch: hacks rejected for their reason or unpaid {r}/{hacks}, honest answers accepted "
-        f"{a}/{honest}, {seconds:.1f} s",
+        f"{a}/{honest}, {seconds:.1f} s{of_all(judged, len(rows))}",
     )

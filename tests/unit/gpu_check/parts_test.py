@@ -1,11 +1,13 @@
 import contextlib
+import datetime
 import io
 import pathlib
 import tempfile
 import unittest
 from unittest import mock
 
-from gpu_check import common
+from gpu_check import common, corpora
+from gpu_check.__main__ import RELEASE, USUALLY, read_options
 
 
 class ProcessorTime(unittest.TestCase):
@@ -25,6 +27,30 @@ class ProcessorTime(unittest.TestCase):
             self.assertEqual(self.of(text), (0, 0))
         self.assertEqual(common.processor_time(pathlib.Path("/nowhere")), (0, 0))
         self.assertEqual(common.stolen_percent((0, 0), (0, 0)), 0.0)
+
+
+class Release(unittest.TestCase):
+    def test_its_parts_share_ten_minutes_and_each_day_has_variants_of_its_own(self):
+        chosen = read_options(["release"])
+        self.assertEqual((chosen.parts, chosen.total, chosen.seeds), (list(RELEASE), 590, 10))
+        self.assertLessEqual(set(RELEASE), set(USUALLY))
+        with mock.patch("gpu_check.__main__.datetime") as calendar:
+            calendar.date.today.return_value = datetime.date.today() + datetime.timedelta(1)
+            tomorrow = read_options(["release"])
+        self.assertEqual(tomorrow.first_seed - chosen.first_seed, chosen.seeds)
+        rows = [{"file": f"{i}"} for i in range(50)] + [{"file": "memory_bomb"}]
+        with mock.patch.object(common, "options", chosen):
+            ours = corpora.in_order(rows)
+        with mock.patch.object(common, "options", tomorrow):
+            self.assertNotEqual(ours, corpora.in_order(rows))
+        self.assertEqual((ours[-1], len(ours)), (rows[-1], 51))
+
+    def test_what_there_was_no_time_for_is_not_held_against_it(self):
+        rows, verdicts = [{"file": "judged"}, {"file": "late"}], {"judged": {}}
+        for left, wanted in (100.0, rows), (0.0, rows[:1]):
+            with mock.patch.object(common, "part", lambda left=left: mock.Mock(left=lambda: left)):
+                self.assertEqual(corpora.tried(rows, verdicts), wanted)
+        self.assertEqual(read_options(["truth"]).order, 0)
 
 
 class Table(unittest.TestCase):
