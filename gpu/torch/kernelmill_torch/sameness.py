@@ -24,28 +24,73 @@ def is_own_model(source: str, problem: str) -> bool:
 
 
 def parts_of(source: str, model: str) -> dict[str, str]:
-    """What a module defines, by name, in words that do not hang on names of locals. `model` is called Model."""
+    """What a module's model is made of, by name, in words that do not hang on names of locals. The model is called Model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
     imported: dict[str, str] = {}
-    result: dict[str, str] = {}
+    known: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             imported.update(names_of(node))
-            continue
-        if is_setting(node, imported) or is_idle(node):
-            continue
-        name = name_of(node)
-        if name is None:
-            raise Different
-        if name == "Model" and model != "Model" or name in OF_PROBLEMS:
-            continue  # the problem's own, which answers may repeat
-        words = Words(imported, {model: "Model"})
-        result["Model" if name == model else name] = ast.dump(words.visit(node), annotate_fields=False)
-    if "Model" not in result:
-        raise Different
+        elif not (is_setting(node, imported) or is_idle(node)):
+            name = name_of(node)
+            if name is None:
+                raise Different
+            if name not in OF_PROBLEMS:  # which answers may repeat
+                known[name] = node
+    itself = model_of(known, model)
+    result = {}
+    for name in used_by(known, itself):
+        words = Words(imported, {itself: "Model", model: "Model"})
+        result["Model" if name == itself else name] = ast.dump(words.visit(known[name]), annotate_fields=False)
     return result
+
+
+def model_of(known: dict[str, ast.stmt], name: str) -> str:
+    """The class that a name stands for: of another name for it, and of a class that only derives from it, that one."""
+    for _ in known:
+        node = known.get(name)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            name = node.value.id
+        elif isinstance(node, ast.ClassDef) and is_mere_name(node) and node.bases[0].id in known:
+            name = node.bases[0].id
+        else:
+            break
+    if not isinstance(known.get(name), ast.ClassDef):
+        raise Different
+    return name
+
+
+def is_mere_name(node: ast.ClassDef) -> bool:
+    plain = not node.decorator_list and not node.keywords and all(map(is_idle, node.body))
+    return plain and len(node.bases) == 1 and isinstance(node.bases[0], ast.Name)
+
+
+def used_by(known: dict[str, ast.stmt], name: str) -> set[str]:
+    """A name, those that its definition names, and so on; besides, whatever may do something when the module is loaded."""
+    found, waiting = set(), [name, *(x for x, node in known.items() if acts_when_loaded(node))]
+    while waiting:
+        x = waiting.pop()
+        if x not in found:
+            found.add(x)
+            waiting += {y.id for y in ast.walk(known[x]) if isinstance(y, ast.Name) and y.id in known}
+    return found
+
+
+def acts_when_loaded(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        return bool(node.decorator_list) or calls(node.args)
+    if isinstance(node, ast.ClassDef):
+        parts = [*node.bases, *node.keywords, *node.body]
+        return bool(node.decorator_list or node.keywords) or any(
+            acts_when_loaded(x) if isinstance(x, ast.FunctionDef) else calls(x) for x in parts
+        )
+    return calls(node)
+
+
+def calls(node: ast.AST) -> bool:
+    return any(isinstance(x, (ast.Call, ast.Await, ast.NamedExpr)) for x in ast.walk(node))
 
 
 def names_of(node: ast.stmt) -> dict[str, str]:

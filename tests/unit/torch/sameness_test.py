@@ -40,6 +40,10 @@ class Sameness(unittest.TestCase):
             ANSWER.replace("import torch\n", "import torch\ntorch.set_float32_matmul_precision('high')\n", 1),
             ANSWER.replace("torch.nn as nn", "torch.nn as layers").replace("nn.", "layers."),
             PROBLEM + ANSWER,
+            PROBLEM + "\nModelNew = Model\n",
+            PROBLEM.replace("Model", "Net") + "\nclass ModelNew(Net):\n    pass\n",
+            "BLOCK = 128\n\ndef rows(x, block=BLOCK):\n    return x // block\n" + ANSWER,
+            ANSWER + "\nclass Tuned:\n    block = 128\n",
         ):
             self.assertTrue(is_own_model(answer, PROBLEM), answer)
 
@@ -47,6 +51,10 @@ class Sameness(unittest.TestCase):
         for answer in (
             ANSWER.replace("torch.relu(y)", "y.clamp(min=0)"),
             ANSWER.replace("return torch.relu(y)", "return torch.relu_(y)"),
+            ANSWER + "\n_ = setattr(nn.Linear, 'forward', lambda self, x: x)\n",
+            "@torch.jit.script\ndef fast(x):\n    return x\n" + ANSWER,
+            PROBLEM + "\nclass ModelNew(Model):\n    def forward(self, x):\n        return self.linear(x)\n",
+            PROBLEM.replace("Model", "Net") + "\nclass ModelNew(Net, metaclass=type):\n    pass\n",
             ANSWER + "\nnn.Linear.forward = lambda self, x: x\n",
             ANSWER.replace("import torch.nn as nn", "import fast.nn as nn"),
             "from triton import language as nn\n" + ANSWER,
