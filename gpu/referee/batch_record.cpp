@@ -44,8 +44,10 @@ void write_batches(const timing::controller& control, const timing::calibration&
   timing.baseline.behind = timing.candidate_seconds / timing.reference_seconds;
   for (const auto& x : control.pairs()) timing.samples += x.candidate.calls;
   write_patterns(control, *paid, before, patterns, timing);
-  into.conditions.push_back({"batch_overhead", paid->besides.fixed * 1e3, "ms"});
-  into.conditions.push_back({"batch_overhead_before", before.besides.fixed * 1e3, "ms"});
+  if (before.besides.fixed > 0) {
+    into.conditions.push_back({"batch_overhead", paid->besides.fixed * 1e3, "ms"});
+    into.conditions.push_back({"batch_overhead_before", before.besides.fixed * 1e3, "ms"});
+  }
   into.conditions.push_back({"batches", static_cast<double>(control.pairs().size()), ""});
   if (paid->single) into.conditions.push_back({"speedup_alone", paid->single->estimate, ""});
   auto warn = [&](const char* rule, std::string evidence) {

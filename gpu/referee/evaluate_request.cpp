@@ -50,7 +50,7 @@ expected<built_file> open_built(const std::string& path, const std::string& dige
 evaluation_options options_of(wire::EvaluateRequest::Reader request) {
   evaluation_options result;
   result.timed = request.getTiming().getEnabled();
-  result.stopping = stopping_of(request.getTiming());
+  result.half_width = request.getTiming().getHalfWidth();
   result.clock = clock_of(request.getTiming());
   result.profiled = request.getProfile();
   auto seed = request.getSeed();

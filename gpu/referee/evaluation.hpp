@@ -71,9 +71,8 @@ struct timing_record {
   uint32_t samples = 0;
   double overhead_seconds = 0;
   double roofline_seconds = 0;
-  double late_seconds = 0; ///< added to each call: worked after it was said to be done
-  both_seconds by_call;    ///< back to back, launches included
-  both_seconds by_device;  ///< the GPU's work alone
+  both_seconds by_call;   ///< back to back, launches included
+  both_seconds by_device; ///< the GPU's work alone
   std::vector<kind_time> kinds;
   std::string note;
   /// What the blocks showed, two or more, before a finding ended the timing.
@@ -123,7 +122,7 @@ struct evaluation_record {
 enum class paid_clock : unsigned char { call, device };
 
 struct evaluation_options {
-  stopping_rule stopping;
+  double half_width = 0.03; ///< of the interval, relative, that ends the timing
   bool timed = true;
   paid_clock clock = paid_clock::device;
   bool profiled = false; ///< calls are counted; no case is run, and nothing is found right

@@ -1,5 +1,5 @@
-// Which contents a task's timed calls may have. A trusted process says so, once for a task and
-// before the first candidate is timed: the choice is the same for all.
+// Which input patterns a task's timed calls may have. A trusted process says so, once for a task
+// and before the first candidate is timed: the choice is the same for all.
 
 #include <limits>
 
@@ -37,21 +37,20 @@ expected<double> share_of_bounds(measured_run& run, workload& work, const task_c
 
 } // namespace
 
-std::optional<error> choose_kinds(measured_run& run) {
-  auto& chosen = run.prepared.kinds;
-  if (!chosen.empty()) return std::nullopt;
+std::optional<error> choose_patterns(measured_run& run) {
+  if (!run.prepared.patterns.empty()) return std::nullopt;
+  std::vector<timed_pattern> chosen;
   const auto& spec = run.prepared.spec();
   auto work = run.prepared.make_workload();
-  std::vector<task_case> checked;
   for (const auto& kind : timed_kinds(spec, spec.timed)) {
     auto share = share_of_bounds(run, work, kind);
     if (!share) return share.error();
     if (*share <= usable_share || chosen.empty()) // the task's own comes first
-      chosen.push_back(kind);
+      chosen.push_back({kind, 1});
     else if (*share <= 1)
-      checked.push_back(kind);
+      chosen.push_back({kind, wide_bound});
   }
-  run.prepared.checked_kinds = std::move(checked);
+  run.prepared.patterns = std::move(chosen);
   return std::nullopt;
 }
 

@@ -110,11 +110,15 @@ bool control_works(referee_parts parts, prepared_task& prepared, bool timed);
 void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record,
                   const memory_kills& before);
 
-/// Chooses the kinds of contents that timed calls of a task have, unless that is done: the task's
-/// own, and those for which the baseline uses at most half of each bound. References bound sums by
-/// what rounding does to terms that differ, and at the timed shape not all contents are such.
-/// Nothing, or the task's fault. REQUIRES: the baseline is running; a CPU slot.
-std::optional<error> choose_kinds(measured_run& run);
+/// Chooses the input patterns that timed calls of a task have, unless that is done: the task's
+/// own, and those on which the baseline is within its bounds. References bound sums by what
+/// rounding does to terms that differ, and at the timed shape not all inputs are such. Nothing, or
+/// the task's fault. REQUIRES: the baseline is running; a CPU slot.
+std::optional<error> choose_patterns(measured_run& run);
+
+/// Times the candidate on a CPU. `alone`: seconds of an empty call before it was there.
+/// REQUIRES: the baseline is running.
+void measure_host(measured_run& run, double alone);
 
 /// Counts what some calls at the timed shape do. Their outputs are not looked at.
 void count_calls(measured_run& run);

@@ -36,6 +36,12 @@ struct calibrated_baseline {
   double when = 0;     ///< by now_seconds()
 };
 
+/// Inputs that timed calls on a CPU may have.
+struct timed_pattern {
+  task_case which;
+  double share = 1; ///< of its bounds that a call may use up
+};
+
 /// Thread safety: none.
 class prepared_task {
 public:
@@ -114,10 +120,8 @@ private:
 
 public:
   std::optional<calibrated_baseline> calibrated;
-  bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
-  std::vector<task_case>
-      kinds; ///< that host calls are timed with, once chosen; the task's own first
-  std::vector<task_case> checked_kinds; ///< too near to a bound for that: checked with wider ones
+  bool truth_agrees = false;           ///< of the GPU's reference with the host's, once tried
+  std::vector<timed_pattern> patterns; ///< on a CPU, once chosen; the task's own first
 };
 
 /// The few tasks that were used last.

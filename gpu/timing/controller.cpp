@@ -1,6 +1,7 @@
 #include "gpu/timing/controller.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "gpu/timing/thresholds.hpp"
@@ -23,15 +24,17 @@ size_t count_of(const std::vector<batch_pair>& pairs, batch_form form) {
 
 std::vector<batch_order> plan_of(const timing_wish& wish) {
   std::vector<batch_order> result;
-  for (size_t i = 0; i < least_nominal + wish.draw() % 2; ++i) result.push_back({});
+  for (size_t i = 0; i < wish.nominal.least + wish.draw() % 2; ++i) result.push_back({});
   std::vector<size_t> others(std::max<size_t>(wish.patterns, 1) - 1);
   std::iota(others.begin(), others.end(), size_t{1});
-  shuffle(others, wish.draw);
-  for (size_t i = 0; i < others.size(); i += patterns_a_batch) {
-    auto end = std::min(i + patterns_a_batch, others.size());
-    result.push_back({batch_form::mixed,
-                      {others.begin() + static_cast<std::ptrdiff_t>(i),
-                       others.begin() + static_cast<std::ptrdiff_t>(end)}});
+  for (size_t round = 0; round < wish.rounds; ++round) {
+    shuffle(others, wish.draw);
+    for (size_t i = 0; i < others.size(); i += patterns_a_batch) {
+      auto end = std::min(i + patterns_a_batch, others.size());
+      result.push_back({batch_form::mixed,
+                        {others.begin() + static_cast<std::ptrdiff_t>(i),
+                         others.begin() + static_cast<std::ptrdiff_t>(end)}});
+    }
   }
   auto rule = std::find_if(std::begin(single_batches), std::end(single_batches),
                            [&](const singles_rule& x) { return wish.call < x.longest; });
@@ -50,13 +53,15 @@ timing_end controller::run() {
   }
   enough_ = has_enough(plan);
   if (!enough_) return timing_end::decided;
+  more_ = 0;
   if (!take_apart() || !narrow()) return timing_end::over;
-  if (reason_.empty()) reason_ = "the deadline of the evaluation";
+  if (reason_.empty()) reason_ = "the time of the timing is spent";
   return timing_end::decided;
 }
 
 std::optional<paid_result> controller::result() const {
-  return enough_ ? pay(pairs_, before_) : std::nullopt;
+  size_t least = spent_ ? 1 : before_.noise.confirming_batches;
+  return enough_ ? pay(pairs_, before_, least) : std::nullopt;
 }
 
 // All mixed batches, for each has patterns of its own, and half of the others.
@@ -84,6 +89,7 @@ bool controller::take(const batch_order& order) {
       if (!maker_.make(side, order, number_, baseline ? pair.baseline : pair.candidate))
         return false;
     }
+    more_ += pair.baseline.out + pair.candidate.out;
     if (!pair.baseline.disturbed && !pair.candidate.disturbed) break;
     ++retaken_;
   }
@@ -101,27 +107,38 @@ std::optional<form_result> controller::own() const {
 }
 
 // Each pattern of a batch that is slower than the task's own is timed by itself, and one that is
-// slow there so often that it can be paid.
+// slow there so often that it can be paid; once, where the time for that is spent.
 bool controller::take_apart() {
   auto known = own();
   auto paid = result();
   if (!known || !paid) return true;
   std::vector<size_t> suspects;
+  auto is_known = [&](size_t pattern) {
+    return std::find(suspects.begin(), suspects.end(), pattern) != suspects.end();
+  };
   for (const auto& x : pairs_)
     if (x.order.form == batch_form::mixed &&
-        seems_slower(times_of(x, paid->besides, before_), *known, slower_batch))
-      suspects.insert(suspects.end(), x.order.patterns.begin(), x.order.patterns.end());
+        seems_slower(times_of(x, paid->besides, before_), *known, slower_batch, before_.noise))
+      std::copy_if(x.order.patterns.begin(), x.order.patterns.end(), std::back_inserter(suspects),
+                   [&](size_t pattern) { return !is_known(pattern); });
   for (size_t pattern : suspects) {
     batch_order order{batch_form::pattern, {pattern}};
-    for (size_t i = 0; i < confirming_batches && !maker_.expired(); ++i) {
+    for (size_t i = 0; i < before_.noise.confirming_batches; ++i) {
+      spent_ = spent_ || (i > 0 && more_ > wish_.most_more);
+      if (maker_.expired() || (i > 0 && spent_)) break;
       size_t known_pairs = pairs_.size();
       if (!take(order)) return false;
       if (pairs_.size() == known_pairs) continue;
-      if (!seems_slower(times_of(pairs_.back(), paid->besides, before_), *known, slower_pattern))
+      if (!seems_slower(times_of(pairs_.back(), paid->besides, before_), *known, slower_pattern,
+                        before_.noise))
         break;
     }
   }
   return true;
+}
+
+bool controller::is_over() const {
+  return maker_.expired() || more_ > wish_.most_more;
 }
 
 // After the batch that would end the timing comes one more, which counts.
@@ -130,9 +147,9 @@ bool controller::narrow() {
     auto known = own();
     return known && known->speedup.relative_half_width() <= wish_.half_width;
   };
-  for (size_t more = most_nominal - least_nominal; !is_narrow(); --more) {
-    if (maker_.expired()) return true;
-    if (more == 0 || count_of(pairs_, batch_form::nominal) >= most_nominal) {
+  for (size_t more = wish_.nominal.most - wish_.nominal.least; !is_narrow(); --more) {
+    if (is_over()) return true;
+    if (more == 0 || count_of(pairs_, batch_form::nominal) >= wish_.nominal.most) {
       reason_ = "the most batches";
       return true;
     }

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "gpu/timing/speedup.hpp"
+#include "gpu/timing/thresholds.hpp"
 
 namespace kernelmill::timing {
 
 struct timing_wish {
   size_t patterns = 1;            ///< of inputs, the task's own included
   double half_width = 0.03;       ///< of the interval, relative, that ends the timing
+  batch_counts nominal;           ///< with the task's own inputs
+  size_t rounds = 1;              ///< of mixed batches: each has every other pattern once
+  double most_more = 1e9;         ///< seconds that batches behind the plan's may take
   bool one_by_one = false;        ///< a batch is one call already
   bool own_streams = false;       ///< calls may run side by side
   double call = 0;                ///< seconds of a call of the faster side, as far as is known
@@ -48,6 +52,7 @@ public:
 
 private:
   bool take(const batch_order& order);
+  bool is_over() const;
   bool has_enough(const std::vector<batch_order>& plan) const;
   bool take_apart();
   bool narrow();
@@ -58,6 +63,8 @@ private:
   calibration before_;
   std::vector<batch_pair> pairs_;
   size_t number_ = 0;
+  bool spent_ = false; // before slow patterns were confirmed
+  double more_ = 0;    // seconds of batches so far, from the plan's last on
   size_t retaken_ = 0;
   bool enough_ = true; // batches of each form count
   std::string reason_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu/timing/batch.hpp"
+#include "gpu/timing/thresholds.hpp"
 
 namespace kernelmill::timing {
 
@@ -34,6 +35,7 @@ struct calibration {
   double call_alone = 0;     ///< the same of one alone; 0: not known
   std::vector<double> fills; ///< by pattern: seconds that the fill of a long batch seldom exceeds
   double fill_single = 0;    ///< the same of one call
+  machine_noise noise;
 
   /// Seconds that the fill of a batch seldom exceeds: its patterns have equal parts of it.
   double fill_of(const batch_order& order) const;

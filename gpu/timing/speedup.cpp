@@ -39,6 +39,10 @@ std::optional<double> most_by_apart(const form_result& own, const form_result& a
   return own.baseline_seconds / alone;
 }
 
+speedup_interval scaled(const speedup_interval& x, double by) {
+  return {x.estimate * by, x.low * by, x.high * by};
+}
+
 speedup_interval at_most(const speedup_interval& x, double most) {
   if (x.estimate <= most) return x;
   return {most, x.low * most / x.estimate, x.high};
@@ -87,12 +91,14 @@ std::optional<form_result> result_of(const std::vector<pair_times>& pairs) {
   return result;
 }
 
-bool seems_slower(const pair_times& mixed, const form_result& own, double margin) {
+bool seems_slower(const pair_times& mixed, const form_result& own, double margin,
+                  const machine_noise& noise) {
   double by = std::log(own.speedup.estimate) - mixed.log_ratio();
-  return by > margin && by > standard_errors * std::min(own.deviation, most_own_deviation);
+  return by > margin && by > standard_errors * std::min(own.deviation, noise.most_deviation);
 }
 
-std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calibration& before) {
+std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calibration& before,
+                               size_t confirming) {
   std::vector<batch_sample> baseline;
   for (const auto& x : pairs) {
     bool own = x.order.form == batch_form::nominal || x.order.form == batch_form::single;
@@ -129,10 +135,12 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
     result.paid.speedup = at_most(result.paid.speedup, several->speedup.estimate);
   for (const auto& [pattern, taken] : alone) {
     auto found = result_of(taken);
-    if (taken.size() < confirming_batches || !found) continue;
+    if (taken.size() < confirming || !found) continue;
     double by = std::log(own->speedup.estimate / found->speedup.estimate);
     if (by <= slower_pattern || found->speedup.estimate >= result.paid.speedup.estimate) continue;
     result.paid = *found;
+    if (found->pairs == 1) // which has no interval of its own
+      result.paid.speedup = scaled(own->speedup, found->speedup.estimate / own->speedup.estimate);
     result.slow_pattern = pattern;
     result.times_slower = std::exp(by);
   }
@@ -146,7 +154,10 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
     result.limited_by_single = result.paid.speedup.estimate > most;
     result.paid.speedup = at_most(result.paid.speedup, most);
   }
-  result.paid.speedup = widened(result.paid.speedup, process_spread);
+  double of_processes =
+      std::hypot(before.noise.of_processes, before.noise.of_calls / result.paid.candidate_seconds,
+                 before.noise.of_calls / result.paid.baseline_seconds);
+  result.paid.speedup = widened(result.paid.speedup, of_processes);
   return result;
 }
 

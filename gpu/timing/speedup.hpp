@@ -45,10 +45,12 @@ struct paid_result {
 
 /// What the pairs of an evaluation pay: the least of the task's own inputs, mixed patterns, a slow
 /// pattern alone, and calls alone, of these beyond their own error. Nothing without a pair of the
-/// task's own.
-std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calibration& before);
+/// task's own. `confirming`: batches of a pattern before it is paid alone.
+std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calibration& before,
+                               size_t confirming);
 
 /// Whether a batch of several patterns is slower than the task's own beyond noise.
-bool seems_slower(const pair_times& mixed, const form_result& own, double margin);
+bool seems_slower(const pair_times& mixed, const form_result& own, double margin,
+                  const machine_noise& noise);
 
 } // namespace kernelmill::timing

@@ -31,14 +31,13 @@ inline constexpr unsigned most_longer = 3;
 
 /// Batches with the task's own inputs, at least and at most. Four narrow an interval to 1 % at 0.3
 /// % of noise, which is that of batches of 2 ms (H200).
-inline constexpr size_t least_nominal = 4;
-inline constexpr size_t most_nominal = 9;
+struct batch_counts {
+  size_t least = 4;
+  size_t most = 9;
+};
 
 /// Input patterns that share a batch. One of four that takes 1.2 times as long makes it 5 % longer.
 inline constexpr size_t patterns_a_batch = 4;
-
-/// Batches of a pattern of its own before it is paid alone.
-inline constexpr size_t confirming_batches = 3;
 
 /// Batches of one call: merged launches, overlap between calls and work in a second context gain
 /// nothing there. More where a call is short, because each is known to some microseconds only.
@@ -84,9 +83,6 @@ inline constexpr double fill_slack = 30e-6;
 /// candidate that had others disturbed would be without their limit.
 inline constexpr double least_counting = 0.5;
 
-/// Deviation of a pair's logarithm that hides a slow pattern, at most: a candidate chooses its own.
-inline constexpr double most_own_deviation = 0.007;
-
 /// A growth of the overhead beyond this, a second of calls, is noise: an H200 has 0.008.
 inline constexpr double most_growth = 0.03;
 
@@ -105,8 +101,57 @@ inline constexpr double slower_batch = 0.02;
 inline constexpr double slower_pattern = 0.03;
 inline constexpr double standard_errors = 3;
 
-/// Deviation of the logarithm of a speedup between processes that run the same code: their memory
-/// lies elsewhere (copies of the baselines, H200).
-inline constexpr double process_spread = 0.008;
+/// What the times of a machine differ by.
+struct machine_noise {
+  /// Deviation of a pair's logarithm that hides a slow pattern, at most: a candidate chooses its
+  /// own.
+  double most_deviation = 0.007;
+
+  /// Batches of a pattern of its own before it is paid alone.
+  size_t confirming_batches = 3;
+
+  /// Deviation of the logarithm of a speedup between processes that run the same code: their memory
+  /// lies elsewhere (copies of the baselines, H200).
+  double of_processes = 0.008;
+
+  /// The same in seconds of a call, however long that takes.
+  double of_calls = 0;
+};
+
+// -- on a CPU -----------------------------------------------------------------------------------
+
+/// Seconds of a batch, and its calls at most; batches with the task's own inputs. Each call needs
+/// fresh contents, a truth and flushes, 1 ms, so that a call of 0.1 ms costs ten times that. A
+/// batch of four differs from the next by 3 %: eight narrow an interval to 3 %.
+inline constexpr double host_batch_seconds = 20e-3;
+inline constexpr unsigned most_host_calls = 4;
+inline constexpr batch_counts host_nominal{8, 24};
+
+/// Rounds of mixed batches, each with one call on every pattern. One batch in twenty is wild, and
+/// of three that one would be paid.
+inline constexpr size_t host_rounds = 2;
+
+/// Seconds of both sides' calls after which a batch ends that has each of its patterns: a slow
+/// candidate would keep the slot for minutes.
+inline constexpr double longest_host_batch = 0.25;
+
+/// Seconds of calls that batches behind the plan's may take: a candidate that is slow on a pattern
+/// has no more of them by it, and is paid as the plan's batches show.
+inline constexpr double most_more_host_seconds = 1;
+
+/// Pairs of calls that warm up.
+inline constexpr size_t host_warming_calls = 2;
+
+/// Tries for each call of a batch: on a busy machine one waits for a core.
+inline constexpr size_t tries_a_host_call = 3;
+
+/// Processor time of a process that should have stood still, by that of its calls. A stopped one
+/// takes none.
+inline constexpr double most_idle_share = 0.01;
+
+/// What two processes of the same code differ by is where their pages lie, and so which lines of
+/// the caches they share: 246 of 256 intervals of sixteen kernels of 35 to 180 us held their
+/// kernel's median on two quiet cores.
+inline constexpr machine_noise host_noise{0.02, 6, 0.015, 0.8e-6};
 
 } // namespace kernelmill::timing

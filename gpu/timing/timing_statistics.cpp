@@ -113,11 +113,6 @@ double baseline_half_width(const std::vector<kind_blocks>& kinds) {
   return estimate_speedup(alone).relative_half_width();
 }
 
-double spread_of_processes(double candidate_seconds, double reference_seconds) {
-  return std::hypot(host_process_spread, host_call_spread / candidate_seconds,
-                    host_call_spread / reference_seconds);
-}
-
 std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks) {
   if (blocks.size() < fewest_for_order) return std::nullopt;
   std::vector<timed_block> second_to_first;

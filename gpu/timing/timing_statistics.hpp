@@ -47,18 +47,6 @@ speedup_interval estimate_speedup(const std::vector<timed_block>& blocks);
 /// `spread`, the standard deviation of the logarithm of the speedup.
 speedup_interval widened(const speedup_interval& x, double spread);
 
-/// What one process differs from the next that runs the same code, on a CPU: where its pages lie,
-/// and so which lines of the caches they share. See docs/explanation/honest-timing.md for the
-/// source.
-inline constexpr double host_process_spread = 0.015;
-
-/// The same in seconds of a call, however long that takes. With both, 246 of 256 intervals of
-/// sixteen kernels of 35 to 180 us held their kernel's median on two quiet cores.
-inline constexpr double host_call_spread = 0.8e-6;
-
-/// Standard deviation of the logarithm of a speedup between processes that run the same code.
-double spread_of_processes(double candidate_seconds, double reference_seconds);
-
 /// By how much the speedup of these blocks is too large because the reference is slower when it is
 /// called second, beyond what the candidate is slower by then; nothing where that may be noise.
 /// Of each block, the first pair has the reference first, the second one the candidate.

@@ -75,7 +75,7 @@ private:
   void time_all() {
     timing::timing_wish wish;
     wish.patterns = known_.timed;
-    wish.half_width = run_.options.stopping.half_width;
+    wish.half_width = run_.options.half_width;
     wish.own_streams = run_.program == nullptr;
     wish.call = call_;
     wish.draw = [this] { return run_.next_order(); };

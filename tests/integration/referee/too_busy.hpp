@@ -15,7 +15,8 @@ namespace kernelmill {
 /// Whether that is why there is no time: nothing could be timed, or too few calls between other
 /// work for an interval that says something. Not where that is the candidate's doing.
 inline bool too_busy(wire::Timing::Reader x) {
-  constexpr std::array reasons{"too busy", "time of the evaluation was spent", "says nothing"};
+  constexpr std::array reasons{"other programs disturbed", "time was over",
+                               "time of the evaluation was spent", "says nothing"};
   std::string note{x.getNote().cStr()};
   return !x.getMeasured() && x.getNotTimed() != wire::NotTimed::CANDIDATE &&
          std::any_of(reasons.begin(), reasons.end(),

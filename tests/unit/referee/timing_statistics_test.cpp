@@ -121,12 +121,6 @@ TEST(baseline_half_width, is_what_the_baseline_varies_by_within_kinds) {
   EXPECT_GT(baseline_half_width(kinds), 0.05);
 }
 
-TEST(widened, intervals_of_short_calls_hold_what_processes_differ_by) {
-  EXPECT_NEAR(spread_of_processes(1, 1), host_process_spread, 1e-6);
-  EXPECT_NEAR(spread_of_processes(10e-6, 1), 0.0814, 1e-3);
-  EXPECT_NEAR(spread_of_processes(1, 10e-6), 0.0814, 1e-3);
-}
-
 TEST(slowed_by_order, the_second_of_a_pair_may_be_slower) {
   EXPECT_FALSE(slowed_by_order(second_slower(1.1, 1.1, 0.01)));
   EXPECT_FALSE(slowed_by_order(second_slower(1, 1, 0.05)));

@@ -144,6 +144,40 @@ TEST(timing_controller, what_is_disturbed_again_and_again_counts_for_nothing) {
   EXPECT_FALSE(run.result());
 }
 
+TEST(timing_controller, a_slow_pattern_that_takes_all_the_time_is_paid_as_its_batch_shows) {
+  machine x{1};
+  x.slow_pattern = 3;
+  x.slower = 1000;
+  auto before = x.calibrate();
+  std::mt19937_64 random{1};
+  timing_wish wish;
+  wish.patterns = 5;
+  wish.one_by_one = true;
+  wish.most_more = 0;
+  wish.draw = [&] { return random(); };
+  controller run{x, wish, before};
+  EXPECT_EQ(run.run(), timing_end::decided);
+  EXPECT_EQ(run.result()->slow_pattern, 3u);
+  EXPECT_LT(run.result()->paid.speedup.high, 0.01);
+  EXPECT_LE(run.pairs().size(), batch_counts{}.least + 7); // each suspect once
+}
+
+TEST(timing_controller, the_noise_of_the_machine_makes_the_interval_wider) {
+  machine x{1};
+  auto before = x.calibrate();
+  before.noise = host_noise;
+  std::mt19937_64 random{1};
+  timing_wish wish;
+  wish.call = x.call;
+  wish.nominal = host_nominal;
+  wish.draw = [&] { return random(); };
+  controller run{x, wish, before};
+  EXPECT_EQ(run.run(), timing_end::decided);
+  auto paid = run.result()->paid;
+  EXPECT_GE(paid.pairs, host_nominal.least);
+  EXPECT_GT(paid.speedup.relative_half_width(), 1.9 * host_noise.of_processes);
+}
+
 TEST(timing_controller, pays_what_a_candidate_is_faster_by) {
   for (double truth : {0.4, 0.9, 1.0, 1.3, 2.0, 4.0}) {
     int covered = 0;
@@ -162,7 +196,7 @@ TEST(timing_controller, needs_few_batches) {
   machine x{1};
   x.call = 1e-3;
   x.speedup = 2;
-  EXPECT_LE(judge(x, 1).batches, 2 * (least_nominal + 2 + apart_batches + 4 + 8));
+  EXPECT_LE(judge(x, 1).batches, 2 * (batch_counts{}.least + 2 + apart_batches + 4 + 8));
 }
 
 TEST(timing_controller, calls_no_copy_faster) {
