@@ -18,8 +18,7 @@ constexpr error_category of_verdicts[] = {
     {"not_timed",
      "accepted, but it could not be timed, or its interval says nothing; see "
      "[governance](../explanation/governance.md)",
-     "where many turns are: give the machine fewer other programs, or raise "
-     "`evaluation.timing.budget_ms`",
+     "where many turns are: give the machine fewer other programs",
      "The kernel is right, but its calls were too few or too uneven to be timed, so no speed is "
      "rewarded. Make it fast, let every call take the same time, and use no more threads than "
      "there are cores."},

@@ -7,12 +7,9 @@ using Common = import "common.capnp";
 
 struct TimingPolicy {
   enabled @0 :Bool = true;
-  minBlocks @1 :UInt32 = 5;        # one block is reference, candidate, candidate, reference
-  maxBlocks @2 :UInt32 = 30;
-  halfWidth @3 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
-  budgetMs @4 :UInt32 = 1500;
-  clock @5 :Text = "device";       # what is rewarded: "device" (the GPU's work) or "call" (launches included)
-  widest @6 :Float64 = 0.5;        # half of a wider interval, relative, says nothing: not timed
+  halfWidth @1 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
+  clock @2 :Text = "device";       # what is rewarded: "device" (the GPU's work) or "call" (launches included)
+  widest @3 :Float64 = 0.5;        # half of a wider interval, relative, says nothing: not timed
 }
 
 struct EvaluateRequest {

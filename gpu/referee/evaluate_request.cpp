@@ -114,15 +114,6 @@ void write_cases(const evaluation_record& x, const task* spec, wire::EvaluateRes
 
 } // namespace
 
-stopping_rule stopping_of(wire::TimingPolicy::Reader policy) {
-  stopping_rule result;
-  result.min_blocks = std::clamp<uint32_t>(policy.getMinBlocks(), 1, 1000);
-  result.max_blocks = std::clamp<uint32_t>(policy.getMaxBlocks(), result.min_blocks, 1000);
-  result.half_width = policy.getHalfWidth();
-  result.budget_seconds = policy.getBudgetMs() * 1e-3;
-  return result;
-}
-
 paid_clock clock_of(wire::TimingPolicy::Reader policy) {
   return policy.getClock() == "call" ? paid_clock::call : paid_clock::device;
 }

@@ -11,7 +11,6 @@
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/machine.hpp"
 #include "gpu/referee/prepared_task.hpp"
-#include "gpu/referee/stopping.hpp"
 #include "gpu/timing/timing_statistics.hpp"
 #include "messages/evaluate.capnp.h"
 #include "messages/message.hpp"
@@ -131,24 +130,11 @@ struct evaluation_options {
   double deadline = 0; ///< by now_seconds()
 };
 
-/// How long to time, as a request asks for it.
-stopping_rule stopping_of(wire::TimingPolicy::Reader policy);
-
 /// The clock that a request wants paid; "device" unless it says "call".
 paid_clock clock_of(wire::TimingPolicy::Reader policy);
 
 /// Adds what the GPU's clocks, heat and power are now, and a note where they slow it down.
 void note_conditions(const device& gpu, evaluation_record& record);
-
-/// What rows showed whose calls were kept apart; all seconds of a call.
-struct calls_apart {
-  double seconds = 0; ///< of the candidate's; 0 where there were none
-  double beside = 0;  ///< of its other calls that ran beside calls before them, which is charged
-  double cost = 0;    ///< that the baseline's calls take more when they are kept apart
-};
-
-/// `paid` holds what is charged.
-void note_apart(evaluation_record& record, const calls_apart& x, double paid);
 
 /// What outlives single evaluations.
 struct referee_parts {

@@ -87,7 +87,7 @@ void note_baseline(const seen_in_calls& seen, const baseline_record& counted,
   into.calls = counted.calls;
   into.disturbed = counted.disturbed;
   into.behind = median(std::move(candidate)) / median(seen.baseline);
-  if (!seen.blocks.empty()) into.half_width = baseline_half_width({{"own", seen.blocks}});
+  if (!seen.blocks.empty()) into.half_width = baseline_half_width(seen.blocks);
 }
 
 void write(measured_run& run, const timing::controller& control, const timing::calibration& before,

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/referee/stopping.hpp"
+#include "gpu/timing/controller.hpp"
 
 namespace kernelmill {
 
@@ -30,8 +30,8 @@ bool says_nothing(const speedup_interval& x, double widest) {
 
 // "; NOTE" without that the interval of the pairs was narrow: what is left of it says nothing.
 std::string further(std::string note) {
-  if (note.starts_with(narrow_enough)) {
-    note.erase(0, std::string_view{narrow_enough}.size());
+  if (note.starts_with(timing::narrow_enough)) {
+    note.erase(0, std::string_view{timing::narrow_enough}.size());
     if (note.starts_with("; ")) note.erase(0, 2);
   }
   return note.empty() ? note : "; " + note;

@@ -155,7 +155,7 @@ bool controller::narrow() {
     }
     if (!take({})) return false;
   }
-  reason_ = "the interval is narrow enough";
+  reason_ = narrow_enough;
   return take({});
 }
 

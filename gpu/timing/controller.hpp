@@ -13,6 +13,10 @@
 
 namespace kernelmill::timing {
 
+/// That reason to end the timing. A referee that pays less than the pairs say can be left with a
+/// wide interval all the same.
+inline constexpr const char* narrow_enough = "the interval is narrow enough";
+
 struct timing_wish {
   size_t patterns = 1;            ///< of inputs, the task's own included
   double half_width = 0.03;       ///< of the interval, relative, that ends the timing

@@ -13,9 +13,6 @@ namespace kernelmill::timing {
 /// the batch grows (H200: 6 us at 2 ms, 12 us at 8 ms).
 inline constexpr double batch_seconds = 2.5e-3;
 
-/// The same on a CPU, whose clock and whose other programs are less steady.
-inline constexpr double host_batch_seconds = 20e-3;
-
 /// Batches of the baseline before a candidate is there: that warm it up, of how many calls its time
 /// is looked for, and of one call and of many from which its overhead comes.
 inline constexpr size_t warming_batches = 2;

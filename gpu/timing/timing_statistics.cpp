@@ -100,16 +100,9 @@ speedup_interval widened(const speedup_interval& x, double spread) {
           x.estimate * std::exp(std::hypot(std::log(x.high / x.estimate), more))};
 }
 
-double baseline_half_width(const std::vector<kind_blocks>& kinds) {
-  std::vector<timed_block> alone; // kinds differ for a reason: only what each varies by counts
-  for (const auto& kind : kinds) {
-    std::vector<double> times;
-    for (const auto& x : kind.blocks)
-      times.insert(times.end(), std::begin(x.reference), std::end(x.reference));
-    double middle = median(times);
-    for (const auto& x : kind.blocks)
-      alone.push_back({{x.reference[0] / middle, x.reference[1] / middle}, {1, 1}});
-  }
+double baseline_half_width(const std::vector<timed_block>& blocks) {
+  std::vector<timed_block> alone;
+  for (const auto& x : blocks) alone.push_back({{x.reference[0], x.reference[1]}, {1, 1}});
   return estimate_speedup(alone).relative_half_width();
 }
 

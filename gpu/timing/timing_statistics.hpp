@@ -52,15 +52,9 @@ speedup_interval widened(const speedup_interval& x, double spread);
 /// Of each block, the first pair has the reference first, the second one the candidate.
 std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks);
 
-/// Blocks whose calls had one kind of contents. Both sides of a block had the same.
-struct kind_blocks {
-  std::string name;
-  std::vector<timed_block> blocks;
-};
-
 /// Half of the relative width of the interval that these blocks would have if the candidate always
 /// took the same time: what the baseline's own noise makes of it. REQUIRES: at least one block.
-double baseline_half_width(const std::vector<kind_blocks>& kinds);
+double baseline_half_width(const std::vector<timed_block>& blocks);
 
 /// Mean of all but the largest tenth: a single one has many causes.
 double trimmed_mean(std::vector<double> x);

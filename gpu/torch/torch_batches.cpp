@@ -82,7 +82,10 @@ bool torch_batches::warm_up() {
                             std::min(most_, std::max(1u, known_.calls) * timing::most_longer));
   before_ = known_.before;
   // A candidate that stands still slows no baseline, and a CPU is now faster, now slower.
-  if (!on_gpu_) before_.call = before_.call_alone = 0;
+  if (!on_gpu_) {
+    before_.call = before_.call_alone = 0;
+    before_.noise = timing::host_noise;
+  }
   for (double& seconds : before_.fills) seconds *= static_cast<double>(calls_) / known_.calls;
   return true;
 }
@@ -99,6 +102,10 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
     wish.half_width = half_width;
     wish.one_by_one = calls_ == 1;
     wish.own_streams = on_gpu_;
+    if (!on_gpu_) {
+      wish.nominal = timing::host_nominal;
+      wish.most_more = timing::most_more_host_seconds;
+    }
     wish.call = call_;
     wish.draw = [this] { return next_draw(state_); };
   }

@@ -217,7 +217,7 @@ private:
 
   void measure() {
     double started = now_seconds();
-    batches_->measure(patterns_, stopping_of(request_.getTiming()).half_width, record_);
+    batches_->measure(patterns_, request_.getTiming().getHalfWidth(), record_);
     record_.correct = record_.correct && record_.fault.cls != fault_class::candidate;
     if (!record_.timing.measured) return;
     auto& timing = record_.timing;

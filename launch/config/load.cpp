@@ -171,11 +171,6 @@ std::vector<error> check_consistency(const run_config& config) {
   check_timeouts(config, problems);
   check_groups(config.tasks, problems);
   check_policy(config.policy, problems);
-  const auto& timing = config.evaluation.timing;
-  if (timing.min_blocks > timing.max_blocks)
-    problems.push_back(
-        inconsistent("failed to set up timing: evaluation.timing.min_blocks is above max_blocks",
-                     "raise evaluation.timing.max_blocks"));
   const auto& embedder = config.retrieval.embedder;
   if (config.retrieval.enabled && embedder.kind == "http" && embedder.base_url.empty())
     problems.push_back(inconsistent(

@@ -90,10 +90,7 @@ struct compile_section {
 
 struct timing_section {
   bool enabled = true;
-  uint32_t min_blocks = 5;
-  uint32_t max_blocks = 30;
   double half_width = 0.03;
-  uint32_t budget_ms = 1500;
   double widest = 0.5; ///< half of a wider interval, relative: a factor of 1.6 either way
 };
 

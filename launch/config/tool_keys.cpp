@@ -86,19 +86,11 @@ void add_tool_keys(std::vector<config_key>& k) {
   k.push_back(within(KEY(evaluation.sanitize_ms, "Time for all of its checks of one candidate."),
                      1000, 600e3));
   k.push_back(KEY(evaluation.timing.enabled, "Whether correct candidates are timed."));
-  k.push_back(within(KEY(evaluation.timing.min_blocks,
-                         "Minimum number of blocks (reference, candidate, candidate, reference) "
-                         "of a timing."),
-                     3, 1000));
-  k.push_back(
-      within(KEY(evaluation.timing.max_blocks,
-                 "Maximum number of blocks of a timing, once each kind of contents was there."),
-             3, 1000));
-  k.push_back(above(KEY(evaluation.timing.half_width,
-                        "Timing ends when half the relative width of the interval is below this."),
-                    0, 1));
-  k.push_back(
-      within(KEY(evaluation.timing.budget_ms, "Time for the timing of one candidate."), 10, 600e3));
+  k.push_back(above(
+      KEY(evaluation.timing.half_width,
+          "Precision of a speedup: timing ends when half the relative width of its interval is "
+          "below this, or after the most batches."),
+      0, 1));
   k.push_back(above(KEY(evaluation.timing.widest,
                         "Widest interval of a speedup that counts, as half of its relative width. "
                         "A wider one is `not_timed`, unless all of it lies below 1."),

@@ -65,10 +65,7 @@ Message<wire::EvaluateRequest> evaluate_request(const task& what, const std::str
     x.setDeadlineMs(30'000);
     auto timing = x.initTiming();
     timing.setEnabled(timed);
-    timing.setMinBlocks(4);
-    timing.setMaxBlocks(8);
     timing.setHalfWidth(0.05);
-    timing.setBudgetMs(100);
   });
 }
 

@@ -81,17 +81,4 @@ void note_conditions(const device& gpu, evaluation_record& record) {
   if (now->slowed()) record.timing.note += "; the GPU was slowed down by heat or power";
 }
 
-void note_apart(evaluation_record& record, const calls_apart& x, double paid) {
-  if (x.seconds > 0) {
-    record.conditions.push_back({"time_apart", x.seconds * 1e3, "ms"});
-    record.conditions.push_back({"cost_apart", x.cost * 1e3, "ms"});
-  }
-  if (x.beside <= 0) return;
-  record.findings.push_back(
-      {"calls_overlap", severity::warning,
-       fmt::format("{:.6f} ms a call while calls run side by side; {:.6f} ms where each begins "
-                   "when the one before is over, which is paid",
-                   (paid - x.beside) * 1e3, paid * 1e3)});
-}
-
 } // namespace kernelmill

@@ -127,7 +127,7 @@ def everything_goes_wrong(lab: Lab, cluster: Cluster, episodes: int) -> None:
             f"tasks.ids={json.dumps(run)}",
             f"tasks.groups={groups}",
             "tasks.max_turns=4",
-            "evaluation.timing.budget_ms=100",
+            "evaluation.timing.half_width=0.1",
             "profile.enabled=false",
             "episode.max_live=32",
             "--head",

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 TEST(report_of_a_run, agrees_with_what_show_says_of_its_episodes) {
   auto ran = kernelmill({"run", source_file("configs/quickstart.json"),
                          "tasks.ids=[\"native/row_sum\", \"native/gelu\"]", "tasks.group_size=2",
-                         "tasks.max_turns=3", "evaluation.timing.budget_ms=50",
+                         "tasks.max_turns=3", "evaluation.timing.half_width=0.1",
                          "profile.enabled=false", "run.dir=reported", "--json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   auto shown = kernelmill({"show", "reported", "--json"}).document();

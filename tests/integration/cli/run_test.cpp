@@ -28,7 +28,7 @@ std::vector<std::string> small_run(const std::string& directory,
                                   "tasks.ids=[\"native/row_sum\"]",
                                   "tasks.group_size=2",
                                   "tasks.max_turns=2",
-                                  "evaluation.timing.budget_ms=50",
+                                  "evaluation.timing.half_width=0.1",
                                   "profile.enabled=false",
                                   "run.dir=" + directory};
   result.insert(result.end(), more.begin(), more.end());

@@ -74,7 +74,7 @@ protected:
                R"({"tasks": {"root": "torch_tasks", "ids": ["*"], "group_size": 2, "max_turns": 2},
       "policy": {"kind": "scripted", "script": "script.json", "model": "scripted"},
       "retrieval": {"enabled": false}, "profile": {"enabled": false},
-      "evaluation": {"backend": "cpu", "contract": "torch", "timing": {"min_blocks": 3, "max_blocks": 3, "budget_ms": 200}}})");
+      "evaluation": {"backend": "cpu", "contract": "torch", "timing": {"half_width": 0.2}}})");
   }
 
   static void add_task(const std::string& root, const std::string& name, int number,

@@ -33,7 +33,7 @@ class Runs(unittest.TestCase):
                 'tasks.ids=["native/row_sum"]',
                 "tasks.group_size=2",
                 "tasks.max_turns=2",
-                "evaluation.timing.budget_ms=100",
+                "evaluation.timing.half_width=0.1",
                 "profile.enabled=false",
                 f"run.dir={cls.root}/first",
             ],

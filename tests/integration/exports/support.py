@@ -95,7 +95,7 @@ class Recording:
                 "tasks.groups=1",
                 "tasks.group_size=4",
                 "tasks.max_turns=2",
-                "evaluation.timing.budget_ms=200",
+                "evaluation.timing.half_width=0.1",
                 "profile.enabled=false",
                 "policy.kind=vllm",
                 "policy.model=m",

@@ -140,7 +140,7 @@ class Installed(unittest.TestCase):
             'tasks.ids=["native/row_sum"]',
             "tasks.group_size=1",
             "tasks.max_turns=2",
-            "evaluation.timing.budget_ms=100",
+            "evaluation.timing.half_width=0.1",
             "profile.enabled=false",
             "run.name=first",
         )

@@ -72,7 +72,7 @@ def run_arguments(directory, script, members=2, turns=2, more=()):
         "evaluation.deadline_ms=600000",
         "episode.turn_deadline_ms=2400000",
         "episode.deadline_ms=6000000",
-        "evaluation.timing.max_blocks=5",
+        "evaluation.timing.half_width=0.2",
         *more,
     ]
 

@@ -9,7 +9,6 @@ namespace referee_timing_test {
 
 void timed(wire::EvaluateRequest::Builder x) {
   x.getTiming().setEnabled(true);
-  x.getTiming().setMaxBlocks(12);
 }
 
 // A busy machine makes intervals wide. Where the question is what they hold, they are taken so.
@@ -98,8 +97,6 @@ TEST_F(referee_timing, a_baseline_that_is_wrong_now_and_then_is_the_tasks_fault)
   auto result = evaluate(row_sum(honest_body), [&](wire::EvaluateRequest::Builder x) {
     x.setTaskDir(folder);
     x.initTiming().setEnabled(true);
-    x.getTiming().setMinBlocks(8);
-    x.getTiming().setMaxBlocks(8);
   });
   EXPECT_STREQ(result.open()->getFault().getCategory().cStr(), "bad_baseline") << summary(result);
   EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION);
@@ -127,7 +124,6 @@ TEST_F(referee_timing, a_candidate_that_uses_up_the_time_in_a_slow_call_is_paid_
           "#include <time.h>"),
       [](wire::EvaluateRequest::Builder x) {
         timed(x);
-        x.getTiming().setBudgetMs(700); // so that the sleep is well below a call's two seconds, too
       });
   auto t = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(t);

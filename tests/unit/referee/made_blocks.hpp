@@ -3,8 +3,6 @@
 // Blocks that tests make up.
 
 #include <cstddef>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "gpu/timing/timing_statistics.hpp"
@@ -25,19 +23,6 @@ inline std::vector<timed_block> noisy(size_t n, unsigned seed, double noise) {
       return 1 + noise * (static_cast<double>(state >> 8) / 0x1p24 - 0.5);
     };
     result.push_back({{2 * draw(), 2 * draw()}, {draw(), draw()}});
-  }
-  return result;
-}
-
-// Kinds "k0", "k1", ... with a count of blocks and a speedup each.
-inline std::vector<kind_blocks> kinds_of(const std::vector<std::pair<size_t, double>>& shape,
-                                         double noise, unsigned seed = 1) {
-  std::vector<kind_blocks> result;
-  for (const auto& [count, speedup] : shape) {
-    auto blocks = noisy(count, seed++, noise);
-    for (auto& x : blocks)
-      for (auto& value : x.candidate) value *= 2 / speedup;
-    result.push_back({"k" + std::to_string(result.size()), std::move(blocks)});
   }
   return result;
 }

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gpu/referee/stopping.hpp"
 #include "made_blocks.hpp"
 
 using namespace kernelmill;
@@ -56,14 +55,16 @@ TEST(timing_statistics, one_outlier_does_not_move_estimate_or_interval) {
   EXPECT_LT(x.high, 2.1);
 }
 
-// As the referee measures: block by block until the interval is narrow enough.
-double coverage(const stopping_rule& rule, double noise) {
+// As the controller measures: block by block until the interval is narrow enough, and one more.
+double coverage(size_t least, size_t most, double half_width, double noise) {
   constexpr unsigned tries = 1000;
   unsigned covered = 0;
   for (unsigned seed = 1; seed <= tries; ++seed) {
-    auto all = noisy(rule.max_blocks, seed, noise);
-    std::vector<timed_block> seen;
-    while (stop_reason(seen, rule, 0).empty()) seen.push_back(all[seen.size()]);
+    auto all = noisy(most, seed, noise);
+    std::vector<timed_block> seen(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(least));
+    while (seen.size() < most && estimate_speedup(seen).relative_half_width() > half_width)
+      seen.push_back(all[seen.size()]);
+    if (seen.size() < most) seen.push_back(all[seen.size()]);
     auto x = estimate_speedup(seen);
     covered += x.low <= 2 && 2 <= x.high;
   }
@@ -72,8 +73,8 @@ double coverage(const stopping_rule& rule, double noise) {
 
 TEST(timing_statistics, the_interval_covers_the_truth_though_it_decides_when_to_stop) {
   for (double noise : {0.02, 0.1, 0.2, 0.4}) {
-    EXPECT_GT(coverage({4, 8, 0.05, 1}, noise), 0.92) << noise;
-    EXPECT_GT(coverage({5, 30, 0.03, 1}, noise), 0.92) << noise;
+    EXPECT_GT(coverage(4, 9, 0.03, noise), 0.92) << noise;
+    EXPECT_GT(coverage(8, 24, 0.03, noise), 0.92) << noise;
   }
 }
 
@@ -109,16 +110,12 @@ TEST(slowed_by_order, a_baseline_that_is_slower_after_the_candidate_is_seen) {
               estimate_speedup(second_slower(1, 1, 0.01)).estimate, 0.02);
 }
 
-TEST(baseline_half_width, is_what_the_baseline_varies_by_within_kinds) {
-  std::vector<kind_blocks> kinds{{"own", {}}, {"signs", {}}};
-  for (int i = 0; i < 6; ++i) {
-    kinds[0].blocks.push_back(
-        {{1, 1}, {i + 1.0, 1}});                 // the candidate varies, the baseline does not
-    kinds[1].blocks.push_back({{3, 3}, {1, 1}}); // nor does it here, though it is slower
-  }
-  EXPECT_NEAR(baseline_half_width(kinds), 0, 1e-12);
-  for (int i = 0; i < 6; ++i) kinds[0].blocks[static_cast<size_t>(i)].reference[0] = 1 + i % 2;
-  EXPECT_GT(baseline_half_width(kinds), 0.05);
+TEST(baseline_half_width, is_what_the_baseline_varies_by) {
+  std::vector<timed_block> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back({{1, 1}, {i + 1.0, 1}}); // the candidate varies
+  EXPECT_NEAR(baseline_half_width(blocks), 0, 1e-12);
+  for (int i = 0; i < 6; ++i) blocks[static_cast<size_t>(i)].reference[0] = 1 + i % 2;
+  EXPECT_GT(baseline_half_width(blocks), 0.05);
 }
 
 TEST(slowed_by_order, the_second_of_a_pair_may_be_slower) {
