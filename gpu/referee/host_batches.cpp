@@ -57,8 +57,8 @@ bool twin_batches::wants_more(size_t wished, size_t patterns) const {
 
 timing::batch_sample twin_batches::sample(timing::batch_side side, size_t patterns) const {
   bool is_baseline = side == timing::batch_side::baseline;
-  double seconds = is_baseline ? baseline_ : candidate_;
-  return {calls_, is_baseline ? 0 : std::max(late_, 0.0), seconds, seconds, calls_ < patterns};
+  double seconds = is_baseline ? baseline_ : candidate_ + std::max(late_, 0.0);
+  return {calls_, 0, seconds, seconds, calls_ < patterns};
 }
 
 // -- calls --------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ bool host_batches::warm_up() {
     stopping_price_ = i == 0 ? x.baseline.late_cpu : std::min(stopping_price_, x.baseline.late_cpu);
   }
   calls_ = timing::calls_of(seconds, timing::host_batch_seconds, timing::most_host_calls);
-  excused_ = {}; // who waited in these calls needs no excuse: they are no timed ones
+  excused_ = {}; // these calls are not timed, so waits in them excuse none of those that are
   choose_cores();
   for (size_t i = 0; i < fewest_empty; ++i)
     if (!time_empty()) return false;

@@ -3,7 +3,7 @@
 // INTERNAL to gpu/referee: batches of calls on a CPU. A batch is calls one after the other, each
 // timed from outside. Before each call the referee writes fresh inputs, poisons the outputs and
 // evicts all of it from every cache while the process stands still, so that both sides find the
-// machine in the same state and a result of an earlier call helps nobody. The calls of both sides
+// machine in the same state and a result of an earlier call is of no use. The calls of both sides
 // take turns, on the same contents: what changes the machine's pace changes both.
 
 #include <optional>

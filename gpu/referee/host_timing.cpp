@@ -1,4 +1,4 @@
-// The timing of libraries on a CPU, and what its calls tell about who made them.
+// The timing of libraries on a CPU, and what its calls tell about the candidate.
 
 #include <algorithm>
 
@@ -22,9 +22,9 @@ timing::calibration nothing_before() {
   return result;
 }
 
-// Whoever is called after the candidate must not be slower than whoever is called before it, by
-// more than the candidate is when it is called second itself: what it leaves behind, heat or a
-// lower clock, then slows the baseline.
+// A baseline that is called after the candidate must not be slower than one that is called before
+// it, by more than the candidate is when it is called second itself: what the candidate leaves
+// behind, heat or a lower clock, then slows the baseline.
 void look_for_a_slowed_baseline(measured_run& run, const std::vector<timed_block>& blocks) {
   auto slowed = slowed_by_order(blocks);
   if (!slowed) return;

@@ -119,10 +119,11 @@ struct machine_noise {
 
 /// Seconds of a batch, and its calls at most; batches with the task's own inputs. Each call needs
 /// fresh contents, a truth and flushes, 1 ms, so that a call of 0.1 ms costs ten times that. A
-/// batch of four differs from the next by 3 %: eight narrow an interval to 3 %.
+/// batch of two differs from the next by 4 %. Four calls a batch took twice the slot's time and
+/// made no interval narrower, because a wild call costs its whole batch.
 inline constexpr double host_batch_seconds = 20e-3;
-inline constexpr unsigned most_host_calls = 4;
-inline constexpr batch_counts host_nominal{8, 24};
+inline constexpr unsigned most_host_calls = 2;
+inline constexpr batch_counts host_nominal{8, 40};
 
 /// Rounds of mixed batches, each with one call on every pattern. One batch in twenty is wild, and
 /// of three that one would be paid.
@@ -133,7 +134,7 @@ inline constexpr size_t host_rounds = 2;
 inline constexpr double longest_host_batch = 0.25;
 
 /// Seconds of calls that batches behind the plan's may take: a candidate that is slow on a pattern
-/// has no more of them by it, and is paid as the plan's batches show.
+/// would keep the slot. Where they are spent one batch of that pattern is enough to be paid for.
 inline constexpr double most_more_host_seconds = 1;
 
 /// Pairs of calls that warm up.

@@ -46,10 +46,10 @@ TEST(twin_batches, late_work_is_charged_to_the_candidate_alone) {
   twin_batches x;
   x.add(1e-3, 1e-3, 50e-6);
   x.add(1e-3, 1e-3, -10e-6);
-  EXPECT_DOUBLE_EQ(x.sample(batch_side::candidate, 1).fill, 40e-6);
-  EXPECT_EQ(x.sample(batch_side::baseline, 1).fill, 0);
+  EXPECT_DOUBLE_EQ(x.sample(batch_side::candidate, 1).out, 2.04e-3);
+  EXPECT_DOUBLE_EQ(x.sample(batch_side::baseline, 1).out, 2e-3);
   x.add(1e-3, 1e-3, -1);
-  EXPECT_EQ(x.sample(batch_side::candidate, 1).fill, 0); // to be early is no merit
+  EXPECT_DOUBLE_EQ(x.sample(batch_side::candidate, 1).out, 3e-3); // to be early is no merit
 }
 
 TEST(twin_batches, each_pattern_has_a_call_however_long_that_takes) {
