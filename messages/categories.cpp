@@ -175,17 +175,10 @@ constexpr finding_rule rules[] = {
      "contract `torch`: the class does what the problem's does, word for word, but for names and "
      "settings of libraries; it counts as `unchanged`",
      "the code is the problem's own model, but for names and settings of libraries"},
-    {"left_its_core", "critical",
-     "contract `torch` on a GPU: the candidate left the core on which it and the baseline take "
-     "turns",
-     "it left the core on which it is timed"},
     {"background_work", "critical", "work went on between the calls, or after the last one",
      "work went on between the calls, when nothing was asked for"},
-    {"unfinished_work", "critical",
-     "contract `torch`: the GPU was still at work when the candidate said that it was done",
-     "the GPU was still at work when the call was said to be done"},
     {"ran_while_stopped", "critical",
-     "a candidate worked before its calls, while it was stopped (contracts `torch` and `native`)",
+     "contract `native` on a CPU: a candidate worked before its calls, while it was stopped",
      "it worked while it was told to stand still"},
     {"depends_on_contents", "warning",
      "slower on one input pattern than on the others: that pattern is rewarded",

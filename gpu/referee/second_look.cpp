@@ -11,8 +11,8 @@ namespace kernelmill {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> rests_on_timing{
-    "background_work", "impossible_speed", "left_its_core", "ran_while_stopped", "unfinished_work"};
+constexpr std::array<std::string_view, 5> rests_on_timing{"background_work", "impossible_speed",
+                                                          "ran_while_stopped"};
 
 bool is_doubtful(const finding& x) {
   return x.level == severity::critical &&

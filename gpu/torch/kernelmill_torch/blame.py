@@ -6,7 +6,7 @@ from kernelmill_torch.faults import Fault
 # What ends any process when memory, a core or the GPU is missing.
 MACHINE_LIKE = frozenset({"crashed", "out_of_memory", "timed_out"})
 # Faults of ours of which the referee saw the cause, with no candidate in reach.
-SEEN = frozenset({"gpu_disturbed", "gpu_stuck", "killed_outside", "time_spent"})
+SEEN = frozenset({"gpu_stuck", "killed_outside", "time_spent"})
 DISTURBANCE = "disturbed_referee"
 
 

@@ -92,7 +92,7 @@ TEST(quality, tells_near_misses_from_failures) {
 TEST(quality, of_a_kernel_with_a_critical_finding_is_no_near_miss) {
   auto x = turn_with(fill_half_right, 0, [](wire::TurnFacts::Builder facts) {
     auto finding = facts.getEvaluation().initFindings(1)[0];
-    finding.setRule("unfinished_work");
+    finding.setRule("background_work");
     finding.setSeverity(wire::Severity::CRITICAL);
   });
   EXPECT_EQ(quality(x), turn_quality::negative);

@@ -89,7 +89,7 @@ def offsets_of(text, name, sizes={}):
     found, at = {}, 0
     for far, kind, field, count in re.findall(r"^\s*(alignas\(64\) )?([\w:<>]+) (\w+)(?:\[(\w+)\])?;", struct, re.M):
         if kind not in known:
-            break  # what comes behind it is asked for by nobody
+            break  # what comes behind it is asked for by no one of ours
         unit, size = known[kind]
         unit = 64 if far else unit
         at = found[field] = (at + unit - 1) // unit * unit

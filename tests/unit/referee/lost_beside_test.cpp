@@ -38,8 +38,7 @@ TEST(lost_beside, where_the_control_fails_too_it_stays_the_machines) {
 
 TEST(lost_beside, no_candidate_is_blamed_for_what_the_referee_saw_of_others) {
   lost_beside x;
-  for (const char* category :
-       {"gpu_disturbed", "gpu_stuck", "control_failed", "cancelled", "referee_killed"})
+  for (const char* category : {"gpu_stuck", "control_failed", "cancelled", "referee_killed"})
     EXPECT_EQ(x.settled("a", lost(category), true).category, category);
   EXPECT_FALSE(x.holds("a"));
   EXPECT_EQ(x.settled("", lost("referee_lost"), true).cls, fault_class::infrastructure);

@@ -38,8 +38,7 @@ bool is_accused(const evaluation_record& x) {
 
 TEST(second_look, only_what_rests_on_timing_is_measured_again) {
   EXPECT_FALSE(wants_second_look(right()));
-  for (const char* rule : {"unfinished_work", "background_work", "unfinished_work",
-                           "ran_while_stopped", "left_its_core", "impossible_speed"})
+  for (const char* rule : {"background_work", "ran_while_stopped", "impossible_speed"})
     EXPECT_TRUE(wants_second_look(right({rule}))) << rule;
   EXPECT_TRUE(wants_second_look(disturbed()));
   EXPECT_FALSE(wants_second_look(right({"input_overwrite"})));
@@ -50,18 +49,18 @@ TEST(second_look, only_what_rests_on_timing_is_measured_again) {
 }
 
 TEST(second_look, the_same_rule_twice_holds) {
-  EXPECT_TRUE(is_accused(confirmed(right({"unfinished_work"}), right({"unfinished_work"}))));
+  EXPECT_TRUE(is_accused(confirmed(right({"impossible_speed"}), right({"impossible_speed"}))));
   EXPECT_EQ(confirmed(disturbed(), disturbed()).fault.category, disturbance);
 }
 
 TEST(second_look, what_is_not_found_again_leaves_the_second_measurement) {
   auto second = right();
   second.timing.candidate_seconds = 3;
-  auto x = confirmed(right({"unfinished_work"}), second);
+  auto x = confirmed(right({"impossible_speed"}), second);
   EXPECT_FALSE(is_accused(x));
   EXPECT_TRUE(x.timing.measured);
   EXPECT_EQ(x.timing.candidate_seconds, 3);
-  EXPECT_THAT(x.timing.note, HasSubstr("unfinished_work"));
+  EXPECT_THAT(x.timing.note, HasSubstr("impossible_speed"));
   EXPECT_FALSE(is_accused(confirmed(disturbed(), right())));
 }
 
@@ -82,7 +81,7 @@ TEST(second_look, no_candidate_is_paid_for_the_better_of_two_tries) {
 }
 
 TEST(second_look, a_measurement_that_its_finding_ended_counts_by_what_it_had_seen) {
-  auto ended = right({"left_its_core"});
+  auto ended = right({"ran_while_stopped"});
   ended.timing.measured = false;
   ended.timing.until_ended = speedup_interval{1.2, 0.3, 4};
   auto fast = right();
@@ -118,11 +117,11 @@ TEST(second_look,
 }
 
 TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
-  EXPECT_TRUE(is_accused(confirmed(right({"unfinished_work"}), right({"input_overwrite"}))));
+  EXPECT_TRUE(is_accused(confirmed(right({"impossible_speed"}), right({"input_overwrite"}))));
 }
 
 TEST(second_look, two_doubts_of_different_kinds_accuse_no_candidate_and_pay_no_speed) {
-  auto x = confirmed(right({"unfinished_work"}), right({"background_work"}));
+  auto x = confirmed(right({"impossible_speed"}), right({"background_work"}));
   EXPECT_FALSE(is_accused(x));
   EXPECT_TRUE(x.correct);
   EXPECT_FALSE(x.timing.measured);

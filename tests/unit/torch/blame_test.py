@@ -164,7 +164,7 @@ class Settled(unittest.TestCase):
         for problem in (
             Fault("infrastructure", "gpu_memory", ""),
             Fault("configuration", "bad_problem", ""),
-            Fault("infrastructure", "gpu_contended", ""),
+            Fault("infrastructure", "gpu_stuck", ""),
             MemoryError(),
             KeyError("allocations"),
         ):
@@ -202,7 +202,7 @@ class Settled(unittest.TestCase):
 
     def test_what_was_seen_to_be_another_programs_stays_so(self):
         self.assertEqual(
-            self.settled(Fault("infrastructure", "gpu_disturbed", ""), True), ("infrastructure", "gpu_disturbed")
+            self.settled(Fault("infrastructure", "gpu_stuck", ""), True), ("infrastructure", "gpu_stuck")
         )
 
     def test_a_candidate_that_kept_the_gpu_at_work_until_time_was_over_spent_it(self):
