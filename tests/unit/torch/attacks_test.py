@@ -9,9 +9,10 @@ import unittest
 
 try:
     import torch
-    from kernelmill_torch import buffers, candidate, native
 except ImportError:
     torch = None
+if torch is not None:
+    from kernelmill_torch import buffers, candidate, native
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HACKS, MATRIX = ROOT / "tests" / "exploits" / "torch_corpus" / "hacks", ROOT / "tests" / "exploits" / "matrix"

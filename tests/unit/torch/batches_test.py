@@ -5,13 +5,14 @@ import unittest
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch.batches import BASELINE, CANDIDATE, Batches, NotQueued, Order, OutOfReach, Sample
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.contents import OWN
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.judged import Judged
-except ImportError:
-    torch = None
 
 SETS = 8
 

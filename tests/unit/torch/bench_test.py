@@ -8,6 +8,9 @@ import unittest.mock
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch import admission
     from kernelmill_torch import bench as bench_module
     from kernelmill_torch import referee as referee_module
@@ -15,8 +18,6 @@ try:
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.buffers import Layout, SharedMemory, TensorSpec
     from kernelmill_torch.judgement import Judgement
-except ImportError:
-    torch = None
 
 
 PROBLEM = """

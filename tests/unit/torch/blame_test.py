@@ -9,14 +9,15 @@ import weakref
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch import referee as referee_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.faults import Fault
-    from kernelmill_torch.judged import PLAN_BYTES, Judged
+    from kernelmill_torch.judged import Judged
     from kernelmill_torch.processes import Process
     from kernelmill_torch.referee import Referee
-except ImportError:
-    torch = None
 
 
 class FakeProcess:
@@ -201,9 +202,7 @@ class Settled(unittest.TestCase):
         self.assertEqual(seen, [[None, None]])
 
     def test_what_was_seen_to_be_another_programs_stays_so(self):
-        self.assertEqual(
-            self.settled(Fault("infrastructure", "gpu_stuck", ""), True), ("infrastructure", "gpu_stuck")
-        )
+        self.assertEqual(self.settled(Fault("infrastructure", "gpu_stuck", ""), True), ("infrastructure", "gpu_stuck"))
 
     def test_a_candidate_that_kept_the_gpu_at_work_until_time_was_over_spent_it(self):
         for settles, rests, spent_by in (
@@ -276,13 +275,10 @@ class JudgedOnceMore(unittest.TestCase):
         x, seen, now = Referee(None, None, "cpu", 0), [], [1000.0]
 
         class Short(Judged):
-            clock = "call"
-
             def load(self, _artifact):
                 seen.append(self)
                 self.process, self.loaded = FakeProcess(), True
                 self.process.is_working, self.process.waited = lingers, 5.0
-                self.draw_secret()
                 now[0] += 5.0
                 raise Fault(*fault, "")
 
@@ -298,11 +294,9 @@ class JudgedOnceMore(unittest.TestCase):
             x.judge_with_room()
         return seen
 
-    def test_has_no_more_time_and_no_other_draw_of_kinds(self):
+    def test_has_no_more_time(self):
         first, second = self.judged()
         self.assertEqual(first.deadline, second.deadline)
-        self.assertEqual(first.secret[:PLAN_BYTES], second.secret[:PLAN_BYTES])
-        self.assertNotEqual(first.secret, second.secret)
 
     def test_in_both_looks_what_it_made_us_wait_is_held_against_all_of_the_time(self):
         first, second = self.judged()

@@ -7,6 +7,9 @@ import unittest.mock
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch import admission, compare, contents, steadiness
     from kernelmill_torch.contents import KINDS, OWN, of_kind, traits_of
     from kernelmill_torch.problem import CHECKED_DOMAIN, Truth
@@ -14,8 +17,6 @@ try:
 
     # What a problem admits is not to depend on how busy this machine is.
     USUAL_SECONDS, admission.SECONDS = admission.SECONDS, dict.fromkeys(admission.SECONDS, 100.0)
-except ImportError:
-    torch = None
 
 
 def of(x, kind, seed=5, outputs=1):

@@ -6,11 +6,12 @@ import unittest
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from fakes import FakeBench, judgement
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.referee import Referee
-except ImportError:
-    torch = None
 
 
 def late(waited, before=0.0):

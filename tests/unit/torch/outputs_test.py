@@ -5,12 +5,13 @@ import unittest
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from fakes import judgement
     from kernelmill_torch import compare
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.judged import first_call_seconds
-except ImportError:
-    torch = None
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -5,12 +5,13 @@ import unittest
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from fakes import FakeBench, judgement
     from kernelmill_torch import compare
     from kernelmill_torch.problem import Truth
     from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers, weigh_constants
-except ImportError:
-    torch = None
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -6,11 +6,12 @@ import unittest
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch import reach as reach_module
     from kernelmill_torch.buffers import Layout, TensorSpec
     from kernelmill_torch.reach import Allocation, Reach, where
-except ImportError:
-    torch = None
 
 
 class Driver:

@@ -4,10 +4,11 @@ import unittest
 
 try:
     import torch
-    from kernelmill_torch import reading
-    from problems import problem
 except ImportError:
     torch = None
+if torch is not None:
+    from kernelmill_torch import reading
+    from problems import problem
 
 MIB = 1 << 20
 

@@ -7,12 +7,13 @@ import unittest.mock
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from fakes import FakeBench, judgement
     from kernelmill_torch import compare, small_scales
     from kernelmill_torch.problem import Problem
     from kernelmill_torch.small_scales import SmallScales, far_off, missed
-except ImportError:
-    torch = None
 
 # Each of 32 heads is four times smaller than the one before, as decays make them; a sum of 256 terms.
 DECAYS = """import torch

@@ -5,6 +5,9 @@ import unittest.mock
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch import admission
     from kernelmill_torch.candidate import describe
     from kernelmill_torch.contents import OWN
@@ -13,8 +16,6 @@ try:
 
     # What a problem admits is not to depend on how busy this machine is.
     admission.SECONDS = dict.fromkeys(admission.SECONDS, 100.0)
-except ImportError:
-    torch = None
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -4,11 +4,12 @@ import unittest
 
 try:
     import torch
+except ImportError:
+    torch = None
+if torch is not None:
     from kernelmill_torch import admission, compare, reading, weights
     from kernelmill_torch.contents import OWN
     from problems import problem
-except ImportError:
-    torch = None
 
 MIB = 1 << 20
 SQUARE = "self.a = nn.Linear(512, 512, bias=False)"  # a mebibyte
