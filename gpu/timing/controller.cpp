@@ -29,8 +29,8 @@ std::vector<batch_order> plan_of(const timing_wish& wish) {
   std::iota(others.begin(), others.end(), size_t{1});
   for (size_t round = 0; round < wish.rounds; ++round) {
     shuffle(others, wish.draw);
-    for (size_t i = 0; i < others.size(); i += patterns_a_batch) {
-      auto end = std::min(i + patterns_a_batch, others.size());
+    for (size_t i = 0; i < others.size(); i += wish.together) {
+      auto end = std::min(i + wish.together, others.size());
       result.push_back({batch_form::mixed,
                         {others.begin() + static_cast<std::ptrdiff_t>(i),
                          others.begin() + static_cast<std::ptrdiff_t>(end)}});

@@ -18,15 +18,16 @@ namespace kernelmill::timing {
 inline constexpr const char* narrow_enough = "the interval is narrow enough";
 
 struct timing_wish {
-  size_t patterns = 1;            ///< of inputs, the task's own included
-  double half_width = 0.03;       ///< of the interval, relative, that ends the timing
-  batch_counts nominal;           ///< with the task's own inputs
-  size_t rounds = 1;              ///< of mixed batches: each has every other pattern once
-  double most_more = 1e9;         ///< seconds that batches behind the plan's may take
-  bool one_by_one = false;        ///< a batch is one call already
-  bool own_streams = false;       ///< calls may run side by side
-  double call = 0;                ///< seconds of a call of the faster side, as far as is known
-  std::function<uint64_t()> draw; ///< of the evaluation's secret
+  size_t patterns = 1;                ///< of inputs, the task's own included
+  size_t together = patterns_a_batch; ///< patterns that share a batch
+  double half_width = 0.03;           ///< of the interval, relative, that ends the timing
+  batch_counts nominal;               ///< with the task's own inputs
+  size_t rounds = 1;                  ///< of mixed batches: each has every other pattern once
+  double most_more = 1e9;             ///< seconds that batches behind the plan's may take
+  bool one_by_one = false;            ///< a batch is one call already
+  bool own_streams = false;           ///< calls may run side by side
+  double call = 0;                    ///< seconds of a call of the faster side, as far as is known
+  std::function<uint64_t()> draw;     ///< of the evaluation's secret
 };
 
 /// The batches that every evaluation has, in a secret order: nothing that is seen ends the timing

@@ -100,6 +100,7 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
   if (warm_up()) {
     wish.patterns = patterns_.size();
     wish.half_width = half_width;
+    wish.together = std::min<size_t>(timing::patterns_a_batch, most_);
     wish.one_by_one = calls_ == 1;
     wish.own_streams = on_gpu_;
     if (!on_gpu_) {

@@ -232,7 +232,8 @@ class Batches:
         bench, most = self.bench, min(order.calls, self.bench.layout.sets)
         if not side.is_direct:
             most = int(min(most, side.most_queued))
-        count = self.secret.randint(max(1, most * 3 // 4), most)
+        least = min(len(order.patterns), bench.layout.sets)  # each has a call at least, however long that is
+        count = max(least, self.secret.randint(max(1, most * 3 // 4), most))
         kinds = [order.patterns[i * len(order.patterns) // count] for i in range(count)]
         self.latest = None  # whose memory the next ones need
         bench.make_room()

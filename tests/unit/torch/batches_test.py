@@ -111,6 +111,11 @@ class Made(unittest.TestCase):
         self.assertLessEqual(max(map(kinds.count, kinds)) - min(map(kinds.count, kinds)), 1)
         self.assertEqual(self.batches.bench.prepared, ["signs", "held", "far"])
 
+    def test_each_pattern_has_a_call_however_few_there_are(self):
+        for number in range(20):
+            self.make(BASELINE, number, ["signs", "held", "far"], calls=1)
+            self.assertEqual(sorted(self.ran[-1][1].kinds), ["far", "held", "signs"])
+
     def test_calls_that_cannot_be_queued_are_fewer_and_then_timed_with_their_launches(self):
         said = []
         for number in range(4):

@@ -165,7 +165,7 @@ class Settled(unittest.TestCase):
         for problem in (
             Fault("infrastructure", "gpu_memory", ""),
             Fault("configuration", "bad_problem", ""),
-            Fault("infrastructure", "gpu_stuck", ""),
+            Fault("infrastructure", "gpu_lost", ""),
             MemoryError(),
             KeyError("allocations"),
         ):

@@ -16,7 +16,7 @@ if torch is not None:
     from kernelmill_torch.judgement import LEAST_BEFORE_BATCHES
 
 VARIANTS = 50
-SETS = 2  # calls on a kind in a mixed batch at least, unless a call is very long
+SETS = 6  # calls on a kind in a mixed batch, unless a call is long
 
 
 def sampled_mean(dice):
@@ -112,9 +112,8 @@ class Shortcuts(unittest.TestCase):
         def survives(number):
             dice = random.Random(number)
             answer = generator(dice)
-            hidden = in_turn([x for x in admitted.others if x != "signs" for _ in range(KINDS[x].draws)], dice)[
-                : LEAST_BEFORE_BATCHES - 1
-            ]
+            others = [x for x in admitted.others if x != "signs" for _ in range(KINDS[x].draws)]
+            hidden = in_turn(others, dice)[: LEAST_BEFORE_BATCHES - 1]
             mixed = [x for x in admitted.others for _ in range(calls_of_a_kind)]
             asked = [OWN, OWN, "signs", *hidden, *mixed]
             return all(is_right(answer, 1000 * number + i, kind) for i, kind in enumerate(asked))
