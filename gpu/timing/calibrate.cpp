@@ -13,7 +13,7 @@ unsigned calls_of(double call_seconds, double batch_seconds, unsigned most) {
 }
 
 std::optional<known_baseline> learn_baseline(const make_baseline& make, double batch_seconds,
-                                             unsigned most) {
+                                             unsigned most, unsigned least) {
   known_baseline result;
   batch_sample x;
   // A process warms up, and a longer batch tells better how long its calls take.
@@ -23,6 +23,7 @@ std::optional<known_baseline> learn_baseline(const make_baseline& make, double b
     result.calls = calls_of(x.inside / std::max(x.calls, 1u), batch_seconds, most);
     if (result.calls <= calls) break;
   }
+  result.calls = std::max(result.calls, std::min(least, most));
   if (!make({}, result.calls, x)) return std::nullopt;
   std::vector<batch_sample> samples;
   for (size_t i = 0; i < calibrating_batches; ++i)

@@ -23,8 +23,8 @@ using make_baseline =
 unsigned calls_of(double call_seconds, double batch_seconds, unsigned most);
 
 /// Finds how long the baseline's calls take, and what a batch takes besides. Nothing when a batch
-/// could not be made.
+/// could not be made. A batch has `least` calls, however long they take.
 std::optional<known_baseline> learn_baseline(const make_baseline& make, double batch_seconds,
-                                             unsigned most);
+                                             unsigned most, unsigned least = 1);
 
 } // namespace kernelmill::timing

@@ -5,6 +5,7 @@
 #include "gpu/referee/device/batch_timing.hpp"
 #include "gpu/referee/device/batches.hpp"
 #include "gpu/referee/scheduling.hpp"
+#include "gpu/timing/calibrate.hpp"
 #include "gpu/timing/thresholds.hpp"
 
 namespace kernelmill {
@@ -12,9 +13,7 @@ namespace kernelmill {
 namespace {
 
 constexpr int fills_of_each = 3;
-constexpr unsigned trial_sets = 8;
-constexpr size_t batches_of_each = 10; // of one call, and of many
-constexpr double own_share = 0.2;      // of a bound, for the baseline on a pattern
+constexpr double own_share = 0.2; // of a bound, for the baseline on a pattern
 
 class baseline_batches {
 public:
@@ -29,12 +28,13 @@ public:
 
   std::optional<error> learn() {
     process_.spin(true);
-    bool ok = choose_sets() && take() && choose_patterns();
+    auto known = first_is_right() ? learn_calls() : std::nullopt;
+    bool ok = known && choose_patterns();
     process_.spin(false);
     if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
     if (!ok) return bad_baseline(prepared_.spec(), "ended", process_.ending()->fault);
     calibrated_baseline result;
-    result.before = timing::calibrated(samples_);
+    result.before = known->before;
     result.sets = batches_.sets();
     result.direct = batches_.is_direct();
     result.timed = kept_.size();
@@ -59,29 +59,25 @@ private:
     }
   }
 
-  bool choose_sets() {
-    unsigned most = batches_.sets();
-    batches_.use(std::min(most, trial_sets));
-    timing::batch_sample x;
-    for (int i = 0; i < 2; ++i)
-      if (!make({}, x)) return false;
+  bool first_is_right() {
+    timing::batch_sample unused;
+    if (!make({timing::batch_form::single, {0}}, unused)) return false;
     auto found = batches_.audit(1);
     if (found.bad > 0) wrong_ = batches_.describe(found);
-    if (found.bad > 0) return false;
-    double call = std::max(x.inside / x.calls, 1e-7);
-    batches_.use(
-        std::clamp(static_cast<unsigned>(timing::batch_seconds / call), std::min(4u, most), most));
-    return true;
+    return found.bad == 0;
   }
 
-  bool take() {
-    for (size_t i = 0; i < 2 * batches_of_each; ++i) {
-      timing::batch_sample x;
-      auto form = i % 2 == 0 ? timing::batch_form::nominal : timing::batch_form::single;
-      if (!make({form, {0}}, x)) return false;
-      samples_.push_back(x);
-    }
-    return true;
+  std::optional<timing::known_baseline> learn_calls() {
+    unsigned most = batches_.sets();
+    auto make_some = [&](const timing::batch_order& order, unsigned calls,
+                         timing::batch_sample& into) {
+      if (order.form != timing::batch_form::single) batches_.use(calls);
+      return make(order, into);
+    };
+    auto known =
+        timing::learn_baseline(make_some, timing::batch_seconds, most, timing::patterns_a_batch);
+    if (known) batches_.use(known->calls);
+    return known;
   }
 
   double longest_fill(size_t kind) {
@@ -109,7 +105,6 @@ private:
   paid_clock clock_ = paid_clock::device;
   device_batches batches_;
   size_t number_ = 0;
-  std::vector<timing::batch_sample> samples_;
   std::string wrong_;
   std::vector<size_t> kept_{0};
   std::vector<size_t> unfit_;
