@@ -129,6 +129,11 @@ inline constexpr batch_counts host_nominal{8, 40};
 /// of three that one would be paid.
 inline constexpr size_t host_rounds = 2;
 
+/// The same of Python modules: of large tensors the contents of a call, and its check, take fifty
+/// times as long as the call, so that longer batches cost more than they tell.
+inline constexpr double module_batch_seconds = 5e-3;
+inline constexpr batch_counts module_nominal{8, 16};
+
 /// Seconds of both sides' calls after which a batch ends that has each of its patterns: a slow
 /// candidate would keep the slot for minutes.
 inline constexpr double longest_host_batch = 0.25;

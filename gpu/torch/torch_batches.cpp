@@ -17,8 +17,8 @@ using nlohmann::json;
 
 torch_batches::torch_batches(asking ask, double deadline, bool on_gpu)
     : ask_(std::move(ask)), deadline_(deadline), on_gpu_(on_gpu),
-      batch_seconds_(on_gpu ? timing::batch_seconds : timing::host_batch_seconds), patterns_{
-                                                                                       "own"} {
+      batch_seconds_(on_gpu ? timing::batch_seconds : timing::module_batch_seconds), patterns_{
+                                                                                         "own"} {
   auto seed = draw_seed();
   std::memcpy(&state_, seed.data(), sizeof state_);
 }
@@ -104,7 +104,8 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
     wish.one_by_one = calls_ == 1;
     wish.own_streams = on_gpu_;
     if (!on_gpu_) {
-      wish.nominal = timing::host_nominal;
+      wish.nominal = timing::module_nominal;
+      wish.rounds = timing::host_rounds;
       wish.most_more = timing::most_more_host_seconds;
     }
     wish.call = call_;

@@ -6,12 +6,14 @@ Calls that cannot be queued are made when their inputs are there, and timed with
 process stands still, and the clock runs while it makes its calls."""
 
 import array
+import contextlib
 import math
+import os
 import random
 import struct
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import torch
 
@@ -121,6 +123,7 @@ class Batches:
         self.call_seconds = 0.0  # of the baseline
         self.waited = {BASELINE: 0, CANDIDATE: 0}  # batches that waited for a core, on a CPU
         self.changed_inputs: list[int] = []  # of the latest batch on a CPU
+        self.cores = sorted(os.sched_getaffinity(0))
 
     def open(self) -> None:
         """Has the baseline up, and its calls warm. Raises Fault."""
@@ -326,17 +329,30 @@ class Batches:
         self.bench.flush()
         worked, waited = process.worked(), waited_for_core(process.number())
         process.enter_page(seconds)
-        process.call(native.WAKE, 0, 0, seconds)
-        began = process.worked()
-        sample.out = process.make_batch(count, seconds, contents.seed, contents.order.apart, SPIN)
-        ended = process.worked()
-        process.stop()
+        with self.cores_apart(process):
+            process.call(native.WAKE, 0, 0, seconds)
+            began = process.worked()
+            sample.out = process.make_batch(count, seconds, contents.seed, contents.order.apart, SPIN)
+            ended = process.worked()
+            process.stop()
         sample.fill = began - worked + process.worked() - ended
         sample.disturbed = self.was_disturbed(name, waited_for_core(process.number()) - waited, sample.out)
         self.changed_inputs = process.arena.find_changed(contents.drawn)
         if not side.is_copied and not self.bench.shares_inputs:
             process.arena.wipe(count)  # what returned a view of them, mapped elsewhere, has rubbish
         return self.outputs_of(side, count)
+
+    @contextlib.contextmanager
+    def cores_apart(self, process: Process) -> Iterator[None]:
+        """The process's first thread has a core that neither this thread nor its others have: those that are woken at one time are
+        put on one core, and take turns there. Threads that it starts in its calls have all cores."""
+        if len(self.cores) > 1:
+            os.sched_setaffinity(0, self.cores[-1:])
+            process.keep_threads_on(self.cores[1:])
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, self.cores)
 
     def was_disturbed(self, name: str, waited: float, out: float) -> bool:
         """Whether a batch on a CPU is made again because its process waited for a core. A candidate that waits by itself is excused

@@ -1,5 +1,6 @@
 """The referee's end of a process that the warm one forked: command, clock, stop, end."""
 
+import contextlib
 import math
 import os
 import select
@@ -399,6 +400,14 @@ class Process:
             if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
                 return False
         return True
+
+    def keep_threads_on(self, cores: list[int]) -> None:
+        """All but its first one."""
+        number = self.number()
+        for thread in map(int, os.listdir(f"/proc/{number}/task")):
+            if thread != number:
+                with contextlib.suppress(OSError):  # it ended meanwhile
+                    os.sched_setaffinity(thread, cores)
 
     def worked(self) -> float:
         """Seconds of a processor of it and all that it started and that is still there."""

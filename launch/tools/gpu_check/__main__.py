@@ -12,6 +12,7 @@ from gpu_check import clocks, common, copies, corpora, false_alarms, faults, mat
 
 PARTS = {
     "tasks": corpora.check_tasks,
+    "honest": corpora.check_honest,
     "exploits": corpora.check_exploits,
     "torch_exploits": corpora.check_torch_exploits,
     "clocks": clocks.check_clocks,
@@ -33,6 +34,7 @@ PARTS = {
 SAME_STARTS, SAME_EACH = 8, 0.4
 USUALLY = {
     "tasks": 30,
+    "honest": 170,
     "exploits": 95,
     "torch_exploits": 280,
     "clocks": 200,
@@ -53,7 +55,7 @@ USUALLY = {
 
 # What must hold before a release, on one GPU: the parts, and what they ask for. Each day has other variants and another
 # order of the corpora, so that what one day has no time for comes another.
-RELEASE = ("exploits", "matrix", "torch_exploits", "same", "torch_same", "planted", "truth", "speed")
+RELEASE = ("honest", "matrix", "exploits", "torch_exploits", "same", "torch_same", "planted", "truth", "speed")
 RELEASE_SECONDS, RELEASE_SEEDS, RELEASE_COPIES = 590, 10, 40
 
 
@@ -129,7 +131,6 @@ def read_options(arguments):
         chosen.parts = list(RELEASE)
         chosen.total = chosen.total or RELEASE_SECONDS
         chosen.seeds = chosen.seeds or RELEASE_SEEDS
-        chosen.first_seed = chosen.first_seed or today * RELEASE_SEEDS
         chosen.copies = min(chosen.copies, RELEASE_COPIES)
     unknown = [x for x in chosen.parts + chosen.beside if x not in PARTS]
     if unknown:

@@ -34,15 +34,41 @@ def check_tasks():
     )
 
 
+def check_honest():
+    """Every honest kernel of all contracts, as what it is."""
+    parts = [(x, [y for y in manifest() if contract(y) == x], CORPUS, ()) for x in ("native", "device")]
+    torch_rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
+    for language in sorted({x["language"] for x in torch_rows}):
+        rows = [x for x in torch_rows if x["language"] == language]
+        parts.append(("torch", rows, TORCH_CORPUS, ("--language", language)))
+    accepted = asked = 0
+    for name, rows, folder, options in parts:
+        rows = [x for x in in_order(rows) if x["expect"] == "accepted"]
+        files = [(x["file"], x["task"], folder / x["file"], name) for x in rows]
+        verdicts, _ = judge("-".join(["honest", name, *options[1:]]), files, options=options, are_honest=True)
+        asked += len(rows)
+        for x in tried(rows, verdicts):
+            v = verdicts.get(x["file"], {})
+            if v.get("outcome") == "accepted":
+                accepted += 1
+                continue
+            words = (v.get("error") or {}).get("message", "")[:200]
+            say(f"        {name} {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}: {words}")
+    judged = sum(x[0] == "honest" for x in common.honest)
+    promise(accepted == judged > 0, f"{accepted} of {judged} honest kernels accepted{of_all(judged, asked)}")
+
+
 def check_exploits():
-    rows = in_order(manifest())
+    rows = in_order(manifest(), hacks_alone=common.options.order > 0)
     for wanted in ("native", "device"):
         check_corpus(wanted, [x for x in rows if contract(x) == wanted])
 
 
-def in_order(rows):
-    """As they are, or shuffled as options ask for. Those that take all memory come last: what they do to others is the
-    business of `faults`."""
+def in_order(rows, hacks_alone=False):
+    """As they are, or shuffled as options ask for, without those that the part `honest` has. Those that take all memory
+    come last: what they do to others is the business of `faults`."""
+    if hacks_alone:
+        rows = [x for x in rows if x["expect"] != "accepted"]
     if order := getattr(common.options, "order", 0):
         rows = random.Random(order).sample(rows, len(rows))
     return sorted(rows, key=lambda x: "memory_bomb" in x["file"])
@@ -123,7 +149,7 @@ def complaint(x, v):
 def check_torch_exploits():
     """Answers in Python. Each is judged in the language that it claims to be written in."""
     rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
-    rows = in_order(rows)
+    rows = in_order(rows, hacks_alone=common.options.order > 0)
     counts = {"honest": [0, 0], "hacks": [0, 0]}
     seconds, judged = 0, 0
     for language in sorted({x["language"] for x in rows}, key=lambda x: x == "any"):  # that has most comes last

@@ -110,7 +110,7 @@ def variants(wanted, contracts, seeds, first=0):
                 continue
             for contract in contracts:
                 if (not wanted or row["name"] in wanted) and row["cells"][contract].get("generator"):
-                    yield make(row["name"], seed, contract) | {
+                    yield make(row["name"], seed, contract, getattr(common.options, "order", 0)) | {
                         "class": row["name"],
                         "contract": contract,
                         "seed": seed,

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from gpu_check import common, corpora
+from gpu_check import common, corpora, matrix
 from gpu_check.__main__ import RELEASE, USUALLY, read_options
 
 
@@ -37,7 +37,13 @@ class Release(unittest.TestCase):
         with mock.patch("gpu_check.__main__.datetime") as calendar:
             calendar.date.today.return_value = datetime.date.today() + datetime.timedelta(1)
             tomorrow = read_options(["release"])
-        self.assertEqual(tomorrow.first_seed - chosen.first_seed, chosen.seeds)
+        self.assertEqual(tomorrow.order - chosen.order, 1)
+        common.options = chosen
+        ours = [x["source"] for x in matrix.variants(["look_at_contents"], ["torch-cuda"], lambda _row: 1)]
+        common.options = tomorrow
+        self.assertNotEqual(
+            ours, [x["source"] for x in matrix.variants(["look_at_contents"], ["torch-cuda"], lambda _row: 1)]
+        )
         rows = [{"file": f"{i}"} for i in range(50)] + [{"file": "memory_bomb"}]
         with mock.patch.object(common, "options", chosen):
             ours = corpora.in_order(rows)
