@@ -31,6 +31,14 @@ double most_by_single(const form_result& single) {
   return seconds < shortest_forgiven ? std::max(shown, std::min(unsure, 1.0)) : unsure;
 }
 
+// What batches of several patterns show, give or take their error. Of a candidate's own noise no
+// more is believed than a machine has.
+double most_by_mixed(const form_result& mixed, const machine_noise& noise) {
+  double deviation = std::min(mixed.deviation, noise.most_deviation);
+  double error = mixed_standard_errors * deviation / std::sqrt(static_cast<double>(mixed.pairs));
+  return mixed.speedup.estimate * std::exp(error);
+}
+
 // What calls that are kept apart show, where they take longer than their order explains.
 std::optional<double> most_by_apart(const form_result& own, const form_result& apart) {
   double cost = std::clamp(apart.baseline_seconds - own.baseline_seconds, 0.0, most_apart_cost);
@@ -132,7 +140,7 @@ std::optional<paid_result> pay(const std::vector<batch_pair>& pairs, const calib
   result.baseline_slower =
       before.call > 0 && median(std::move(calls)) > believed_slowdown * before.call;
   if (auto several = result_of(mixed))
-    result.paid.speedup = at_most(result.paid.speedup, several->speedup.estimate);
+    result.paid.speedup = at_most(result.paid.speedup, most_by_mixed(*several, before.noise));
   for (const auto& [pattern, taken] : alone) {
     auto found = result_of(taken);
     if (taken.size() < confirming || !found) continue;

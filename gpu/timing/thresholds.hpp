@@ -98,6 +98,10 @@ inline constexpr double slower_batch = 0.02;
 inline constexpr double slower_pattern = 0.03;
 inline constexpr double standard_errors = 3;
 
+/// A speedup holds for batches of several patterns, too, beyond so many standard errors of theirs:
+/// of four batches 0.7 % on a GPU.
+inline constexpr double mixed_standard_errors = 2;
+
 /// What the times of a machine differ by.
 struct machine_noise {
   /// Deviation of a pair's logarithm that hides a slow pattern, at most: a candidate chooses its
@@ -156,5 +160,9 @@ inline constexpr double most_idle_share = 0.01;
 /// the caches they share: 246 of 256 intervals of sixteen kernels of 35 to 180 us held their
 /// kernel's median on two quiet cores.
 inline constexpr machine_noise host_noise{0.02, 6, 0.015, 0.8e-6};
+
+/// Batches of modules are 0.1 s apart, and their calls use all cores: two shared cores changed
+/// their pace by a factor of two in between, for a copy of the baseline as for the baseline.
+inline constexpr machine_noise module_noise{0.1, 3, 0.03, 0.8e-6};
 
 } // namespace kernelmill::timing

@@ -84,7 +84,7 @@ bool torch_batches::warm_up() {
   // A candidate that stands still slows no baseline, and a CPU is now faster, now slower.
   if (!on_gpu_) {
     before_.call = before_.call_alone = 0;
-    before_.noise = timing::host_noise;
+    before_.noise = timing::module_noise;
   }
   for (double& seconds : before_.fills) seconds *= static_cast<double>(calls_) / known_.calls;
   return true;
