@@ -348,7 +348,7 @@ class Batches:
         put on one core, and take turns there. Threads that it starts in its calls have all cores."""
         if len(self.cores) > 1:
             os.sched_setaffinity(0, self.cores[-1:])
-            process.keep_threads_on(self.cores[1:])
+            process.spread_threads(self.cores)
         try:
             yield
         finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from kernelmill_torch import channel, native
 from kernelmill_torch.faults import Fault
-from kernelmill_torch.stillness import children_of, processor_seconds, seconds_without_core
+from kernelmill_torch.stillness import children_of, processor_seconds, seconds_of_thread, seconds_without_core
 from kernelmill_torch.warm import START_SECONDS, Zygote
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Process:
             math.inf
         )  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
         self.batches = 0  # that were begun
+        self._worked: dict[int, float] = {}  # seconds of its threads, when they were spread
         self._open_word = 0
         self.is_working = False  # though it was killed; see ends()
 
@@ -401,13 +402,16 @@ class Process:
                 return False
         return True
 
-    def keep_threads_on(self, cores: list[int]) -> None:
-        """All but its first one."""
+    def spread_threads(self, cores: list[int]) -> None:
+        """Leaves the first core to its first thread, where the others that have worked since the last time have a core each
+        without it."""
         number = self.number()
-        for thread in map(int, os.listdir(f"/proc/{number}/task")):
-            if thread != number:
-                with contextlib.suppress(OSError):  # it ended meanwhile
-                    os.sched_setaffinity(thread, cores)
+        worked = {x: seconds_of_thread(number, x) for x in map(int, os.listdir(f"/proc/{number}/task"))}
+        busy = [x for x, seconds in worked.items() if x != number and seconds > self._worked.get(x, seconds)]
+        self._worked = worked
+        for thread in busy:
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                os.sched_setaffinity(thread, cores[1:] if len(busy) < len(cores) else cores)
 
     def worked(self) -> float:
         """Seconds of a processor of it and all that it started and that is still there."""

@@ -19,12 +19,12 @@ def is_own_model(source: str, problem: str) -> bool:
     the sandbox."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError, Different):
         mine, own = parts_of(source, "ModelNew"), parts_of(problem, "Model")
-        return mine["Model"] == own["Model"] and all(own.get(name) == text for name, text in mine.items())
+        return mine[""] == own[""] and all(own.get(name) == text for name, text in mine.items())
     return False
 
 
 def parts_of(source: str, model: str) -> dict[str, str]:
-    """What a module's model is made of, by name, in words that do not hang on names of locals. The model is called Model."""
+    """What a module's model is made of, by name, in words that do not hang on names of locals. The model has no name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(source)
@@ -43,7 +43,7 @@ def parts_of(source: str, model: str) -> dict[str, str]:
     result = {}
     for name in used_by(known, itself):
         words = Words(imported, {itself: "Model", model: "Model"})
-        result["Model" if name == itself else name] = ast.dump(words.visit(known[name]), annotate_fields=False)
+        result["" if name == itself else name] = ast.dump(words.visit(known[name]), annotate_fields=False)
     return result
 
 

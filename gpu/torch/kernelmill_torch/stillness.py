@@ -12,6 +12,15 @@ def processor_seconds(number: int) -> float:
         return 0.0
 
 
+def seconds_of_thread(number: int, thread: int) -> float:
+    """Of a processor, of one thread of a process since it began; 0 when it is gone."""
+    try:
+        with open(f"/proc/{number}/task/{thread}/schedstat", "rb") as file:
+            return int(file.read().split()[0]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 def seconds_without_core(number: int) -> float:
     """In which a thread of the process was ready and had no core, since it began; of the thread that waited longest. 0 where
     the kernel does not say."""

@@ -144,6 +144,36 @@ class Stop(unittest.TestCase):
             self.assertRaises(Fault, x.call, native.CALL, 0, 1, 60.0)
             self.assertEqual(x.waited, 1.0)
 
+    def spread(self, threads):
+        """Which cores each of so many threads of this process may have, that have worked since the last time."""
+        cores, done, ready = [0, 1, 2], threading.Event(), threading.Barrier(threads + 1)
+
+        def work():
+            for _ in range(2):
+                ready.wait()
+            done.wait()
+
+        mine = [threading.Thread(target=work) for _ in range(threads)]
+        set_to = {}
+        for x in mine:
+            x.start()
+        self.process.number = os.getpid
+        with unittest.mock.patch.object(processes.os, "sched_setaffinity", lambda x, where: set_to.update({x: where})):
+            ready.wait()
+            self.process._worked = {x.native_id: 0.0 for x in mine}
+            self.process.spread_threads(cores)
+        ready.wait()
+        done.set()
+        for x in mine:
+            x.join()
+        return [set_to.get(x.native_id) for x in mine]
+
+    def test_threads_that_have_a_core_each_leave_the_first_one(self):
+        self.assertEqual(self.spread(2), [[1, 2]] * 2)
+
+    def test_more_threads_than_that_have_all_cores(self):
+        self.assertEqual(self.spread(3), [[0, 1, 2]] * 3)
+
     def ends(self, child, working=0.0):
         self.process.pidfd = os.pidfd_open(child.pid)
         self.addCleanup(os.close, self.process.pidfd)
