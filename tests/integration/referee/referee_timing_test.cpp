@@ -122,9 +122,7 @@ TEST_F(referee_timing, a_candidate_that_uses_up_the_time_in_a_slow_call_is_paid_
               std::string{honest_body} +
               "timespec t{1, 0}; if (!usual && cols == 1024) nanosleep(&t, nullptr);",
           "#include <time.h>"),
-      [](wire::EvaluateRequest::Builder x) {
-        timed(x);
-      });
+      [](wire::EvaluateRequest::Builder x) { timed(x); });
   auto t = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(t);
   if (t.getMeasured())

@@ -30,13 +30,12 @@ TEST_F(torch_referee, a_right_module_is_correct_in_every_trial) {
 }
 
 TEST_F(torch_referee, a_right_module_is_timed_against_the_problems_own_model) {
-  auto result = evaluate(
-      linear_problem, linear_answer("return torch.relu(self.linear(x))"),
-      [](wire::EvaluateRequest::Builder x) {
-        auto timing = x.initTiming();
-        timing.setEnabled(true);
-        timing.setWidest(1e3); // whether there is a time is the question
-      });
+  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"),
+                         [](wire::EvaluateRequest::Builder x) {
+                           auto timing = x.initTiming();
+                           timing.setEnabled(true);
+                           timing.setWidest(1e3); // whether there is a time is the question
+                         });
   auto timing = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(timing);
   ASSERT_TRUE(timing.getMeasured()) << summary(result);

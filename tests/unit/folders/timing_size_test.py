@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The code that times candidates stays small: its lines and its numbers have a limit, and most numbers lie in one file with
-their reasons. What times them is listed here by path; a path that is gone must leave the list."""
+"""The code that times candidates stays small: its lines and its numbers have a limit, and most numbers lie in one file
+with their reasons. What times them is listed here by path; a path that is gone must leave the list."""
 
 import os
 import pathlib
@@ -20,7 +20,9 @@ gpu/torch/native/batch.cpp
 gpu/torch/torch_batches.cpp gpu/torch/torch_batches.hpp
 """.split()
 MOST_LINES, MOST_NUMBERS = 3700, 80
-NUMBER_IN_CPP = re.compile(r"^\s*(?:static |inline )*constexpr (?!const char)[\w:<>\[\] ]+?[ &]\w+(?:\[\])?\s*(?:=\s*[^;]*?\d|\{)", re.M)
+NUMBER_IN_CPP = re.compile(
+    r"^\s*(?:static |inline )*constexpr (?!const char)[\w:<>\[\] ]+?[ &]\w+(?:\[\])?\s*(?:=\s*[^;]*?\d|\{)", re.M
+)
 NUMBER_IN_PYTHON = re.compile(r"^([A-Z][A-Z_0-9]*(?:, [A-Z][A-Z_0-9]*)*) = .*\d", re.M)
 
 
