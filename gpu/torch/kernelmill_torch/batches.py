@@ -25,6 +25,7 @@ from kernelmill_torch.faults import Fault
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.pool import Pool
 from kernelmill_torch.processes import SPIN, SPIN_AWAKE, Process
+from kernelmill_torch.stillness import scheduled
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 BASELINE_SECONDS = 20.0  # that a batch of the baseline may take
@@ -573,8 +574,4 @@ def bits_of(x: float) -> int:
 
 def waited_for_core(number: int = 0) -> float:
     """Seconds that this thread, or the first one of a process, was ready and had no core."""
-    try:
-        with open(f"/proc/{number or 'thread-self'}/schedstat", "rb") as file:
-            return int(file.read().split()[1]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+    return scheduled(str(number or "thread-self"))[1]

@@ -47,7 +47,6 @@ TOLD = (
     "read_rate",
     "shares_inputs",
     "changes_inputs",
-    "sets_bytes",
     "blind",
     "is_known_whole",
 )
@@ -172,8 +171,7 @@ class Bench(Flushes, Truths):
             )
         self.problem.is_random = self._draws_when_called()
         self.problem.exact = self.problem.exact and not self.problem.is_random  # other random numbers would be drawn
-        self.sets_bytes = min(SETS_BYTES, total // 16)
-        layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
+        layout.sets = max(1, min(MOST_SETS, min(SETS_BYTES, total // 16) // layout.set_bytes))
         self.layout, self.needed = layout, needed
         self.share = self._share()
         self.admitted: Admitted = admit(self.problem, self.device, self._beside())
@@ -409,7 +407,7 @@ class Bench(Flushes, Truths):
         return Fault("configuration", "bad_problem", f"the problem {self.directory} cannot be timed: {e.message}")
 
     def draw(self, seeds: list[int], kind: str = OWN) -> list[list[Any]]:
-        """Contents of sets, one a seed, where nobody else sees them."""
+        """Contents of sets, one a seed, where no other process sees them."""
         return [self.problem.draw(seed, kind, seed) for seed in seeds]
 
     def close(self) -> None:

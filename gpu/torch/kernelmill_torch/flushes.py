@@ -1,4 +1,4 @@
-"""Caches are flushed before calls are timed. That takes longer while somebody else has the GPU."""
+"""Caches are flushed before calls are timed. That takes longer while another process has the GPU."""
 
 import math
 import time
@@ -19,7 +19,8 @@ class Flushes:
     cache_bytes: int  # of the GPU's second level
 
     def flush(self, calls: int = 0) -> float:
-        """Evicts everything from the caches, before so many calls. Returns the seconds, which are more when somebody else is busy."""
+        """Evicts everything from the caches, before so many calls. Returns the seconds, which are more while another process is
+        at work there."""
         if self.device == "cuda":
             self.lib.km_gpu_unpin()
             for warm in self.flush_buffer[:64].view(torch.int64).sum, self.flush_buffer[:64].zero_:
@@ -29,8 +30,8 @@ class Flushes:
         if self.device == "cuda":
             # Calls write back what is left in the cache when they begin, and leave there what they wrote last: as much as that.
             self.flush_buffer.view(torch.int64).sum()
-            # From here on the GPU has work, and who is at work there is waited for. That a core which waited launches 0.1 ms later, more
-            # beside compilers and after long waits, is nobody's work.
+            # From here on the GPU has work, and waits for other work there. That a core which waited launches 0.1 ms later,
+            # more beside compilers and after long waits, is no work.
             started = time.monotonic()
             self.flush_buffer[: self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
         else:
@@ -45,7 +46,7 @@ class Flushes:
         self.flush_buffer[: self.layout.left_to_write(self.cache_bytes, calls)].fill_(0)
 
     def longest_flush(self) -> float:
-        """What a flush takes at most while nobody else has the GPU."""
+        """What a flush takes at most while no other process has the GPU."""
         return max(1.5 * self.usual_flush, self.usual_flush + 1e-4) if self.device == "cuda" else math.inf
 
     def flushes_settle(self) -> bool:
@@ -57,7 +58,7 @@ class Flushes:
         return good == 5
 
     def rests(self) -> bool:
-        """Whether nobody is at work now and then: of a second's flushes one in eight is long at most."""
+        """Whether no process is at work now and then: of a second's flushes one in eight is long at most."""
         flushes, end = [], time.monotonic() + 1
         while time.monotonic() < end:
             flushes.append(self.flush())

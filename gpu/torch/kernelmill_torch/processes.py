@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from kernelmill_torch import channel, native
 from kernelmill_torch.faults import Fault
-from kernelmill_torch.stillness import children_of, processor_seconds, seconds_of_thread, seconds_without_core
+from kernelmill_torch.stillness import children_of, processor_seconds, scheduled, seconds_without_core, threads_of
 from kernelmill_torch.warm import START_SECONDS, Zygote
 
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ class Process:
         """Leaves the first core to its first thread, where the others that have worked since the last time have a core each
         without it."""
         number = self.number()
-        worked = {x: seconds_of_thread(number, x) for x in map(int, os.listdir(f"/proc/{number}/task"))}
+        worked = {x: scheduled(f"{number}/task/{x}")[0] for x in threads_of(number)}
         busy = [x for x, seconds in worked.items() if x != number and seconds > self._worked.get(x, seconds)]
         self._worked = worked
         for thread in busy:

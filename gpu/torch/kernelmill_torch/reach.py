@@ -161,10 +161,6 @@ class Reach:
         self.forget()
         return True
 
-    def begin_anew(self) -> None:
-        """What was not right lay where it was looked for."""
-        self.is_fleeting = self.has_moved = False
-
     def may_learn(self) -> bool:
         """Whether the latest row's outputs may be within reach once their allocations are known."""
         return bool(self.unknown) and not self.hopeless.intersection(self.unknown)

@@ -12,26 +12,28 @@ def processor_seconds(number: int) -> float:
         return 0.0
 
 
-def seconds_of_thread(number: int, thread: int) -> float:
-    """Of a processor, of one thread of a process since it began; 0 when it is gone."""
+def scheduled(task: str) -> tuple[float, float]:
+    """Of a thread, by its folder below /proc: seconds of a processor that it had since it began, and in which it was ready and
+    had no core. Zeros when it is gone, or where the kernel does not say."""
     try:
-        with open(f"/proc/{number}/task/{thread}/schedstat", "rb") as file:
-            return int(file.read().split()[0]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+        with open(f"/proc/{task}/schedstat", "rb") as file:
+            worked, waited = file.read().split()[:2]
+        return int(worked) * 1e-9, int(waited) * 1e-9
+    except (OSError, ValueError):
+        return 0.0, 0.0
+
+
+def threads_of(number: int) -> list[int]:
+    """None when the process is gone."""
+    try:
+        return list(map(int, os.listdir(f"/proc/{number}/task")))
+    except OSError:
+        return []
 
 
 def seconds_without_core(number: int) -> float:
-    """In which a thread of the process was ready and had no core, since it began; of the thread that waited longest. 0 where
-    the kernel does not say."""
-    longest = 0
-    try:
-        for task in os.listdir(f"/proc/{number}/task"):
-            with open(f"/proc/{number}/task/{task}/schedstat", "rb") as file:
-                longest = max(longest, int(file.read().split()[1]))
-    except (OSError, ValueError, IndexError):
-        pass  # it ended meanwhile
-    return longest * 1e-9
+    """Of the thread of a process that waited longest for a core, since it began."""
+    return max((scheduled(f"{number}/task/{x}")[1] for x in threads_of(number)), default=0.0)
 
 
 def children_of(number: int) -> list[int]:

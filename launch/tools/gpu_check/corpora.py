@@ -37,9 +37,9 @@ def check_tasks():
 def check_honest():
     """Every honest kernel of all contracts, as what it is."""
     parts = [(x, [y for y in manifest() if contract(y) == x], CORPUS, ()) for x in ("native", "device")]
-    torch_rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
-    for language in sorted({x["language"] for x in torch_rows}):
-        rows = [x for x in torch_rows if x["language"] == language]
+    answers = torch_manifest()
+    for language in sorted({x["language"] for x in answers}):
+        rows = [x for x in answers if x["language"] == language]
         parts.append(("torch", rows, TORCH_CORPUS, ("--language", language)))
     accepted = asked = 0
     for name, rows, folder, options in parts:
@@ -146,9 +146,14 @@ def complaint(x, v):
     return ""
 
 
+def torch_manifest():
+    """Entries of answers in Python that a GPU judges."""
+    return [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
+
+
 def check_torch_exploits():
     """Answers in Python. Each is judged in the language that it claims to be written in."""
-    rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text()) if "cuda" in x["backends"]]
+    rows = torch_manifest()
     rows = in_order(rows, hacks_alone=common.options.order > 0)
     counts = {"honest": [0, 0], "hacks": [0, 0]}
     seconds, judged = 0, 0
