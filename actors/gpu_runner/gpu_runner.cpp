@@ -124,7 +124,7 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
         auto what = request.open()->getCandidateSha256();
         return work<wire::EvaluateResult>(
             self, std::string{what.cStr()}.substr(0, 12), atom::evaluate_v, where, request,
-            referee_deadline(request) + runner_patience, self->state.note(where));
+            referee_deadline(request) + turn_patience + runner_patience, self->state.note(where));
       },
       [self](atom::cancel, const envelope& where) { self->state.cancel(where); },
   };

@@ -24,13 +24,22 @@ void write_patterns(const timing::controller& control, const timing::paid_result
   }
 }
 
+void write_disturbed(const timing::controller& control, baseline_record& into) {
+  into.disturbed = static_cast<uint32_t>(control.retaken());
+  into.calls = static_cast<uint32_t>(control.pairs().size()) + into.disturbed;
+}
+
 } // namespace
+
+void write_too_few(const timing::controller& control, timing_record& into) {
+  write_disturbed(control, into.baseline);
+  into.note = "not measured: the evaluation's time was over before all batches were made";
+}
 
 void write_batches(const timing::controller& control, const timing::calibration& before,
                    const std::vector<std::string>& patterns, evaluation_record& into) {
   auto& timing = into.timing;
-  timing.baseline.disturbed = static_cast<uint32_t>(control.retaken());
-  timing.baseline.calls = static_cast<uint32_t>(control.pairs().size()) + timing.baseline.disturbed;
+  write_disturbed(control, timing.baseline);
   auto paid = control.result();
   if (!paid) {
     timing.note = "not measured: other programs disturbed all batches of the task's own inputs";

@@ -14,8 +14,7 @@ namespace kernelmill {
 void write_batches(const timing::controller& control, const timing::calibration& before,
                    const std::vector<std::string>& patterns, evaluation_record& into);
 
-/// The note of a candidate whose time was over before all batches of the plan were made.
-inline constexpr const char* too_few_batches =
-    "not measured: the evaluation's time was over before all batches were made";
+/// The same where the evaluation's time was over before all batches of the plan were made.
+void write_too_few(const timing::controller& control, timing_record& into);
 
 } // namespace kernelmill

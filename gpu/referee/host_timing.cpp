@@ -133,7 +133,11 @@ void measure_host(measured_run& run, double alone) {
     return;
   }
   if (end == timing::timing_end::decided) write(run, control, before, batches);
-  if (end == timing::timing_end::short_of_time) timing.note = too_few_batches;
+  if (end == timing::timing_end::short_of_time) {
+    auto counted = timing.baseline;
+    write_too_few(control, timing);
+    note_baseline(batches.seen(), counted, timing.baseline);
+  }
   look_for_work_while_stopped(run, batches.seen());
 }
 

@@ -10,6 +10,8 @@
 
 #include <sys/socket.h>
 
+#include "gpu/process/core_shares.hpp"
+#include "gpu/process/machine_turn.hpp"
 #include "gpu/referee/lost_beside.hpp"
 #include "gpu/referee/referee_protocol.hpp"
 #include "gpu/sandbox/cgroup.hpp"
@@ -78,6 +80,15 @@ void add_cores(std::vector<std::string>& into, const char* option, const std::ve
   if (!list.empty()) into.insert(into.end(), {option, list});
 }
 
+// What an evaluation needs for itself.
+std::vector<std::string> shared_by_others(const referee_options& x) {
+  if (!x.gpu_uuid.empty()) return {x.gpu_uuid};
+  std::vector<std::string> result;
+  for (int core : x.cpus.empty() ? cores_of_this_process() : x.cpus)
+    result.push_back("core-" + std::to_string(core));
+  return result;
+}
+
 } // namespace
 
 expected<void> referee_client::state::start() {
@@ -108,7 +119,6 @@ expected<void> referee_client::state::start() {
   for (const char* name : {"XDG_CACHE_HOME", "HOME"}) // where answers of Python are kept
     if (const char* value = std::getenv(name); value != nullptr && !options.python.empty())
       spec.environment.push_back(std::string{name} + "=" + value);
-  // Which of the two designs of the timing on GPUs is used, until the first is gone.
   // The one setting of the sandbox that its user makes by environment.
   if (const char* group = std::getenv("KERNELMILL_CGROUP"))
     spec.environment.push_back(std::string{"KERNELMILL_CGROUP="} + group);
@@ -217,6 +227,7 @@ bool referee_client::state::checks(const std::string& task_directory, int deadli
 expected<Message<wire::EvaluateResult>>
 referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int deadline_ms,
                          const std::stop_token& stop) {
+  auto turn = machine_turn::wait_for(shared_by_others(state_->options), turn_patience, stop);
   auto view = request.open();
   std::string candidate = view->getCandidateSha256();
   auto& lost = *state_->options.lost;

@@ -3,6 +3,7 @@
 // The node's end of a referee: starts it, asks it, and replaces it when it dies or misses a
 // deadline. One request at a time; a slot is exclusive anyway while something is timed.
 
+#include <chrono>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -32,6 +33,10 @@ struct referee_options {
   std::shared_ptr<lost_beside> lost = {}; ///< of all slots of a machine; empty: of this one alone
 };
 
+/// For so long an evaluation waits for others of this machine that have its cores or its GPU; then
+/// it goes on beside them.
+inline constexpr std::chrono::milliseconds turn_patience{30'000};
+
 /// Thread safety: one thread at a time.
 class referee_client {
 public:
@@ -46,8 +51,9 @@ public:
 
   /// Fails, always with class infrastructure, only when the referee itself is at fault; what is
   /// wrong with a candidate or a task stands in the result, also that referees are lost beside it
-  /// again and again: see lost_beside.hpp. A request to `stop`, from any thread, ends the referee
-  /// with its candidate, and the error is "cancelled".
+  /// again and again: see lost_beside.hpp. Waits for its turn before, see machine_turn.hpp, which
+  /// is no part of `deadline_ms`. A request to `stop`, from any thread, ends the referee with its
+  /// candidate, and the error is "cancelled".
   expected<Message<wire::EvaluateResult>> evaluate(const Message<wire::EvaluateRequest>& request,
                                                    int deadline_ms,
                                                    const std::stop_token& stop = {});

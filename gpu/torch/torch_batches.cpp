@@ -36,6 +36,7 @@ bool torch_batches::read(const std::optional<json>& answer, timing::batch_sample
   into.out = number_in(*answer, "out");
   into.inside = number_in(*answer, "inside");
   into.disturbed = flag_in(*answer, "disturbed", false);
+  waited_ = flag_in(*answer, "has_waited", false);
   direct_ = flag_in(*answer, "direct", false);
   return true;
 }
@@ -45,13 +46,19 @@ bool torch_batches::make(timing::batch_side side, const timing::batch_order& ord
   std::vector<std::string> patterns;
   for (size_t i : order.patterns) patterns.push_back(patterns_[i]);
   bool single = order.form == timing::batch_form::single;
-  return read(ask_({{"op", "batch"},
-                    {"side", side == timing::batch_side::baseline ? "baseline" : "candidate"},
-                    {"patterns", patterns},
-                    {"calls", single ? 1 : calls_},
-                    {"apart", order.form == timing::batch_form::apart},
-                    {"number", number}}),
-              into);
+  bool is_baseline = side == timing::batch_side::baseline;
+  bool made = read(ask_({{"op", "batch"},
+                         {"side", is_baseline ? "baseline" : "candidate"},
+                         {"patterns", patterns},
+                         {"calls", single ? 1 : calls_},
+                         {"apart", order.form == timing::batch_form::apart},
+                         {"number", number}}),
+                   into);
+  if (made && is_baseline) {
+    ++seen_.calls;
+    seen_.disturbed += waited_ ? 1 : 0;
+  }
+  return made;
 }
 
 bool torch_batches::calibrate(const json& opened, const std::string& key, torch_calibration& kept) {
@@ -75,8 +82,10 @@ bool torch_batches::calibrate(const json& opened, const std::string& key, torch_
 // A candidate that is faster than the baseline has more calls in a batch.
 bool torch_batches::warm_up() {
   timing::batch_sample x;
+  seen_ = {};
   if (!read(ask_({{"op", "warm"}, {"calls", known_.calls}}), x)) return false;
   double mine = known_.before.besides.calls(x) / std::max(x.calls, 1u);
+  seen_.behind = mine / known_.before.call;
   call_ = std::min(mine, known_.before.call);
   calls_ = timing::calls_of(call_, batch_seconds_,
                             std::min(most_, std::max(1u, known_.calls) * timing::most_longer));
@@ -113,10 +122,17 @@ void torch_batches::measure(std::vector<std::string> patterns, double half_width
   }
   timing::controller control{*this, wish, before_};
   if (call_ > 0) end = control.run();
-  if (spent_ || end == timing::timing_end::short_of_time) timing.note = too_few_batches;
-  if (end != timing::timing_end::decided || spent_) return;
-  if (direct_ && on_gpu_) timing.note = "its calls are timed with their launches";
-  write_batches(control, before_, patterns_, into);
+  if (spent_ || end == timing::timing_end::short_of_time) {
+    write_too_few(control, timing);
+  } else if (end == timing::timing_end::decided) {
+    if (direct_ && on_gpu_) timing.note = "its calls are timed with their launches";
+    write_batches(control, before_, patterns_, into);
+    seen_.behind = timing.baseline.behind > 0 ? timing.baseline.behind : seen_.behind;
+  }
+  // What the candidate waited for speaks against no machine.
+  timing.baseline.calls = seen_.calls;
+  timing.baseline.disturbed = seen_.disturbed;
+  timing.baseline.behind = seen_.behind;
 }
 
 } // namespace kernelmill

@@ -53,6 +53,8 @@ private:
   unsigned calls_ = 1;
   double call_ = 0; // seconds, of the faster side
   bool direct_ = false;
+  bool waited_ = false;  // the latest batch, for a core
+  baseline_record seen_; // its batches, and how far behind it the candidate was when it warmed up
   bool spent_ = false;
 };
 

@@ -82,10 +82,7 @@ private:
     timing::controller control{*this, wish, before_};
     auto end = control.run();
     if (end == timing::timing_end::over) return;
-    if (end == timing::timing_end::short_of_time) {
-      record_.note = too_few_batches;
-      return;
-    }
+    if (end == timing::timing_end::short_of_time) return write_too_few(control, record_);
     if (!check_unfit()) return;
     write(control);
   }

@@ -60,6 +60,7 @@ class Sample:
     out: float = 0.0
     inside: float = 0.0
     disturbed: bool = False
+    has_waited: bool = False  # its process or the referee, for a core, made again or not
     waited: float = 0.0  # for a core, of the referee, before its clock ran
     started: float = 0.0
 
@@ -73,9 +74,10 @@ class Sample:
         """Its inputs were there, and its outputs were seen."""
         self.fill, self.out = released - self.started, seen - released
         self.disturbed = waited_for_core() - self.waited > max(WAITED_SECONDS, WAITED_SHARE * self.out)
+        self.has_waited = self.disturbed
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("calls", "fill", "out", "inside", "disturbed")}
+        return {name: getattr(self, name) for name in ("calls", "fill", "out", "inside", "disturbed", "has_waited")}
 
 
 @dataclass
@@ -337,7 +339,9 @@ class Batches:
             ended = process.worked()
             process.stop()
         sample.fill = began - worked + process.worked() - ended
-        sample.disturbed = self.was_disturbed(name, waited_for_core(process.number()) - waited, sample.out)
+        waited = waited_for_core(process.number()) - waited
+        sample.has_waited = waited > max(HOST_WAITED_SECONDS, HOST_WAITED_SHARE * sample.out)
+        sample.disturbed = sample.has_waited and self.is_excused(name)
         self.changed_inputs = process.arena.find_changed(contents.drawn)
         if not side.is_copied and not self.bench.shares_inputs:
             process.arena.wipe(count)  # what returned a view of them, mapped elsewhere, has rubbish
@@ -355,11 +359,9 @@ class Batches:
         finally:
             os.sched_setaffinity(0, self.cores)
 
-    def was_disturbed(self, name: str, waited: float, out: float) -> bool:
+    def is_excused(self, name: str) -> bool:
         """Whether a batch on a CPU is made again because its process waited for a core. A candidate that waits by itself is excused
         as often as the baseline, and as chance has it."""
-        if waited <= max(HOST_WAITED_SECONDS, HOST_WAITED_SHARE * out):
-            return False
         self.waited[name] += 1
         known, own = self.waited[BASELINE], self.waited[CANDIDATE]
         is_excused = name == BASELINE or own <= known + 2 * math.sqrt(known + 1) + 1
