@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,10 @@ public:
   bool colour_err = false;
   std::map<std::string, std::vector<std::string>> values; ///< by name; a given flag holds ""
 
+  std::set<std::string> defaults; ///< names of values that were not typed
+
   bool has(const std::string& name) const { return values.contains(name); }
+  bool was_typed(const std::string& name) const { return has(name) && !defaults.contains(name); }
   const std::string& value(const std::string& name) const;
   const std::vector<std::string>& list(const std::string& name) const;
 

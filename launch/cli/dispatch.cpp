@@ -221,7 +221,10 @@ expected<invocation> parse(const command& x, std::vector<std::string> rest) {
     if (!list.empty()) result.values[name] = std::move(list);
   KM_TRY(check_choices(x, result));
   for (const auto& o : x.options)
-    if (!o.fallback.empty() && !result.has(o.name)) result.values[o.name] = {o.fallback};
+    if (!o.fallback.empty() && !result.has(o.name)) {
+      result.values[o.name] = {o.fallback};
+      result.defaults.insert(o.name);
+    }
   return result;
 }
 

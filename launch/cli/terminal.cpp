@@ -105,6 +105,12 @@ void print(std::string_view text) {
     reader_gone = true;
 }
 
+void print_now(std::string_view text) {
+  print(text);
+  errno = 0;
+  if (std::fflush(stdout) != 0 && errno == EPIPE) reader_gone = true;
+}
+
 output_state finish_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return output_state::written;

@@ -55,6 +55,8 @@ std::string format_seconds(double seconds);
 std::string format_bytes(double bytes);
 
 void print(std::string_view text); ///< to stdout
+/// The same of a line that a reader of a pipe or a file waits for.
+void print_now(std::string_view text);
 /// What became of stdout: a full disk or a pipe without a reader shows only at the end.
 enum class output_state : unsigned char { written, reader_gone, lost };
 output_state finish_output();

@@ -1,7 +1,6 @@
 #include "launch/cluster/front_door.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "actors/listening.hpp"
+#include "messages/base/peer_origin.hpp"
 
 namespace kernelmill {
 
@@ -32,21 +32,9 @@ constexpr int backlog = 512;
 constexpr int accepts_in_a_row = 64; // then handshakes get their turn
 constexpr std::chrono::milliseconds pause_without_descriptors{100};
 
-/// The origin that connections are counted by. An IPv6 host has a /64 of addresses for itself.
-using origin = std::array<unsigned char, 8>;
-
-origin origin_of(const sockaddr_storage& from) {
-  origin result{};
-  if (from.ss_family == AF_INET)
-    std::memcpy(result.data(), &reinterpret_cast<const sockaddr_in&>(from).sin_addr, 4);
-  else if (from.ss_family == AF_INET6)
-    std::memcpy(result.data(), &reinterpret_cast<const sockaddr_in6&>(from).sin6_addr, 8);
-  return result;
-}
-
 struct visitor {
   link_socket link;
-  origin from{};
+  peer_origin from{};
   steady::time_point until;
   short events = POLLIN;
   size_t said = 0; ///< bytes of the greeting, without TLS
@@ -86,7 +74,7 @@ struct front_door::state {
   door_limits limits;
   receiver let_in;
   std::list<visitor> waiting; // the oldest first
-  std::map<origin, size_t> counts;
+  std::map<peer_origin, size_t> counts;
   /// How many are inside; each of them holds a place, also when this is gone.
   std::shared_ptr<std::atomic<size_t>> inside = std::make_shared<std::atomic<size_t>>(0);
   steady::time_point closed_until{}; // no descriptors: no connection is accepted
@@ -96,7 +84,7 @@ struct front_door::state {
   void accept_some();
   void turn_one_away();
   void admit(descriptor fd, const sockaddr_storage& from);
-  void make_room(const origin& from);
+  void make_room(const peer_origin& from);
   std::list<visitor>::iterator drop(std::list<visitor>::iterator x);
   void go_on(const std::vector<pollfd>& seen);
   void let_through(link_socket link);
@@ -113,7 +101,7 @@ std::list<visitor>::iterator front_door::state::drop(std::list<visitor>::iterato
 
 // Closes the oldest connection: of the newcomer's address where that has its share, else of all. An
 // honest peer needs milliseconds for a handshake, so the oldest one is the least likely to be one.
-void front_door::state::make_room(const origin& from) {
+void front_door::state::make_room(const peer_origin& from) {
   auto found = counts.find(from);
   bool crowded = found != counts.end() && found->second >= limits.of_address;
   if (!crowded && waiting.size() < limits.waiting) return;

@@ -12,6 +12,11 @@ link_options link_of(const invocation& in) {
   return {in.value("--credentials"), in.has("--insecure-loopback")};
 }
 
+bool asks_head(const invocation& in) {
+  const auto* value = std::getenv("KERNELMILL_HEAD");
+  return in.has("--head") || (value != nullptr && *value != '\0' && !in.was_typed("--root"));
+}
+
 expected<network_address> head_of(const invocation& in) {
   auto text = in.value("--head");
   if (text.empty())

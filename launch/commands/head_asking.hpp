@@ -13,6 +13,9 @@ namespace kernelmill::commands {
 
 link_options link_of(const invocation& in);
 
+/// Whether a view is a head's: by --head, or by $KERNELMILL_HEAD where --root was not given.
+bool asks_head(const invocation& in);
+
 /// --head, or the environment's, or this machine's.
 expected<network_address> head_of(const invocation& in);
 

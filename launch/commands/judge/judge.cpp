@@ -193,7 +193,7 @@ private:
     line["device"] = evaluated.open()->getDevice().cStr();
     line.update(document);
     std::lock_guard lock{printing_};
-    cli::print(line.dump() + "\n");
+    cli::print_now(line.dump() + "\n");
   }
 
   workbench& bench_;

@@ -4,6 +4,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
@@ -28,9 +29,9 @@ expected<int> show_list(const invocation& in, const char* view, const char* key,
   table_rows rows;
   for (const auto& x : (*document)[key]) rows.push_back(row(x));
   if (rows.empty())
-    cli::talk(in.has("--where")  ? "nothing matches"
-              : in.has("--head") ? "the head shows none"
-                                 : "no run is in progress below " + in.value("--root"));
+    cli::talk(in.has("--where") ? "nothing matches"
+              : asks_head(in)   ? "the head shows none"
+                                : "no run is in progress below " + in.value("--root"));
   else
     cli::print(cli::format_table(headers, rows));
   return 0;

@@ -4,6 +4,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
@@ -53,8 +54,8 @@ expected<int> ps(const invocation& in) {
     return 0;
   }
   if ((*document)["runs"].empty()) {
-    cli::talk(in.has("--head") ? "no run of the head is in progress"
-                               : "no run is in progress below " + in.value("--root"));
+    cli::talk(asks_head(in) ? "no run of the head is in progress"
+                            : "no run is in progress below " + in.value("--root"));
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
@@ -95,9 +96,9 @@ expected<int> runs(const invocation& in) {
                     number_cell(x, "best_speedup"), number_cell(x, "evidence"),
                     seconds_cell(x, "seconds"), cell(x, "failure")});
   if (rows.empty())
-    cli::talk(in.has("--where")  ? "no run matches"
-              : in.has("--head") ? "the head has no run"
-                                 : "no runs in " + in.value("--root"));
+    cli::talk(in.has("--where") ? "no run matches"
+              : asks_head(in)   ? "the head has no run"
+                                : "no runs in " + in.value("--root"));
   else
     cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
                                   "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},

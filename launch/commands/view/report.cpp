@@ -10,6 +10,7 @@
 #include "launch/analysis/report/run_samples.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/view/number_lists.hpp"
@@ -49,7 +50,7 @@ struct found_run {
 };
 
 expected<found_run> find_reported(const invocation& in) {
-  if (!in.has("--head")) {
+  if (!asks_head(in)) {
     auto run = find_run(in.value("RUN"), in.value("--root"));
     KM_TRY(run);
     auto directory = run->path;

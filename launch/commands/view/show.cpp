@@ -7,6 +7,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
@@ -280,7 +281,7 @@ expected<int> show_place(const invocation& in, const place& at, const std::strin
 
 expected<int> show(const invocation& in) {
   const auto& what = in.value("WHAT");
-  if (in.has("--head")) {
+  if (asks_head(in)) {
     // A table of episodes needs no texts.
     auto slash = what.find_last_of('/');
     auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));

@@ -18,7 +18,7 @@ using json = nlohmann::ordered_json;
 expected<view_client> view_client::open(const invocation& in) {
   view_client result;
   result.root_ = in.value("--root");
-  if (!in.has("--head")) return result;
+  if (!asks_head(in)) return result;
   auto head = head_of(in);
   KM_TRY(head);
   auto line = head_line::open(*head, link_of(in));
@@ -42,7 +42,8 @@ std::vector<cli::option_spec> with_view_options(std::vector<cli::option_spec> op
   options.push_back(runs_root());
   options.push_back({"--head",
                      "ADDR:PORT",
-                     "Asks this head about its runs instead of looking below --root.",
+                     "Asks this head about its runs instead of looking below --root. Default: "
+                     "$KERNELMILL_HEAD where --root is not given.",
                      "",
                      false,
                      {},

@@ -8,6 +8,7 @@
 #include <caf/send.hpp>
 
 #include "actors/episode/prompt.hpp"
+#include "launch/server/api/openenv_tasks.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
@@ -100,6 +101,11 @@ private:
     const auto& all = api_->tasks->all();
     auto chosen = given("seed") ? data["seed"].get<uint64_t>() : std::random_device{}();
     auto what = all[chosen % all.size()];
+    if (given("split") || given("index")) {
+      auto drawn = task_at(data);
+      if (!drawn) return refuse(words_of(drawn.error()));
+      what = *drawn;
+    }
     for (auto* name : {"problem_id", "task"})
       if (given(name)) {
         if (!data[name].is_string()) return refuse("the field \"problem_id\" must be a text");
@@ -119,6 +125,22 @@ private:
     say({{"type", "observation"},
          {"data",
           {{"observation", observation(nullptr, "")}, {"reward", nullptr}, {"done", false}}}});
+  }
+
+  // As OpenEnv's task API counts them.
+  expected<std::shared_ptr<const task>> task_at(const nlohmann::json& data) const {
+    auto split = data.find("split");
+    auto index = data.find("index");
+    if (split == data.end() || !split->is_string() || index == data.end() ||
+        !index->is_number_unsigned())
+      return configuration_error("bad_request",
+                                 "\"split\" must be a text and \"index\" a whole number", "");
+    auto all = tasks_of_split(*api_->tasks, split->get<std::string>());
+    KM_TRY(all);
+    if (*index >= all->size())
+      return configuration_error(
+          "bad_request", "the field \"index\" must be below " + std::to_string(all->size()), "");
+    return (*all)[index->get<size_t>()];
   }
 
   void step(const nlohmann::json& data) {
@@ -293,9 +315,11 @@ std::vector<http::route> openenv_routes(const api_ptr& x) {
   };
   json about{{"name", "kernelmill"},
              {"description", "GPU kernels, compiled, checked, timed and judged turn by turn"}};
-  return {{"GET", "/ws", {}, socket, false, true},
-          {"GET", "/schema", {}, whole(schema_document())},
-          {"GET", "/metadata", {}, whole(about)}};
+  std::vector<http::route> result{{"GET", "/ws", {}, socket, false, true},
+                                  {"GET", "/schema", {}, whole(schema_document())},
+                                  {"GET", "/metadata", {}, whole(about)}};
+  for (auto& one : openenv_task_routes(x)) result.push_back(std::move(one));
+  return result;
 }
 
 } // namespace kernelmill::services

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t write_bytes = 64 << 10;
 constexpr size_t read_bytes = 64 << 10;
+constexpr size_t head_piece = 4 << 10; // each silent connection has so much
 
 // What is read of a body that was refused: most clients hear the answer only when all is sent.
 constexpr uint64_t drained_bytes = 32 << 20;
@@ -109,23 +111,49 @@ std::string last_words(const response& x) {
   return result + "\r\n" + x.body;
 }
 
+kj::Promise<size_t> client_stream::say_no(int status, const char* category, std::string message) {
+  ended_ = true; // no other writer: the answers before are out
+  auto text = kj::heap<std::string>(last_words(refusal(status, category, std::move(message))));
+  auto& kept = *text;
+  return under_->write(kept.data(), kept.size()).attach(kj::mv(text)).then([] {
+    return size_t{0};
+  });
+}
+
 kj::Promise<size_t> client_stream::tryRead(void* to, size_t least, size_t most) {
   if (ended_) return size_t{0};
-  if (!in_head_) return under_->tryRead(to, least, most);
-  if (head_read_ >= head_bytes_) {
-    ended_ = true; // no other writer: the answers before are out
-    auto text = kj::heap<std::string>(last_words(
-        refusal(431, "head_too_large",
-                "the request's head is above " + std::to_string(head_bytes_) + " bytes")));
-    auto& kept = *text;
-    return under_->write(kept.data(), kept.size()).attach(kj::mv(text)).then([] {
-      return size_t{0};
-    });
+  if (in_head_ && !head_.is_whole()) return read_head(to, most);
+  if (behind_.empty()) return under_->tryRead(to, least, most);
+  auto given = std::min(most, behind_.size());
+  std::memcpy(to, behind_.data(), given);
+  behind_.erase(0, given);
+  if (given >= least) return given;
+  return under_->tryRead(static_cast<char*>(to) + given, least - given, most - given)
+      .then([given](size_t n) { return given + n; });
+}
+
+// KJ gets no byte behind a head before that is over, so what it reads next is where we know. The
+// end of a head is given on once all of it is known to be sound.
+kj::Promise<size_t> client_stream::read_head(void* to, size_t most) {
+  if (head_.size() >= head_bytes_)
+    return say_no(431, "head_too_large",
+                  "the request's head is above " + std::to_string(head_bytes_) + " bytes");
+  if (behind_.empty()) {
+    behind_.resize(head_piece);
+    return under_->tryRead(behind_.data(), 1, behind_.size())
+        .then([this, to, most](size_t n) -> kj::Promise<size_t> {
+          behind_.resize(n);
+          if (n == 0) return size_t{0};
+          return read_head(to, most);
+        });
   }
-  return under_->tryRead(to, least, most).then([this](size_t n) {
-    head_read_ += n;
-    return n;
-  });
+  auto left = head_bytes_ - head_.size();
+  auto taken = head_.take(std::string_view{behind_}.substr(0, std::min<size_t>(most, left)));
+  if (auto fault = head_.fault(); !fault.empty())
+    return say_no(400, "bad_request", "failed to read the request: " + fault);
+  std::memcpy(to, behind_.data(), taken);
+  behind_.erase(0, taken);
+  return taken;
 }
 
 kj::Promise<void> connection::request(kj::HttpMethod method, kj::StringPtr url,
@@ -169,10 +197,13 @@ kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
     auto [at, is_new] = x->request.headers.emplace(std::move(key), text_of(value));
     if (!is_new) at->second += ", " + text_of(value);
   });
-  close_ = x->request.header("connection").find("close") != std::string::npos;
+  // KJ reads ahead in a chunked body: what stands behind that may be a head already.
+  close_ = x->request.header("connection").find("close") != std::string::npos ||
+           !x->request.header("transfer-encoding").empty();
   auto chosen = parts_.routes.choose(x->request, text_of(url));
   if (auto* no = std::get_if<response>(&chosen)) return refuse(std::move(*no), body, to);
   x->to = std::get<const route*>(chosen);
+  stream_.let_in();
   if (auto no = enter(x->request)) return refuse(std::move(*no), body, to);
   if (x->to->socket) return talk(std::move(x->request), *x->to, to);
   KJ_IF_MAYBE (size, body.tryGetLength()) {

@@ -3,7 +3,9 @@
 // One connection's requests, from their heads to the last byte of their answers. Only
 // launch/server/http includes it.
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <kj/async-io.h>
@@ -12,6 +14,7 @@
 #include <kj/timer.h>
 
 #include "launch/server/http/exchange_state.hpp"
+#include "launch/server/http/request_head.hpp"
 #include "launch/server/http/server.hpp"
 
 namespace kernelmill::http {
@@ -26,19 +29,23 @@ struct closing final : kj::HttpServerCallbacks {
   bool shouldClose() override { return std::exchange(next, false); }
 };
 
-/// A client's socket, with what KJ 0.9 lacks: a bound on a request's head that is answered, and an
-/// end behind the last request of a client that wants its connection closed.
+/// A client's socket, with what KJ 0.9 lacks: a bound on a request's head, and its form, which are
+/// answered; and an end behind the last request of a client that wants its connection closed.
 class client_stream final : public kj::AsyncIoStream {
 public:
-  client_stream(kj::Own<kj::AsyncIoStream> x, uint64_t head_bytes)
-      : under_(kj::mv(x)), head_bytes_(head_bytes) {}
+  /// `let_in` is called once, when a request was one that a client of ours may make.
+  client_stream(kj::Own<kj::AsyncIoStream> x, uint64_t head_bytes, std::function<void()> let_in)
+      : under_(kj::mv(x)), head_bytes_(head_bytes), let_in_(std::move(let_in)) {}
 
   /// A head has been read: what comes now is a body, or nothing.
   void begin_request() { in_head_ = false; }
   /// What comes now is a head again.
   void end_request() {
     in_head_ = true;
-    head_read_ = 0;
+    head_ = {};
+  }
+  void let_in() {
+    if (auto tell = std::exchange(let_in_, nullptr)) tell();
   }
   /// From now on there is nothing more to read.
   void end_reading() { ended_ = true; }
@@ -56,9 +63,14 @@ public:
   kj::Maybe<int> getFd() const override { return under_->getFd(); }
 
 private:
+  kj::Promise<size_t> read_head(void* to, size_t most);
+  kj::Promise<size_t> say_no(int status, const char* category, std::string message);
+
   kj::Own<kj::AsyncIoStream> under_;
   uint64_t head_bytes_;
-  uint64_t head_read_ = 0;
+  std::function<void()> let_in_;
+  head_scan head_;
+  std::string behind_; ///< what came with a head and belongs to no head that was given on
   bool in_head_ = true;
   bool ended_ = false;
 };

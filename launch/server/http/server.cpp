@@ -4,11 +4,14 @@
 #include <fstream>
 #include <iterator>
 
+#include <sys/stat.h>
+
 #include <kj/compat/tls.h>
 
 #include "launch/config/address.hpp"
 #include "launch/server/http/connection.hpp"
 #include "launch/server/http/listening_thread.hpp"
+#include "launch/server/http/strangers.hpp"
 
 namespace kernelmill::http {
 
@@ -34,6 +37,16 @@ std::string description(const kj::Exception& e) {
 
 std::string first_line(const std::string& x) {
   return x.substr(0, x.find('\n'));
+}
+
+expected<void> check_secret(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0 || (about.st_mode & S_IRWXO) == 0) return {};
+  return configuration_error(
+      "token_exposed", "failed to use the key " + path + ": every user of this machine may read it",
+      "chmod 600 " + path +
+          "; if a stranger may have read it, make new "
+          "ones");
 }
 
 expected<std::string> read_pem(const std::string& path) {
@@ -71,10 +84,6 @@ public:
                               error_response(501, {fault_class::configuration, "bad_request",
                                                    "this transfer encoding is not known here",
                                                    "send the body chunked, or with its length"}));
-      if (description(e).find("invalid Content-Length") != std::string::npos)
-        return write_response(parts_, *out,
-                              error_response(400, {fault_class::configuration, "bad_request",
-                                                   "the body's length is no number", ""}));
       return write_response(parts_, *out,
                             error_response(500, {fault_class::infrastructure, "no_answer",
                                                  "failed to answer: " + description(e), ""}));
@@ -91,8 +100,8 @@ class door final : private kj::TaskSet::ErrorHandler {
 public:
   door(kj::ConnectionReceiver& receiver, kj::HttpServer& server, shared_parts& parts,
        std::atomic<uint32_t>& open, kj::TlsContext* tls)
-      : receiver_(receiver), server_(server), parts_(parts), open_(open), tls_(tls), tasks_(*this) {
-  }
+      : receiver_(receiver), server_(server), parts_(parts), open_(open), tls_(tls),
+        strangers_(parts.bounds.strangers_of_address), tasks_(*this) {}
 
   kj::Promise<void> run() {
     return receiver_.accept()
@@ -104,28 +113,45 @@ public:
 
 private:
   void take(kj::Own<kj::AsyncIoStream> x) {
-    if (open_ >= parts_.bounds.connections) return refuse(kj::mv(x));
-    ++open_;
-    auto left = kj::defer([this] { --open_; });
-    if (tls_ == nullptr) {
-      tasks_.add(serve(kj::mv(x)).attach(kj::mv(left)));
-      return;
+    peer_origin from{};
+    KJ_IF_MAYBE (fd, x->getFd()) {
+      from = origin_of(*fd);
     }
-    // Each by itself: a client with a slow handshake delays no other.
-    auto greeted = parts_.timer.timeoutAfter(duration_of(parts_.bounds.header_time),
-                                             tls_->wrapServer(kj::mv(x)));
-    tasks_.add(greeted.then([this](kj::Own<kj::AsyncIoStream> y) { return serve(kj::mv(y)); })
-                   .attach(kj::mv(left)));
+    bool is_full = open_ >= parts_.bounds.connections;
+    if (!strangers_.make_room(from, is_full) && is_full) return refuse(kj::mv(x));
+    ++open_;
+    auto end = kj::newPromiseAndFulfiller<void>();
+    auto ended = kj::heap(kj::mv(end.fulfiller));
+    auto& kept = **ended;
+    auto stranger = strangers_.add(from, [&kept] { kept.fulfill(); });
+    auto left = kj::defer([this, stranger] {
+      strangers_.remove(stranger);
+      --open_;
+    });
+    tasks_.add(greet(kj::mv(x), stranger)
+                   .exclusiveJoin(kj::mv(end.promise))
+                   .attach(kj::mv(left), kj::mv(ended)));
   }
 
-  kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> x) {
-    auto stream = kj::heap<client_stream>(kj::mv(x), parts_.bounds.head_bytes);
+  kj::Promise<void> greet(kj::Own<kj::AsyncIoStream> x, strangers::number stranger) {
+    if (tls_ == nullptr) return serve(kj::mv(x), stranger);
+    // Each by itself: a client with a slow handshake delays no other.
+    return parts_.timer
+        .timeoutAfter(duration_of(parts_.bounds.header_time), tls_->wrapServer(kj::mv(x)))
+        .then(
+            [this, stranger](kj::Own<kj::AsyncIoStream> y) { return serve(kj::mv(y), stranger); });
+  }
+
+  kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> x, strangers::number stranger) {
+    auto stream = kj::heap<client_stream>(kj::mv(x), parts_.bounds.head_bytes,
+                                          [this, stranger] { strangers_.remove(stranger); });
     auto& kept = *stream;
     return server_.listenHttpCleanDrain(kept).ignoreResult().attach(kj::mv(stream));
   }
 
+  // A client of TLS could not read the answer.
   void refuse(kj::Own<kj::AsyncIoStream> x) {
-    if (refused_ >= most_refused) return;
+    if (tls_ != nullptr || refused_ >= most_refused) return;
     ++refused_;
     auto left = kj::defer([this] { --refused_; });
     auto& stream = *x;
@@ -150,6 +176,7 @@ private:
   kj::TlsContext* tls_; ///< null: HTTP
   uint32_t refused_ = 0;
   const std::string full_ = full_answer();
+  strangers strangers_;
   kj::TaskSet tasks_;
 };
 
@@ -193,6 +220,7 @@ private:
     if (options_.certificate_file.empty() && options_.key_file.empty()) return {};
     auto certificate = read_pem(options_.certificate_file);
     KM_TRY(certificate);
+    KM_TRY(check_secret(options_.key_file));
     auto key = read_pem(options_.key_file);
     KM_TRY(key);
     std::string problem;

@@ -17,11 +17,14 @@ namespace kernelmill::http {
 
 /// What is refused is answered in JSON.
 struct limits {
-  uint32_t connections = 1024;       ///< above: 429 and the connection is closed
-  uint64_t head_bytes = 32 << 10;    ///< of one request's line and headers; above: 431
-  uint64_t body_bytes = 8 << 20;     ///< of one request; above: 413
-  uint64_t bodies_bytes = 256 << 20; ///< of all that are being received; above: 429
-  uint64_t stream_bytes = 4 << 20;   ///< of an answer's pieces that a client has yet to read
+  /// Above: 429 and the connection is closed, with TLS without an answer; before that the oldest
+  /// one is closed that has not made a request which is allowed.
+  uint32_t connections = 1024;
+  uint32_t strangers_of_address = 256; ///< of such connections; above: the oldest is closed
+  uint64_t head_bytes = 32 << 10;      ///< of one request's line and headers; above: 431
+  uint64_t body_bytes = 8 << 20;       ///< of one request; above: 413
+  uint64_t bodies_bytes = 256 << 20;   ///< of all that are being received; above: 429
+  uint64_t stream_bytes = 4 << 20;     ///< of an answer's pieces that a client has yet to read
   std::chrono::milliseconds header_time{10'000}; ///< for a whole head; above: 408
   std::chrono::milliseconds body_time{30'000};   ///< for a whole body; above: 408
   std::chrono::milliseconds write_time{30'000};  ///< for 64 KiB of an answer; above: cut

@@ -76,6 +76,21 @@ class RemoteRun(unittest.TestCase):
             self.assertEqual(far, near)
         self.assertEqual(json.loads(near)["by"], "turn")
 
+    def test_the_environments_head_is_asked_unless_a_root_is_given(self):
+        environment = {**self.environment, "KERNELMILL_HEAD": self.address}
+
+        def said(*words):
+            done = subprocess.run(
+                [PROGRAM, *words, "--json"], env=environment, capture_output=True, text=True, check=False
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        for words in (("show", "far"), ("report", "far"), ("ps",), ("node", "ls"), ("gpu", "ls"), ("runs",)):
+            far = said(*words, "--insecure-loopback")
+            self.assertEqual(far, said(*words, "--head", self.address, "--insecure-loopback"), words)
+        self.assertEqual(said("runs", "--root", self.environment["TMPDIR"])["runs"], [])
+
     def test_what_is_not_there_is_said(self):
         for what, says in (("none", "none"), ("far/g7", "g7"), ("far/g0.e9", "g0.e9"), ("0123abcd", "0123abcd")):
             done = subprocess.run(

@@ -83,6 +83,26 @@ class Client(unittest.TestCase):
             json.loads(posts[0][3])["candidates"], [{"task": "native/x", "source": "code", "contract": "auto"}]
         )
 
+    def test_a_server_that_never_answered_is_not_waited_for(self):
+        client = kernelmill.Client(f"http://127.0.0.1:{self.server.server_port}/", "t0ken", first_contact=0)
+        self.answers = [(0, {}), (200, evaluation()), (0, {}), (200, evaluation())]
+        with self.assertRaisesRegex(kernelmill.Unavailable, "kernelmill serve"):
+            client.get("ev-1")
+        self.assertTrue(client.get("ev-1").over)
+        self.assertTrue(client.get("ev-1").over, "it is there, and was away for a moment")
+
+    def test_a_token_is_one_word_and_is_never_shown(self):
+        for token in "two words", "t\u00f6ken", "a\nb":
+            with self.assertRaises(ValueError) as said:
+                kernelmill.Client("http://127.0.0.1:1", token)
+            self.assertNotIn(token, str(said.exception))
+        client = kernelmill.Client(self.client.url, "s3cret\n")
+        self.answers = [(401, {"error": {"message": "m"}})]
+        with self.assertRaises(kernelmill.Unauthorized) as said:
+            client.get("ev-1")
+        self.assertEqual(self.asked[0][2]["Authorization"], "Bearer s3cret")
+        self.assertNotIn("s3cret", repr(client) + str(said.exception))
+
     def test_errors_are_what_the_server_says(self):
         said = {"error": {"category": "c", "message": "m", "hint": "h"}}
         for status, kind in (

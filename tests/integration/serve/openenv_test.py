@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """OpenEnv's protocol over /ws: bare frames, and OpenEnv's own client where it is installed.
 
-KERNELMILL_TRAINER_PYTHON has the package openenv-core (tests/trainers.sh).
+KERNELMILL_TRAINER_PYTHON has the package openenv (tests/trainers.sh).
 """
 
 import base64
@@ -266,7 +266,40 @@ class OpenEnv(unittest.TestCase):
         self.assertEqual(self.get("/metadata")[1]["name"], "kernelmill")
         self.assertEqual(self.get("/schema", token=False)[0], 401)
 
-    @unittest.skipUnless(importlib.util.find_spec("openenv"), "openenv-core is not installed")
+    def post(self, path, body):
+        link = http.client.HTTPConnection(urllib.parse.urlsplit(self.client.url).netloc, timeout=600)
+        with contextlib.closing(link):
+            headers = {"Authorization": "Bearer " + self.client._token, "Content-Type": "application/json"}
+            link.request("POST", path, json.dumps(body), headers)
+            answer = link.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    def test_its_task_api_lists_what_an_episode_begins_with(self):
+        self.assertEqual(self.get("/list_environments")[1], ["kernelmill"])
+        splits = self.get("/kernelmill/splits")[1]
+        self.assertEqual([(x["name"], x["type"]) for x in splits], [("train", "train"), ("dev", "validation")])
+        known = []
+        for split in ("train", "dev"):
+            tasks = self.post("/kernelmill/tasks", {"split": split})[1]["tasks"]
+            self.assertEqual(self.post("/kernelmill/num_tasks", {"split": split})[1], {"num_tasks": len(tasks)})
+            self.assertEqual([x["index"] for x in tasks], list(range(len(tasks))))
+            known += [x["id"] for x in tasks]
+        self.assertEqual(sorted(known), sorted(x.id for x in self.client.tasks()))
+        last = self.post("/kernelmill/task_range", {"split": "train", "start": -1})[1]["tasks"]
+        index = last[0]["index"]
+        self.assertEqual(self.post("/kernelmill/task", {"split": "train", "index": index})[1]["task"], last[0])
+        begun = self.connect().ask({"type": "reset", "data": {"split": "train", "index": index}})
+        self.assertEqual(begun["data"]["observation"]["problem_id"], last[0]["id"])
+        for path, body in (
+            ("task", {"split": "train", "index": index + 1}),
+            ("task", {"split": "train", "index": -1}),
+            ("tasks", {"split": "test"}),
+            ("tasks", {}),
+        ):
+            self.assertEqual(self.post("/kernelmill/" + path, body)[0], 400, body)
+        self.assertEqual(self.connect().ask({"type": "reset", "data": {"split": "train"}})["type"], "error")
+
+    @unittest.skipUnless(importlib.util.find_spec("openenv"), "openenv is not installed")
     def test_openenvs_own_client(self):
         from openenv.core.generic_client import GenericEnvClient
 

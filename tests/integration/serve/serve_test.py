@@ -364,6 +364,14 @@ class Tls(unittest.TestCase):
                     client.tasks()  # no authority that this machine trusts has signed it
                 knows = kernelmill.Client(client.url, client._token, ca_file=certificate)
                 self.assertIn(TASK, [x.id for x in knows.tasks()])
+            os.chmod(key, 0o644)
+            told = subprocess.run(
+                [PROGRAM, "serve", "--backend", "cpu", "--tls-certificate", certificate, "--tls-key", key],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertIn("every user of this machine may read it", told.stderr)
             half = subprocess.run(
                 [PROGRAM, "serve", "--backend", "cpu", "--tls-key", key], capture_output=True, text=True
             )

@@ -3,8 +3,10 @@
 #include "launch/server/http/server.hpp"
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -18,6 +20,7 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 /// Exchanges that a handler has kept, for the test to answer.
@@ -263,11 +266,63 @@ TEST_F(HttpServer, RefusesConnectionsAboveItsNumber) {
   EXPECT_THAT(ask(port, "GET /echo/a HTTP/1.1"), EndsWith("\r\n\r\na"));
 }
 
+TEST_F(HttpServer, SilentConnectionsMakeRoomForRequests) {
+  limits bounds;
+  bounds.connections = 3;
+  bounds.header_time = 3600s;
+  start(bounds);
+  talker let_in{port};
+  let_in.say("GET /echo/a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  let_in.hear("\r\n\r\na");
+  std::vector<std::unique_ptr<talker>> silent;
+  for (int i = 0; i < 10; ++i) silent.push_back(std::make_unique<talker>(port));
+  EXPECT_EQ(silent.front()->hear(), "") << "the oldest was closed";
+  EXPECT_THAT(ask(port, "GET /echo/b HTTP/1.1"), EndsWith("\r\n\r\nb"));
+  let_in.say("GET /echo/c HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(let_in.hear("\r\n\r\nc"), EndsWith("\r\n\r\nc"));
+}
+
+// What stands behind a body that is framed twice would be a request of its own to one reader.
+TEST_F(HttpServer, RefusesARequestThatCanBeReadInTwoWays) {
+  start();
+  for (const char* head :
+       {"Content-Length: 2\r\nTransfer-Encoding: chunked", "Content-Length: +2",
+        "Content-Length: 2\r\nContent-Length: 2", "Content-Length : 2", "X: a\r\n b: c"}) {
+    talker x{port};
+    x.say(std::string{post_size} + "\r\nHost: localhost\r\n" + head +
+          "\r\n\r\n{}GET /echo/hidden HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_THAT(x.hear(), AllOf(StartsWith("HTTP/1.1 400"), Not(HasSubstr("hidden")))) << head;
+  }
+}
+
+TEST_F(HttpServer, RequestsThatComeInARowAreEachLookedAt) {
+  start();
+  std::string good = "GET /echo/a HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::string posted =
+      std::string{post_size} + "\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+  talker x{port};
+  x.say(posted + good + posted + good + "GET /echo/b HTTP/1.1\n\n" + good);
+  auto heard = x.hear();
+  EXPECT_THAT(heard, HasSubstr("HTTP/1.1 400"));
+  size_t answers = 0;
+  for (size_t at = 0; (at = heard.find("HTTP/1.1 ", at)) != heard.npos; ++at) ++answers;
+  EXPECT_EQ(answers, 5u) << heard;
+}
+
+TEST_F(HttpServer, AChunkedBodyEndsItsConnection) {
+  start();
+  talker x{port};
+  x.say(std::string{post_size} +
+        "\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+        "GET /echo/b HTTP/1.1\n\n");
+  EXPECT_THAT(x.hear(), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\n2")));
+}
+
 TEST_F(HttpServer, GarbageIsAnswered) {
   start();
   talker x{port};
   x.say("\x16\x03\x01 what\r\n\r\n");
-  EXPECT_THAT(x.hear(), HasSubstr("HTTP/1.1 501 Not Implemented"));
+  EXPECT_THAT(x.hear(), StartsWith("HTTP/1.1 400 Bad Request"));
 }
 
 TEST_F(HttpServer, RefusesABodyThatIsNotEncodedAsItsHeadSays) {

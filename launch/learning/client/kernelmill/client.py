@@ -122,6 +122,7 @@ class Client(Transport):
     """Asks one server. May be shared by threads: each request has its own connection.
 
     patience: seconds for which a full queue (429, 503) or a lost connection is asked again.
+    first_contact: the same until the server has answered once; 0 asks once.
     timeout: seconds for one answer that is not waited for.
     ca_file: PEM of the authority that signed an https server's certificate; else the system's are trusted.
     """

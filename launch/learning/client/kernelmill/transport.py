@@ -70,16 +70,21 @@ class Transport:
         patience: float = 600.0,
         timeout: float = 60.0,
         ca_file: Optional[str] = None,
+        first_contact: float = 5.0,
     ) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"no URL of a server: {url!r}")
         self.url = url.rstrip("/")
         self._parts = parts
-        self._token = token
+        self._token = (token or "").strip() or None  # one that was read from a file has its newline
+        if self._token and (not self._token.isascii() or not self._token.isprintable() or " " in self._token):
+            raise ValueError("the token must be one word of ASCII")
         self._trust = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
         self.patience = patience
         self.timeout = timeout
+        self.first_contact = first_contact
+        self._is_met = False  # it has answered once, so it is there and may be away for a while
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -87,12 +92,13 @@ class Transport:
     def _ask(
         self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None, extra_s: float = 0.0
     ) -> Any:
-        end = time.monotonic() + self.patience
+        begin = time.monotonic()
         pause = 0.1
         while True:
             error: Union[KernelmillError, None] = None
             try:
                 status, after, answer = self._once(method, path, body, headers or {}, extra_s)
+                self._is_met = True
                 if status < 300:
                     return answer
                 what = answer.get("error", {})
@@ -105,10 +111,12 @@ class Transport:
                     raise error
             except (OSError, http.client.HTTPException) as x:
                 after = 0.0
-                error = Unavailable(0, "unreachable", f"{self.url} does not answer: {x}")
+                hint = "" if self._is_met else "start `kernelmill serve`, or correct the URL"
+                error = Unavailable(0, "unreachable", f"{self.url} does not answer: {x}", hint)
             pause = min(max(2 * pause, after), 30.0)
             wait = pause * random.uniform(0.5, 1.0)
-            if time.monotonic() + wait > end:
+            patience = self.patience if self._is_met else min(self.patience, self.first_contact)
+            if time.monotonic() + wait > begin + patience:
                 raise error
             time.sleep(wait)
 
