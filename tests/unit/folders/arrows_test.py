@@ -144,7 +144,7 @@ ARROWS = {
     "launch/server/api": (
         "actors actors/episode actors/governance actors/handoff actors/policy_client "
         "actors/policy_client/http actors/policy_client/protocol gpu/task launch/cli launch/judging "
-        "launch/server/http launch/server/rollouts"
+        "launch/server/http launch/server/rollouts storage/export"
     ),
     "launch/server/http": "actors actors/policy_client/http launch/config",
     "launch/server/page": (
