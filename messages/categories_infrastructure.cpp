@@ -141,6 +141,8 @@ constexpr error_category table[] = {
     {"out_of_memory", "no address space is left for the store", "raise `ulimit -v`"},
     {"store_busy", "the store cannot grow or take another reader now", "end other readers"},
     {"store_failed", "LMDB failed", "see the message"},
+    {"store_removed", "a store's folder was removed while the run was in progress",
+     "start the run again"},
     {"store_damaged", "a record does not match its checksum", "restore the store from a copy"},
     {"quota", "a client of `serve` asks more than its line of `--clients` allows (429)",
      "wait as long as `Retry-After` says, or raise its bound"},

@@ -275,7 +275,7 @@ void cgroup_backend::remove_stale() const {
       if (std::sscanf(name.c_str(), "kernelmill-%d-", &pid) != 1 || pid <= 0) continue;
       if (::kill(pid, 0) == 0 || errno != ESRCH) continue;
       kill_group({entry.path()});
-      ::rmdir(entry.path().c_str());
+      remove_group(entry.path());
     }
   }
 }

@@ -49,6 +49,7 @@ constexpr rule rules[] = {
     {"machine_faults", exit_machine},
     {"no_nodes", exit_temporary},
     {"disk_full", exit_temporary},
+    {"store_removed", exit_temporary},
     {"policy_rate_limited", exit_temporary},
     {"policy_connection_lost", exit_unavailable},
     {"policy_timeout", exit_unavailable},

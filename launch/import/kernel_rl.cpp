@@ -1,8 +1,12 @@
 #include "launch/import/kernel_rl.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <optional>
 
 #include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
@@ -182,23 +186,67 @@ private:
   std::map<std::string, size_t> names_;   ///< of episodes within their group
 };
 
+// A turn has some 100 KB, and its JSON takes seven times as much memory as its text.
+constexpr size_t longest_line = 64 << 20;
+
+/// A file line by line: it may be larger than the memory.
+class line_reader {
+public:
+  explicit line_reader(const std::string& path) : from_(path, std::ios::binary) {}
+
+  bool is_open() const { return from_.is_open(); }
+  bool is_too_long() const { return line_.size() > longest_line; }
+  std::string hash() { return hash_.hex(); }
+
+  /// The next one; nothing at the end, and where one is too long.
+  std::optional<std::string_view> next() {
+    line_.clear();
+    for (bool whole = false; !whole && !is_too_long();) {
+      if (at_ == filled_ && !fill()) break;
+      auto rest = std::string_view{part_}.substr(at_, filled_ - at_);
+      auto end = rest.find('\n');
+      whole = end != rest.npos;
+      line_ += rest.substr(0, whole ? end + 1 : rest.size());
+      at_ += whole ? end + 1 : rest.size();
+    }
+    if (line_.empty() || is_too_long()) return std::nullopt;
+    return line_;
+  }
+
+private:
+  bool fill() {
+    part_.resize(1 << 20);
+    from_.read(part_.data(), static_cast<std::streamsize>(part_.size()));
+    at_ = 0;
+    filled_ = static_cast<size_t>(from_.gcount());
+    hash_.add({part_.data(), filled_});
+    return filled_ > 0;
+  }
+
+  std::ifstream from_;
+  sha256_stream hash_;
+  std::string part_, line_;
+  size_t at_ = 0, filled_ = 0;
+};
+
 } // namespace
 
 expected<foreign_traces> read_kernel_rl_traces(const std::string& path) {
-  auto text = read_file(path);
-  KM_TRY(text);
+  errno = std::filesystem::is_directory(path) ? EISDIR : 0;
+  line_reader lines{path};
+  if (errno == EISDIR || !lines.is_open())
+    return tl::unexpected<error>{file_error(errno, "read", path)};
   auto bad = [&](size_t line, const std::string& why) {
     return configuration_error(
         "bad_import", "failed to import " + path + ": line " + std::to_string(line) + " " + why,
         "name a traces.jsonl of kernel_rl, or of a run");
   };
   foreign_traces result;
-  result.sha256 = sha256_hex(*text);
   sorter sorted;
   settings_reader settings;
-  std::string_view rest = *text;
-  for (size_t number = 1; !rest.empty(); ++number) {
-    auto line = trimmed(next_line(rest));
+  size_t number = 1;
+  for (; auto next = lines.next(); ++number) {
+    auto line = trimmed(*next);
     if (line.empty()) continue;
     auto document = nests_deeper(line) ? json{} : json::parse(line, nullptr, false);
     if (!document.is_object()) return bad(number, "is no JSON object");
@@ -209,6 +257,8 @@ expected<foreign_traces> read_kernel_rl_traces(const std::string& path) {
     sorted.add(turn_of(document, task), document);
     settings.add(document);
   }
+  if (lines.is_too_long()) return bad(number, "has more than 64 MiB");
+  result.sha256 = lines.hash();
   result.settings = settings.take();
   result.groups = sorted.take();
   return result;

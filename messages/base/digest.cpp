@@ -47,6 +47,26 @@ std::string to_hex(const unsigned char* bytes, size_t size) {
   return result;
 }
 
+void sha256_stream::free_context::operator()(void* x) const {
+  EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(x));
+}
+
+sha256_stream::sha256_stream() : context_(EVP_MD_CTX_new()) {
+  if (!context_ ||
+      EVP_DigestInit_ex2(static_cast<EVP_MD_CTX*>(context_.get()), algorithm(), nullptr) != 1)
+    throw std::bad_alloc{};
+}
+
+void sha256_stream::add(std::string_view bytes) {
+  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_.get()), bytes.data(), bytes.size());
+}
+
+std::string sha256_stream::hex() {
+  sha256_digest result;
+  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_.get()), result.data(), nullptr);
+  return to_hex(result.data(), result.size());
+}
+
 std::string sha256_hex(std::string_view bytes) {
   auto digest = sha256(bytes);
   return to_hex(digest.data(), digest.size());

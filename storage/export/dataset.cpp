@@ -339,22 +339,23 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
   split_table splits{from, result};
   auto gate = gate_of(from);
   KM_TRY(gate.check());
-  exporter all{what, result, splits, gate};
+  std::optional<exporter> writing;
+  auto& all = writing.emplace(what, result, splits, gate);
   KM_TRY(look_before(all, from, what, splits.has_dev(), result));
   bool folder = !what.directory.empty();
   if (folder)
     if (auto ok = prepare(what); !ok) return unexpected(ok.error());
-  for (const auto& x : from)
-    if (auto ok = all.read(x, pass::write); !ok) return unexpected(ok.error());
-  if (auto ok = all.finish(); !ok) return unexpected(ok.error());
-  bool any_left = result.groups > 0 || result.without.contains("contaminated_groups");
-  if (auto ok = check_any_left(result.refused, any_left); !ok) {
-    if (folder) remove_empty(what.directory);
-    return unexpected(ok.error());
-  }
-  if (folder)
-    if (auto ok = describe(from, what, result); !ok) return unexpected(ok.error());
-  return result;
+  auto filled = [&]() -> expected<void> {
+    for (const auto& x : from) KM_TRY(all.read(x, pass::write));
+    KM_TRY(all.finish());
+    bool any_left = result.groups > 0 || result.without.contains("contaminated_groups");
+    KM_TRY(check_any_left(result.refused, any_left));
+    return folder ? describe(from, what, result) : expected<void>{};
+  }();
+  if (filled) return result;
+  writing.reset(); // its files go, which have no name yet
+  if (folder && remove_earlier(what.directory)) remove_empty(what.directory);
+  return unexpected(filled.error());
 }
 
 expected<void> write_group(const source& from, uint32_t group, const request& what, report& done) {

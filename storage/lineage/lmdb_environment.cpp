@@ -230,6 +230,11 @@ expected<void> lmdb_environment::read(const read_work& work) {
 
 expected<void> lmdb_environment::write(const write_work& work) {
   if (options_.read_only) return tl::unexpected(failure(EROFS, "write"));
+  if (!claim_.is_there())
+    return infrastructure_error("store_removed",
+                                "failed to write to the store " + options_.directory +
+                                    ": its folder was removed while the run was in progress",
+                                "what it held is lost; start the run again");
   std::scoped_lock lock{writer_};
   tend_readers();
   for (;;) {

@@ -78,6 +78,11 @@ expected<void> store_claim::claim(const store_options& options) {
   return {};
 }
 
+bool store_claim::is_there() const {
+  struct stat about {};
+  return lock_fd_ < 0 || ::fstat(lock_fd_, &about) != 0 || about.st_nlink > 0;
+}
+
 // flock() goes with the process, also on kill -9. A reader that may not write the folder has no
 // entry in LMDB's reader table, so it keeps writers out instead.
 expected<void> store_claim::lock(const store_options& options) {

@@ -22,6 +22,10 @@ public:
   /// Errors: "store_remote_filesystem", "store_locked", those of store_failure(). REQUIRES: once.
   expected<void> take(const store_options& options);
 
+  /// Whether its files still have a name: what is written to a folder that was removed is lost when
+  /// the process ends.
+  bool is_there() const;
+
 private:
   expected<void> claim(const store_options& options);
   expected<void> lock(const store_options& options);

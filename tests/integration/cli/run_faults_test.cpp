@@ -125,6 +125,21 @@ TEST(run_faults, sanitizers_look_at_kernels_on_a_cpu) {
   EXPECT_THAT(shown.out, HasSubstr("signed integer overflow"));
 }
 
+TEST(run_faults, a_run_whose_folder_was_removed_says_so) {
+  running_program started{run_of("removed", 64, R"(, "latency_ms": 500)")};
+  nlohmann::json shown;
+  while (started.running() && shown["tasks"].empty())
+    if (auto asked = kernelmill({"show", "removed", "--json"}); asked.code == 0)
+      shown = asked.document();
+  // The run may put files there meanwhile.
+  std::error_code busy;
+  for (auto folder = scratch() + "/removed"; std::filesystem::exists(folder);)
+    std::filesystem::remove_all(folder, busy);
+  auto x = started.stop(0);
+  EXPECT_EQ(x.code, 75) << x.err;
+  EXPECT_THAT(x.err, HasSubstr("was removed"));
+}
+
 TEST(run_faults, a_store_that_is_cut_while_it_is_open_ends_the_run_with_a_word) {
   // So many turns that it goes on when the store is cut, however late that is.
   running_program started{run_of("cut", 64, R"(, "latency_ms": 1500)")};

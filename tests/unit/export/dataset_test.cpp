@@ -173,7 +173,7 @@ TEST_F(written_dataset, packs_the_same_lines) {
   EXPECT_EQ(unpacked.substr(0, size), plain);
 }
 
-TEST_F(written_dataset, that_fails_has_no_file_under_its_name) {
+TEST_F(written_dataset, that_fails_leaves_nothing) {
   auto lost = turn_options{.task = "native/third"};
   auto record = build<wire::Record>([&](wire::Record::Builder x) {
     auto made = kernelmill::fixtures::make_turn(2, 0, 0, lost);
@@ -186,8 +186,7 @@ TEST_F(written_dataset, that_fails_has_no_file_under_its_name) {
   auto done = write_dataset({from_}, what_);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().category, "not_found");
-  EXPECT_FALSE(fs::exists(what_.directory + "/PROVENANCE.json"));
-  EXPECT_TRUE(fs::is_empty(what_.directory + "/data")) << "no temporary file either";
+  EXPECT_FALSE(fs::exists(what_.directory)) << "no temporary file either";
 }
 
 TEST_F(written_dataset, streams_all_splits_when_there_is_no_folder) {

@@ -79,6 +79,18 @@ bool holds_in_child(const std::function<bool()>& body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+TEST(store_that_was_removed, takes_nothing_more) {
+  temporary_folder folder;
+  auto lineage = store::open(options_of(folder / "lineage"));
+  ASSERT_TRUE(lineage) << render(lineage.error());
+  ASSERT_TRUE(lineage->commit(big_batch(0)));
+  fs::remove_all(folder / "lineage");
+  auto answer = lineage->commit(big_batch(1));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().category, "store_removed");
+  EXPECT_EQ(answer.error().cls, fault_class::infrastructure);
+}
+
 TEST(store_on_a_full_disk, keeps_what_it_has_and_goes_on_when_space_returns) {
   temporary_folder folder;
   small_disk disk{folder / "disk", "size=2m"};
