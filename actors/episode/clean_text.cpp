@@ -1,5 +1,7 @@
 #include "actors/episode/clean_text.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -39,6 +41,47 @@ size_t terminal_sequence(std::string_view text) {
   return i;
 }
 
+// Of Llama 2, Mistral, Gemma, GLM and their kin, which have names of their own.
+constexpr std::array<std::string_view, 22> named_marks = {"<s>",
+                                                          "</s>",
+                                                          "<bos>",
+                                                          "<eos>",
+                                                          "<pad>",
+                                                          "<unk>",
+                                                          "<sop>",
+                                                          "<eop>",
+                                                          "<start_of_",
+                                                          "<end_of_",
+                                                          "<beginning_of_",
+                                                          "<<SYS>>",
+                                                          "<</SYS>>",
+                                                          "[INST]",
+                                                          "[/INST]",
+                                                          "[gMASK]",
+                                                          "[TOOL_CALLS]",
+                                                          "[TOOL_RESULTS]",
+                                                          "[/TOOL_RESULTS]",
+                                                          "[AVAILABLE_TOOLS]",
+                                                          "[SYSTEM_PROMPT]",
+                                                          "[/SYSTEM_PROMPT]"};
+
+// Whether a mark begins at the front of a text: a known one, or one in the brackets that nearly
+// all others have: <|im_end|>, <|eot_id|>, [|assistant|], and DeepSeek's with a bar of full width.
+bool is_turn_mark(std::string_view text) {
+  constexpr std::string_view wide_bar = "<\xEF\xBD\x9C";
+  if (text.starts_with(wide_bar)) return true;
+  if (text.starts_with("<|") || text.starts_with("[|")) {
+    constexpr size_t longest = 64;
+    auto name = text.substr(2, longest);
+    auto end = name.find('|');
+    return end != std::string_view::npos && end > 0 &&
+           name.substr(0, end).find_first_of(" \t\n") == std::string_view::npos &&
+           end + 1 < name.size() && name[end + 1] == (text.front() == '<' ? '>' : ']');
+  }
+  return std::any_of(named_marks.begin(), named_marks.end(),
+                     [&](std::string_view x) { return text.starts_with(x); });
+}
+
 bool is_control(std::string_view sequence) {
   auto c = byte_at(sequence, 0);
   if (sequence.size() == 1) return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
@@ -61,6 +104,20 @@ size_t first_bad_byte(std::string_view text) noexcept {
   return std::string_view::npos;
 }
 
+void disarm_turn_marks(std::string& text, size_t begin) {
+  std::string result;
+  size_t done = begin;
+  for (auto at = text.find_first_of("<[", begin); at != std::string::npos;
+       at = text.find_first_of("<[", at + 1)) {
+    if (!is_turn_mark(std::string_view{text}.substr(at))) continue;
+    result.append(text, done, at + 1 - done).push_back(' ');
+    done = at + 1;
+  }
+  if (done == begin) return;
+  result.append(text, done);
+  text.replace(begin, std::string::npos, result);
+}
+
 void append_clean(std::string& out, std::string_view text, size_t max_bytes) {
   constexpr std::string_view cut = " [cut]";
   const size_t begin = out.size();
@@ -77,10 +134,11 @@ void append_clean(std::string& out, std::string_view text, size_t max_bytes) {
     if (is_control(shown)) continue;
     if (out.size() - begin + shown.size() > max_bytes) {
       out += cut;
-      return;
+      break;
     }
     out += shown;
   }
+  disarm_turn_marks(out, begin); // at the end: what was left out may have stood within one
 }
 
 } // namespace kernelmill
