@@ -297,6 +297,28 @@ private:
 
 } // namespace
 
+void explain_cut(parsed_completion& x, std::string_view text, std::string_view limit) {
+  if (x.ok) return;
+  // A tag within a thought is talk of one.
+  bool thinking = false;
+  size_t spoken = 0;
+  for (auto t = next_think_tag(text, 0); t.kind != tag_kind::none;
+       t = next_think_tag(text, t.end)) {
+    thinking = t.kind == tag_kind::think;
+    spoken = t.end;
+  }
+  auto kernel = text.find(kernel_open, spoken);
+  auto begun = !thinking && kernel != npos;
+  auto ended = begun && text.find(kernel_close, kernel) != npos;
+  auto where = ended   ? " before it was complete."
+               : begun ? " before its kernel ended."
+                       : " before a kernel began.";
+  // The other problems name what is missing, and missing is what was cut off.
+  if (!ended) x.problems.clear();
+  x.problems.insert(x.problems.begin(), "The answer reached " + std::string{limit} + where +
+                                            " Think less, then write a shorter program.");
+}
+
 parsed_completion parse_completion(std::string_view text, size_t max_kernel_bytes) {
   if (auto bad = first_bad_byte(text); bad != npos) {
     parsed_completion out;

@@ -22,4 +22,8 @@ struct parsed_completion {
 /// a kernel of more than `max_kernel_bytes` are not `ok`.
 parsed_completion parse_completion(std::string_view text, size_t max_kernel_bytes = 256 << 10);
 
+/// Tells a policy whose answer was cut off how far it came: "the answer reached max_tokens = 4096
+/// before a kernel began". `limit` says what it reached. Leaves an answer alone that is `ok`.
+void explain_cut(parsed_completion& x, std::string_view text, std::string_view limit);
+
 } // namespace kernelmill

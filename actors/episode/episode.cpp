@@ -125,19 +125,34 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
     fail_turn(fault_of(fault));
     return;
   }
-  // The first prompt holds no text of the model, so its length is the task's.
-  if (turn == 0 && fault.getCategory() == "context_overflow")
-    return leave(wire::Outcome::INFRASTRUCTURE,
-                 first_prompt_too_long(where.what->id, fault.getMessage().cStr()));
+  if (fault.getCategory() == "context_overflow") {
+    // The first prompt holds no text of the model, so its length is the task's.
+    if (turn == 0)
+      return leave(wire::Outcome::INFRASTRUCTURE,
+                   first_prompt_too_long(where.what->id, fault.getMessage().cStr()));
+    return end_unsampled("context_overflow");
+  }
+  // What cut the time short is the episode's own limit, not the answer's.
+  if (fault.getCategory() == "answer_overdue" && over_deadline())
+    return end_unsampled("rollout_timeout");
   current->completion = result;
   auto text = answer->getText();
   current->text = std::make_shared<const std::string>(text.begin(), text.size());
   if (fault.getClass() == wire::FaultClass::POLICY)
     current->fault = {fault_class::policy, fault.getCategory(), fault.getMessage(), {}};
+  if (current->fault.cls != fault_class::none) return ask_verdict(); // whatever else it says
   current->parsed = parse_completion(*current->text);
-  if (!current->parsed.ok || current->fault.cls != fault_class::none) return ask_verdict();
+  if (answer->getFinishReason() == "length")
+    explain_cut(current->parsed, *current->text, limit_reached(*this, *answer));
+  if (!current->parsed.ok) return ask_verdict();
   current->candidate_sha256 = sha256_hex(current->parsed.kernel);
   ask_build();
+}
+
+// A turn that was never sampled is none: the episode ends with those that it has.
+void refining_episode_state::end_unsampled(const char* reason) {
+  current.reset();
+  close(reason);
 }
 
 void refining_episode_state::ask_build() {
@@ -249,7 +264,6 @@ void refining_episode_state::after_commit() {
 
 std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verdict) const {
   if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return "infrastructure";
-  if (current->fault.category == "context_overflow") return "context_overflow";
   bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
   auto evaluation = current->evaluation.open();
   auto low = evaluation->getTiming().getSpeedup().getLow();
@@ -310,8 +324,7 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
       [self](atom::drop) {
         self->state.dropped = true;
         if (self->state.phase != episode_phase::thinking) return;
-        self->state.current.reset();
-        self->state.close(stopped_by_quorum);
+        self->state.end_unsampled(stopped_by_quorum);
       },
       [self](atom::tick) { self->state.look_at_clock(); },
       [self](atom::proceed) { self->state.open(); },

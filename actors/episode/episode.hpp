@@ -116,6 +116,7 @@ struct refining_episode_state {
   void ask_verdict();
   void commit_turn(const Message<wire::Verdict>& verdict);
   void after_commit();
+  void end_unsampled(const char* reason);
   void close(std::string reason);
   void leave(wire::Outcome outcome, error why, std::string reason = {});
 

@@ -1,5 +1,6 @@
 #include "actors/episode/episode_records.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -114,6 +115,14 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
       messages[i].setContent(*part.text);
     }
   });
+}
+
+std::string limit_reached(const refining_episode_state& state,
+                          wire::CompletionResult::Reader answer) {
+  auto asked = state.settings->sampling.open()->getSampling().getMaxTokens();
+  auto sampled = std::max<uint32_t>(answer.getCompletionTokens(), answer.getTokenIds().size());
+  if (sampled == 0 || sampled >= asked) return "max_tokens = " + std::to_string(asked);
+  return "the end of the model's context after " + std::to_string(sampled) + " tokens";
 }
 
 std::chrono::milliseconds build_deadline(const refining_episode_state& state) {

@@ -38,6 +38,9 @@ error commit_fault(const caf::error& why);
 
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline);
+/// What cut an answer off whose finish reason is "length": "max_tokens = 4096".
+std::string limit_reached(const refining_episode_state& state,
+                          wire::CompletionResult::Reader answer);
 std::chrono::milliseconds build_deadline(const refining_episode_state& state);
 std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state);
 candidate_view candidate_of(const refining_episode_state& state); ///< of the turn in progress

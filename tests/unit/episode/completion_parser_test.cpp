@@ -174,6 +174,24 @@ TEST(completion_parser, cuda_launches_and_templates_are_not_tags) {
                 "k<<<g, b>>>(x); std::vector<float> v;");
 }
 
+TEST(completion_parser, an_answer_that_was_cut_off_is_told_how_far_it_came) {
+  auto first_problem = [](const std::string& text) {
+    auto x = parse_completion(text);
+    explain_cut(x, text, "max_tokens = 64");
+    return x.problems.empty() ? std::string{} : x.problems.front();
+  };
+  const std::string reached = "The answer reached max_tokens = 64 before ";
+  for (std::string text : {"", "I think", "<think>so <KERNEL> is the tag", "<think>a</think>\nNow",
+                           "<think>\n<KERNEL>x\n</think>\n"})
+    EXPECT_EQ(first_problem(text).find(reached + "a kernel began."), 0u) << text;
+  for (std::string text : {"<KERNEL>\nint x", "<think>a</think><KERNEL>```cpp\nint"})
+    EXPECT_EQ(first_problem(text).find(reached + "its kernel ended."), 0u) << text;
+  auto two = parse_completion("<KERNEL>a</KERNEL><KERNEL>b</KERNEL>");
+  explain_cut(two, "<KERNEL>a</KERNEL><KERNEL>b</KERNEL>", "max_tokens = 64");
+  EXPECT_EQ(two.problems.size(), 2u) << "what else is wrong is said too";
+  EXPECT_EQ(first_problem("<KERNEL>int x;</KERNEL>"), "") << "what came whole is judged";
+}
+
 std::string letters(const std::string& alphabet) {
   return *rc::gen::container<std::string>(rc::gen::elementOf(alphabet));
 }
