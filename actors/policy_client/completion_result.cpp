@@ -42,8 +42,10 @@ void take_answer(attempt_reading& to, tl::expected<completion_answer, bad_answer
     to.understood = true;
     to.signal.finish_reason = to.answer.finish_reason;
     to.signal.only_tool_calls = to.answer.tool_calls && to.answer.content.empty();
+    to.signal.broken_text = to.answer.broken_text;
     return;
   }
+  to.signal.of_completion = parsed.error().of_completion;
   to.signal.server = std::move(parsed.error().error);
   (parsed.error().from_server ? to.signal.error_within : to.signal.unreadable) = true;
 }
@@ -122,10 +124,21 @@ attempt_reading read_attempt(const http_response& response, const completion_par
 attempt_reading read_attempt(const http_response& response, chat_stream* stream) {
   if (stream == nullptr) return read_attempt(response, parse_chat_response);
   attempt_reading result;
-  if (!read_frame(result, response)) return result;
+  if (!read_frame(result, response)) {
+    auto& signal = result.signal;
+    auto whole = signal.transport == transport_fault::truncated && signal.status == 200 &&
+                 stream->complete();
+    if (!whole) {
+      if (signal.status == 200) result.answer = stream->partial();
+      return result;
+    }
+    // The connection broke, and nothing was missing any more.
+    signal.transport = transport_fault::none;
+  }
   // A transport that knows no streams has kept the body.
   if (!response.body.empty()) stream->feed(response.body);
   take_answer(result, stream->finish());
+  if (!result.understood) result.answer = stream->partial();
   if (stream->too_large()) {
     auto& signal = result.signal;
     signal.unreadable = false;
@@ -135,48 +148,70 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
   return result;
 }
 
+std::string swallowed_hint(const completion_answer& x, server_kind kind) {
+  if (x.content.find_first_not_of(" \t\r\n") != std::string::npos) return {};
+  if (x.tool_calls)
+    return "the server made calls of tools of the words: start it without a parser of tool calls "
+           "(vLLM: without --enable-auto-tool-choice; SGLang: without --tool-call-parser)";
+  if (x.reasoning.empty() || x.finish_reason != "stop") return {};
+  const char* flag = "without a parser of reasoning";
+  switch (kind) {
+    case server_kind::vllm:
+    case server_kind::sglang: flag = "without --reasoning-parser, or with this model's own"; break;
+    case server_kind::llamacpp: flag = "with --reasoning-format none"; break;
+    case server_kind::openai: break;
+  }
+  return std::string{"the server took all of the words for reasoning: start it "} + flag;
+}
+
 void hide(const secret& key, completion_answer& answer) {
   if (key.reveal().size() < least_hidden_bytes) return;
   auto clean = [&](std::string& text) { text = key.redact(std::move(text)); };
-  for (auto* text : {&answer.content, &answer.reasoning, &answer.finish_reason, &answer.model,
-                     &answer.fingerprint, &answer.route})
+  for (auto* text : {&answer.content, &answer.reasoning, &answer.called, &answer.finish_reason,
+                     &answer.model, &answer.fingerprint, &answer.route})
     clean(*text);
   for (auto& span : answer.weight_versions) clean(span.version);
 }
 
+namespace {
+
+void set_answer(wire::CompletionResult::Builder x, const completion_answer& answer) {
+  auto text = full_text(answer);
+  x.setText(kj_text(text));
+  x.setFinishReason(kj_text(answer.finish_reason));
+  x.setModel(kj_text(answer.model));
+  x.setPromptTokens(answer.prompt_tokens);
+  x.setCompletionTokens(answer.completion_tokens);
+  fill(x.initPromptTokenIds(count(answer.prompt_token_ids)), answer.prompt_token_ids);
+  fill(x.initTokenIds(count(answer.token_ids)), answer.token_ids);
+  fill(x.initLogprobs(count(answer.logprobs)), answer.logprobs);
+  auto versions = x.initWeightVersions(count(answer.weight_versions));
+  for (unsigned i = 0; i < versions.size(); ++i) {
+    versions[i].setVersion(kj_text(answer.weight_versions[i].version));
+    versions[i].setStart(answer.weight_versions[i].start);
+    versions[i].setEnd(answer.weight_versions[i].end);
+  }
+  x.setRoute(kj_text(answer.route));
+}
+
+} // namespace
+
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,
                                                  const std::string& request_id, uint32_t attempts,
                                                  double seconds) {
-  auto text = full_text(answer);
-  return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
-    x.setText(kj_text(text));
-    x.setFinishReason(kj_text(answer.finish_reason));
-    x.setModel(kj_text(answer.model));
-    x.setRequestId(kj_text(request_id));
-    x.setAttempts(attempts);
-    x.setPromptTokens(answer.prompt_tokens);
-    x.setCompletionTokens(answer.completion_tokens);
-    fill(x.initPromptTokenIds(count(answer.prompt_token_ids)), answer.prompt_token_ids);
-    fill(x.initTokenIds(count(answer.token_ids)), answer.token_ids);
-    fill(x.initLogprobs(count(answer.logprobs)), answer.logprobs);
-    auto versions = x.initWeightVersions(count(answer.weight_versions));
-    for (unsigned i = 0; i < versions.size(); ++i) {
-      versions[i].setVersion(kj_text(answer.weight_versions[i].version));
-      versions[i].setStart(answer.weight_versions[i].start);
-      versions[i].setEnd(answer.weight_versions[i].end);
-    }
-    x.setRoute(kj_text(answer.route));
-    x.setSeconds(seconds);
-  });
+  return failed_result({fault_class::none, {}, {}, {}}, request_id, attempts, seconds, answer);
 }
 
 Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
-                                              uint32_t attempts, double seconds) {
+                                              uint32_t attempts, double seconds,
+                                              const completion_answer& answer) {
   return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
+    auto ours = why.cls != fault_class::none && why.cls != fault_class::policy;
+    if (!ours) set_answer(x, answer);
     x.setRequestId(kj_text(request_id));
     x.setAttempts(attempts);
     x.setSeconds(seconds);
-    set_fault(x.initFault(), why);
+    if (why.cls != fault_class::none) set_fault(x.initFault(), why);
   });
 }
 

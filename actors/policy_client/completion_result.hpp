@@ -41,7 +41,7 @@ attempt_headers(const std::string& session, const std::string& request_id, const
 
 struct attempt_reading {
   attempt_signal signal;
-  completion_answer answer; ///< when the signal says so
+  completion_answer answer; ///< when the signal says so, or what is left of one that broke
   bool understood = false;  ///< a 200 that could be read
 };
 
@@ -54,6 +54,10 @@ attempt_reading read_attempt(const http_response& response, const completion_par
 /// Reads the end of an attempt; `stream` is null when none was asked for.
 attempt_reading read_attempt(const http_response& response, chat_stream* stream);
 
+/// What to do about a server whose parser has left an answer without content; empty when there is
+/// nothing to do.
+std::string swallowed_hint(const completion_answer& answer, server_kind kind);
+
 /// Replaces the key in all texts of an answer: a server may quote the headers that it was sent, and
 /// an answer is stored, shown and learned from. Keys of fewer than eight bytes stay: they are
 /// words.
@@ -62,8 +66,10 @@ void hide(const secret& key, completion_answer& answer);
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,
                                                  const std::string& request_id, uint32_t attempts,
                                                  double seconds);
+/// `answer` is what came of it, where the policy is at fault.
 Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
-                                              uint32_t attempts, double seconds);
+                                              uint32_t attempts, double seconds,
+                                              const completion_answer& answer = {});
 
 /// A request that has been tried without success and goes on.
 struct tried_request {

@@ -153,15 +153,15 @@ http_request http_policy_client_state::make_request(job& x,
   result.timeout_ms = static_cast<uint32_t>(std::max<int64_t>(left, 0)) + transport_grace_ms;
   x.request_id = attempt_id(x.session, x.turn, x.attempts, config_.request_salt);
   if (x.tokens) {
-    auto wanted = x.tokens->next(x.request_id);
+    auto wanted = x.tokens->next(x.request_id, x.max_tokens);
     result.url =
         wanted.from_root ? root_endpoint(config_, wanted.path) : endpoint(config_, wanted.path);
     result.body = std::move(wanted.body);
   } else {
     auto view = x.request.open();
     result.url = endpoint(config_, "chat/completions");
-    result.body =
-        chat_body(*view, {config_.model, config_.kind, config_.stream, config_.max_tokens_field});
+    result.body = chat_body(*view, {config_.model, config_.kind, config_.stream,
+                                    config_.max_tokens_field, false, x.max_tokens});
   }
   result.headers = attempt_headers(x.session, x.request_id, x.env);
   if (stream) {
@@ -202,6 +202,14 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
                           : read_attempt(*event.response, event.stream.get());
   auto& [signal, answer, understood] = reading;
   reached_ = reached_ || signal.status != 0;
+  if (x.overdue && signal.transport == transport_fault::cancelled) {
+    leave_flight(x, true);
+    x.partial = std::move(answer);
+    return judge_overdue(x);
+  }
+  if (signal.status != 0) last_sign_ = now();
+  signal.asked_tokens =
+      x.max_tokens > 0 ? x.max_tokens : x.request.open()->getSampling().getMaxTokens();
   auto decision = classify(signal, x.history, unix_now());
   if (x.tokens && !x.tokens->lacks().empty() && decision.action != attempt_action::retry)
     decision = without_token_ids(config_.base_url, x.tokens->lacks());
@@ -217,15 +225,16 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
   switch (decision.action) {
     case attempt_action::answer:
       if (x.tokens && x.tokens->more()) return send(x);
-      settle_version(answer, config_.kind);
-      if (key_) hide(*key_, answer);
-      return succeed(x, answer);
-    case attempt_action::retry: return retry_or_give_up(x, decision);
+      return succeed(x, std::move(answer));
+    case attempt_action::retry:
+      if (!decision.max_tokens) return retry_or_give_up(x, decision);
+      x.max_tokens = *decision.max_tokens;
+      return dispatch(x);
     case attempt_action::stop:
       if (decision.fault.category == "policy_not_found" && !models_.empty())
         decision.fault.hint = fmt::format("the server serves {}", fmt::join(models_, ", "));
       if (decision.stops_admission) return hold(decision.fault); // it is among those that wait
-      return fail(x, decision.fault);
+      return fail(x, decision.fault, std::move(answer));
   }
 }
 
@@ -293,6 +302,12 @@ void http_policy_client_state::take(timer_over which) {
 }
 
 void http_policy_client_state::expire(job& x) {
+  if (x.overdue) return judge_overdue(x);
+  if (stop_at_deadline(x)) return;
+  give_up(x);
+}
+
+void http_policy_client_state::give_up(job& x) {
   if (x.last.category == "policy_unreachable" && first_contact_failed(true)) return;
   auto seconds = std::chrono::duration<double>(x.deadline - x.started).count();
   error why{fault_class::infrastructure, "policy_timeout",

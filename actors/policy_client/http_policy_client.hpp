@@ -6,6 +6,9 @@
 // All time is the actor system's clock, so the same code runs on virtual time with a scripted
 // transport.
 //
+// A request whose time is over while the server works on it is stopped, and the server is asked
+// whether it is well: if so, the answer itself took too long.
+//
 // When the asker of a request ends, the request is given up and its connection closed: the server
 // stops generating. When the actor itself ends, every asker gets a result with category
 // "cancelled".
@@ -120,8 +123,12 @@ private:
     timer_set::iterator at_due; ///< of the next attempt; past the end: none waits
     uint32_t attempts = 0;
     attempt_history history;
-    uint64_t transfer = 0; ///< in flight when not 0
-    bool trial = false;    ///< of the half-open circuit
+    uint64_t transfer = 0;   ///< in flight when not 0
+    bool trial = false;      ///< of the half-open circuit
+    bool overdue = false;    ///< its transfer was stopped at the deadline
+    uint32_t max_tokens = 0; ///< what the context leaves, once the server has said so; 0: as asked
+    time_point judged_at;    ///< then at the latest
+    std::optional<completion_answer> partial; ///< what came until it was stopped
     std::string request_id;
     std::shared_ptr<token_exchange> tokens; ///< null: asked by chat
     error last;                             ///< why the last attempt failed
@@ -146,12 +153,19 @@ private:
   void adapt(const job& x, const attempt_reading& reading, bool good);
   void retry_or_give_up(job& x, const attempt_decision& decision);
   void expire(job& x);
+  bool stop_at_deadline(job& x);
+  void judge_overdue(job& x);
+  bool gave_sign(const job& x) const;
+  void note_sign();
+  void note_swallowed(const completion_answer& answer);
+  void give_up(job& x);
   bool first_contact_failed(bool at_deadline = false);
   void hold(const error& why);
   bool is_held(const error& why) const;
 
-  void succeed(job& x, const completion_answer& answer);
-  void fail(job& x, error why);
+  void settle(completion_answer& answer);
+  void succeed(job& x, completion_answer answer);
+  void fail(job& x, error why, completion_answer partial = {});
   void finish(job& x, result_message result);
   void stop_waiting(job& x);
   void leave_flight(job& x, bool ended = false);
@@ -187,6 +201,11 @@ private:
   bool reached_ = false;
   bool model_known_ = false;
   bool probed_ = false;
+  time_point last_sign_{};        ///< when the server last answered anything
+  uint32_t overdue_in_a_row_ = 0; ///< requests, since one was completed
+  bool asking_sign_ = false;
+  uint32_t swallowed_in_a_row_ = 0; ///< answers that a parser of the server left without content
+  std::string swallows_;            ///< what to do about it, when there were several
   std::optional<time_point> first_attempt_;
 
   // /metrics of servers that tell of their load.

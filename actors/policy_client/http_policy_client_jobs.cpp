@@ -22,9 +22,17 @@ constexpr milliseconds longest_timer{250};
 
 // -- ends -------------------------------------------------------------------------------------
 
-void http_policy_client_state::succeed(job& x, const completion_answer& answer) {
+void http_policy_client_state::settle(completion_answer& answer) {
+  settle_version(answer, config_.kind);
+  if (key_) hide(*key_, answer);
+  note_swallowed(answer);
+}
+
+void http_policy_client_state::succeed(job& x, completion_answer answer) {
+  settle(answer);
   tell_held(); // of an earlier one, which is over
   model_known_ = true;
+  overdue_in_a_row_ = 0;
   ++completed_;
   logprobs_dropped_ += answer.logprobs_dropped ? 1 : 0;
   prompt_tokens_ += answer.prompt_tokens;
@@ -38,7 +46,8 @@ void http_policy_client_state::succeed(job& x, const completion_answer& answer) 
   finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
 }
 
-void http_policy_client_state::fail(job& x, error why) {
+void http_policy_client_state::fail(job& x, error why, completion_answer partial) {
+  if (why.cls == fault_class::policy) settle(partial);
   ++failed_;
   last_error_ = why;
   auto level = why.category == "cancelled" ? log_level::debug : log_level::warn;
@@ -47,7 +56,7 @@ void http_policy_client_state::fail(job& x, error why) {
   else if (config_.log.takes(level))
     tell(level, x, config_.base_url + ": " + render(why));
   auto seconds = std::chrono::duration<double>(now() - x.started).count();
-  finish(x, failed_result(why, x.request_id, x.attempts, seconds));
+  finish(x, failed_result(why, x.request_id, x.attempts, seconds, partial));
 }
 
 void http_policy_client_state::finish(job& x, result_message result) {
@@ -195,6 +204,7 @@ Message<wire::Snapshot> http_policy_client_state::snapshot() {
   auto detail = fmt::format("{} at {}; window of {} ({})", config_.model, config_.base_url,
                             window_.size(), window_.why(now()));
   if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
+  if (!swallows_.empty()) detail += "; " + swallows_;
   auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
   return make_snapshot(config_.model, state, detail, numbers, tried_requests(), waiting);
 }

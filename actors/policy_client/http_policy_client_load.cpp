@@ -1,8 +1,10 @@
-// The policy client's questions to a server about itself, and its reaction to the server's load.
+// The policy client's questions to a server about itself, and its reaction to the server's load and
+// to its silence.
 
 #include <utility>
 
 #include <caf/send.hpp>
+#include <fmt/format.h>
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
@@ -17,6 +19,15 @@ constexpr uint32_t probe_timeout_ms = 10000;
 // A server whose metrics are not on may be started again with them.
 constexpr std::chrono::seconds poll_interval{3};
 constexpr std::chrono::seconds poll_interval_without{60};
+
+// How long a server has to show that it is well, once a request's time is over. Those that ask
+// this client wait little longer.
+constexpr std::chrono::milliseconds control_time{1000};
+
+// A server that lists its models and completes nothing is not well.
+constexpr uint32_t most_overdue = 8;
+
+constexpr uint32_t swallowed_before_telling = 3;
 
 // Servers put the status that they would have sent into the code of an error within a 200.
 bool refused_for_load(const attempt_signal& x) {
@@ -71,6 +82,8 @@ void http_policy_client_state::take(models_answered& answer) {
   if (response.fault == transport_fault::none && response.status == 200)
     models_ = parse_model_list(response.body);
   reached_ = reached_ || response.status != 0;
+  asking_sign_ = false;
+  if (response.status != 0) note_sign();
   // What the probe cannot do, the completion will report.
   if (response.fault != transport_fault::none) probed_ = reached_;
 }
@@ -85,11 +98,67 @@ void http_policy_client_state::poll_metrics() {
 void http_policy_client_state::take(metrics_answered& answer) {
   const auto& response = *answer.response;
   polling_ = false;
+  if (response.status != 0) note_sign();
   auto load = response.fault == transport_fault::none && response.status == 200
                   ? parse_server_load(response.body)
                   : std::nullopt;
   if (load) window_.observe(now(), *load);
   next_poll_ = now() + (load ? poll_interval : poll_interval_without);
+}
+
+// -- requests whose time is over --------------------------------------------------------------
+
+// Stops the transfer; false when the server has not had the request for most of its time.
+bool http_policy_client_state::stop_at_deadline(job& x) {
+  if (x.transfer == 0 || (now() - x.sent) * 2 < x.deadline - x.started) return false;
+  x.overdue = true;
+  x.judged_at = now() + control_time;
+  timers_.erase(x.at_deadline);
+  x.at_deadline = timers_.emplace(x.judged_at, x.id).first;
+  transport_->cancel(x.transfer);
+  if (gave_sign(x) || std::exchange(asking_sign_, true)) return true;
+  get<models_answered>(endpoint(config_, "models"));
+  return true;
+}
+
+// Whether the server was well in the later half of the request's time.
+bool http_policy_client_state::gave_sign(const job& x) const {
+  return last_sign_ >= x.sent + (x.deadline - x.sent) / 2;
+}
+
+void http_policy_client_state::note_sign() {
+  last_sign_ = now();
+  std::vector<uint64_t> overdue;
+  for (const auto& [id, x] : jobs_)
+    if (x.overdue) overdue.push_back(id);
+  for (auto id : overdue) judge_overdue(jobs_.at(id));
+}
+
+void http_policy_client_state::judge_overdue(job& x) {
+  if (now() < x.judged_at && !(x.partial && gave_sign(x))) return;
+  attempt_signal signal;
+  signal.overdue = true;
+  signal.server_works = gave_sign(x) && overdue_in_a_row_ < most_overdue;
+  signal.detail =
+      fmt::format("{:.1f} s", std::chrono::duration<double>(x.deadline - x.started).count());
+  auto decision = classify(signal, x.history, 0);
+  if (decision.fault.cls != fault_class::policy) return give_up(x);
+  ++overdue_in_a_row_;
+  fail(x, decision.fault, std::move(x.partial).value_or(completion_answer{}));
+}
+
+// -- parsers of the server --------------------------------------------------------------------
+
+void http_policy_client_state::note_swallowed(const completion_answer& answer) {
+  auto hint = swallowed_hint(answer, config_.kind);
+  if (hint.empty()) {
+    swallowed_in_a_row_ = 0;
+    swallows_.clear();
+  } else if (++swallowed_in_a_row_ == swallowed_before_telling) {
+    swallows_ =
+        fmt::format("{} answers in a row had no content: {}", swallowed_before_telling, hint);
+    config_.log.warn({name, {}, {}, {}}, config_.base_url + ": " + swallows_);
+  }
 }
 
 // REQUIRES: the attempt still counts as in flight.

@@ -14,10 +14,11 @@ namespace {
 
 constexpr int64_t longest_retry_after_s = 24 * 3600;
 
-// A 415 for a body that is JSON, and an answer that is too large, may be a server under stress:
-// one more attempt. A model that vanished may be a swap of weights: a few.
+// A 415 for a body that is JSON may be a server under stress: one more attempt. A model that
+// vanished may be a swap of weights: a few.
 constexpr uint32_t doubtful_attempts = 1;
 constexpr uint32_t vanished_model_attempts = 4;
+constexpr uint32_t refused_attempts = 2;
 
 attempt_decision stop(fault_class cls, std::string category, std::string message,
                       std::string hint) {
@@ -49,47 +50,32 @@ std::string said(const attempt_signal& x) {
   return text;
 }
 
-attempt_decision of_transport(const attempt_signal& x, const attempt_history& history) {
-  auto text = "failed to reach the policy server: " + x.detail;
-  switch (x.transport) {
-    case transport_fault::untrusted:
-      return stop(fault_class::configuration, "policy_untrusted", text,
-                  "name the authority's certificate in policy.ca_file");
-    case transport_fault::cancelled:
-      return stop(fault_class::infrastructure, "cancelled", "the request was cancelled", {});
-    case transport_fault::too_large: {
-      auto message = "failed to read the policy server's answer: " + x.detail;
-      if (history.doubtful >= doubtful_attempts)
-        return stop(fault_class::infrastructure, "policy_response_too_large", message,
-                    "lower policy.sampling.max_tokens or raise policy.max_response_bytes");
-      return doubt(retry("policy_response_too_large", message,
-                         "lower policy.sampling.max_tokens or raise policy.max_response_bytes",
-                         true));
-    }
-    case transport_fault::unresolved:
-    case transport_fault::refused:
-    case transport_fault::connect_timeout:
-      return retry("policy_unreachable", text, "start the server, or correct policy.base_url",
-                   true);
-    case transport_fault::truncated:
-    case transport_fault::malformed:
-      return retry("policy_bad_response", "failed to read the policy server's answer: " + x.detail,
-                   "check that policy.base_url names an OpenAI-compatible server", true);
-    case transport_fault::timeout:
-    case transport_fault::stalled:
-      return retry("policy_timeout", "failed to wait for the policy server: " + x.detail,
-                   "raise policy.timeout_ms, or look at the server's load", true);
-    default: return retry("policy_connection_lost", text, "look at the server's log", true);
-  }
+// Fewer tokens than these hold no kernel: the conversation has no room for another answer.
+uint32_t least_answer(uint32_t asked) {
+  constexpr uint32_t enough = 1024;
+  return std::min(asked / 4, enough);
 }
 
-// 400, 413, 422 and every other 4xx without a rule of its own.
-attempt_decision of_bad_request(const attempt_signal& x) {
-  if ((x.status == 400 || x.status == 413 || x.status == 422) && is_context_overflow(x.server))
+// 400, 413, 422 and every other 4xx without a rule of its own. A server that has completed other
+// requests of this form refuses this one for a reason of its own.
+attempt_decision of_bad_request(const attempt_signal& x, const attempt_history& history) {
+  auto of_body = x.status == 400 || x.status == 413 || x.status == 422;
+  if (auto room = of_body ? room_for_answer(x.server, x.asked_tokens) : std::nullopt;
+      room && *room >= least_answer(x.asked_tokens)) {
+    auto result = retry("context_overflow", said(x), {}, false);
+    result.max_tokens = room;
+    return result;
+  }
+  if (of_body && is_context_overflow(x.server))
     return stop(fault_class::policy, "context_overflow", said(x),
                 "use fewer turns, shorter prompts or a model with a longer context");
-  return stop(fault_class::configuration, "policy_bad_request", said(x),
-              "check policy.model, policy.kind and the sampling settings");
+  if (!history.model_known)
+    return stop(fault_class::configuration, "policy_bad_request", said(x),
+                "check policy.model, policy.kind and the sampling settings");
+  const char* hint = "the server took other requests: look at its log";
+  if (history.doubtful >= refused_attempts)
+    return stop(fault_class::infrastructure, "policy_bad_request", said(x), hint);
+  return doubt(retry("policy_bad_request", said(x), hint, false));
 }
 
 attempt_decision of_missing(const attempt_signal& x, const attempt_history& history) {
@@ -121,10 +107,10 @@ attempt_decision of_status(const attempt_signal& x, const attempt_history& histo
     case 409:
     case 425: return retry("policy_unavailable", said(x), {}, false);
     case 415:
-      if (history.doubtful >= doubtful_attempts) return of_bad_request(x);
+      if (history.doubtful >= doubtful_attempts) return of_bad_request(x, history);
       return doubt(retry("policy_unavailable", said(x), {}, false));
     case 429: return of_limit(x);
-    case 501: return of_bad_request(x);
+    case 501: return of_bad_request(x, history);
     default: break;
   }
   if (x.status >= 500)
@@ -133,7 +119,37 @@ attempt_decision of_status(const attempt_signal& x, const attempt_history& histo
     return stop(fault_class::configuration, "policy_redirected",
                 said(x) + (x.location.empty() ? "" : ", a redirect to " + x.location),
                 "put the final address into policy.base_url; redirects are not followed");
-  return of_bad_request(x);
+  return of_bad_request(x, history);
+}
+
+attempt_decision of_transport(const attempt_signal& x, const attempt_history& history) {
+  auto text = "failed to reach the policy server: " + x.detail;
+  switch (x.transport) {
+    case transport_fault::untrusted:
+      return stop(fault_class::configuration, "policy_untrusted", text,
+                  "name the authority's certificate in policy.ca_file");
+    case transport_fault::cancelled:
+      return stop(fault_class::infrastructure, "cancelled", "the request was cancelled", {});
+    case transport_fault::too_large:
+      if (x.status < 200 || x.status > 299) return of_status(x, history);
+      return stop(fault_class::policy, "policy_response_too_large",
+                  "the answer is longer than is taken: " + x.detail,
+                  "lower policy.sampling.max_tokens or raise policy.max_response_bytes");
+    case transport_fault::unresolved:
+    case transport_fault::refused:
+    case transport_fault::connect_timeout:
+      return retry("policy_unreachable", text, "start the server, or correct policy.base_url",
+                   true);
+    case transport_fault::truncated:
+    case transport_fault::malformed:
+      return retry("policy_bad_response", "failed to read the policy server's answer: " + x.detail,
+                   "check that policy.base_url names an OpenAI-compatible server", true);
+    case transport_fault::timeout:
+    case transport_fault::stalled:
+      return retry("policy_timeout", "failed to wait for the policy server: " + x.detail,
+                   "raise policy.timeout_ms, or look at the server's load", true);
+    default: return retry("policy_connection_lost", text, "look at the server's log", true);
+  }
 }
 
 // An error inside a 200. Servers put the status that they would have sent into `code`.
@@ -150,25 +166,33 @@ attempt_decision of_error_within(const attempt_signal& x, const attempt_history&
   if (is_context_overflow(x.server)) {
     auto inner = x;
     inner.status = 400;
-    return of_bad_request(inner);
+    return of_bad_request(inner, history);
   }
   return retry("policy_aborted", "the policy server failed within its answer: " + x.server.message,
                "look at the server's log", true);
 }
 
-// No tools are offered, so the server made calls of the model's words and kept these. The words may
-// have been a fine answer: the model is not charged.
-attempt_decision of_tool_calls(const attempt_history& history) {
-  const char* message = "the policy server's answer has tool_calls and no content";
-  const char* hint = "start the server without a parser of tool calls (vLLM: without "
-                     "--enable-auto-tool-choice)";
-  if (history.doubtful >= doubtful_attempts)
-    return stop(fault_class::infrastructure, "policy_tool_calls", message, hint);
-  return doubt(retry("policy_tool_calls", message, hint, false));
+// An answer that a model has spoiled.
+attempt_decision spoiled(std::string category, std::string message, std::string hint = {}) {
+  return stop(fault_class::policy, std::move(category), std::move(message), std::move(hint));
+}
+
+// The server took the request and was well all the time, so it was the answer that took so long.
+attempt_decision of_overdue(const attempt_signal& x) {
+  if (x.server_works)
+    return spoiled("answer_overdue", "the answer was not complete within " + x.detail,
+                   "lower policy.sampling.max_tokens or raise policy.timeout_ms");
+  return stop(fault_class::infrastructure, "policy_timeout",
+              "failed to wait for the policy server: no answer within " + x.detail,
+              "raise policy.timeout_ms, or look at the server's load");
 }
 
 attempt_decision decide(const attempt_signal& x, const attempt_history& history) {
+  if (x.overdue) return of_overdue(x);
   if (x.error_within) return of_error_within(x, history);
+  if (x.unreadable && x.of_completion)
+    return spoiled("answer_unreadable", "the answer cannot be read: " + x.server.message,
+                   "look at what the server makes of such words");
   if (x.unreadable)
     return retry("policy_bad_response",
                  "failed to read the policy server's answer: " + x.server.message,
@@ -179,7 +203,14 @@ attempt_decision decide(const attempt_signal& x, const attempt_history& history)
     return retry("policy_aborted",
                  "the policy server ended the completion with \"" + x.finish_reason + "\"",
                  "the server may be swapping weights or out of memory", false);
-  if (x.only_tool_calls) return of_tool_calls(history);
+  if (x.only_tool_calls)
+    return spoiled("policy_tool_calls",
+                   "the answer is a call of a tool and has no text; there are no tools here",
+                   "start the server without a parser of tool calls (vLLM: without "
+                   "--enable-auto-tool-choice)");
+  if (x.broken_text)
+    return spoiled("answer_not_text", "the answer holds bytes that are no Unicode text",
+                   "U+FFFD stands for them in the record");
   return {};
 }
 

@@ -4,6 +4,10 @@
 // its fault. Pure: no clock, no randomness of its own, no I/O. The budget is the deadline of the
 // request, never a number of attempts: a policy server that restarts takes minutes, and a request
 // that still has minutes should live through it.
+//
+// The one place that decides whose doing an answer is. What a model's words have caused is the
+// policy's fault and never tried again: a second try would be a second draw. What the server has
+// caused is the infrastructure's, and is.
 
 #include <chrono>
 #include <cstdint>
@@ -24,7 +28,12 @@ struct attempt_signal {
   server_error server;          ///< of an error's body, or of an error within a 200
   bool error_within = false;    ///< a 200 that carries the server's error
   bool unreadable = false;      ///< a 200 that is no completion
+  bool of_completion = false;   ///< though a completion is in it
   bool only_tool_calls = false; ///< a completion that holds calls of tools and no words
+  bool broken_text = false;     ///< a completion whose words are no Unicode text
+  bool overdue = false;         ///< the request's time was over while the server worked on it
+  bool server_works = false;    ///< it has answered something else meanwhile
+  uint32_t asked_tokens = 0;    ///< max_tokens of the request; 0: not known
   std::string finish_reason;    ///< of a completion
   std::string retry_after;      ///< the header, as sent
   std::string date;             ///< the header, against which a date in Retry-After is read
@@ -46,6 +55,7 @@ struct attempt_decision {
   bool sick = false;            ///< speaks against the server's health: counts for the circuit
   bool doubtful = false;        ///< counts for attempt_history::doubtful
   bool stops_admission = false; ///< no other request would fare better
+  std::optional<uint32_t> max_tokens; ///< of a retry at once: what the context leaves for an answer
   std::optional<std::chrono::milliseconds> retry_after; ///< what the server asked for
 };
 

@@ -218,6 +218,13 @@ expected<void> prober::ask_chat() {
   if (!reading.understood) return tl::unexpected<error>{refusal(x)};
   chat_ = std::move(reading.answer);
   settle_version(chat_, report.kind);
+  auto hint = swallowed_hint(chat_, report.kind);
+  auto cut = hint.empty() && chat_.content.empty();
+  add("content", cut ? std::nullopt : std::optional{hint.empty()},
+      cut            ? "not tested: the answer ended before its content"
+      : hint.empty() ? "the answer has one"
+                     : hint,
+      "answers have no kernel: all of them are format errors");
   auto count = [](size_t n) { return n == 0 ? "none in a chat" : fmt::format("{} in a chat", n); };
   add("token_ids", !chat_.token_ids.empty(), count(chat_.token_ids.size()),
       "the trainer tokenizes completions again; episodes are marked inexact");

@@ -36,7 +36,8 @@ token_exchange::token_exchange(Message<wire::CompletionRequest> request, chat_op
   stop_texts_ = view->getSampling().getStop().size() > 0;
 }
 
-token_exchange::wanted token_exchange::next(const std::string& request_id) const {
+token_exchange::wanted token_exchange::next(const std::string& request_id,
+                                            uint32_t max_tokens) const {
   auto view = request_.open();
   const auto& model = options_.model;
   auto kind = options_.kind;
@@ -46,7 +47,8 @@ token_exchange::wanted token_exchange::next(const std::string& request_id) const
     case stage::first: return rendering(&placeholders[0]);
     case stage::second: return rendering(&placeholders[1]);
     case stage::generate:
-      return {true, generate_path(kind), generate_body(kind, *view, prompt_, model, request_id)};
+      return {true, generate_path(kind),
+              generate_body(kind, *view, prompt_, model, request_id, max_tokens)};
     case stage::text:
       return {true, detokenize_path(kind),
               detokenize_body(ids_of_text(answer_, stop_texts_), model)};
@@ -106,6 +108,10 @@ attempt_reading token_exchange::read_of_stage(const http_response& response) {
     if (parsed) ids = parsed->prompt_token_ids;
     return parsed;
   });
+  auto samples = stage_ == stage::generate || stage_ == stage::text;
+  // The words of a rendering are the task's and the template's.
+  if (!samples)
+    result.signal.of_completion = result.signal.only_tool_calls = result.signal.broken_text = false;
   if (!result.understood) return result;
   switch (stage_) {
     case stage::generate: take_generated(result.answer); break;
@@ -121,7 +127,9 @@ attempt_reading token_exchange::read_of_stage(const http_response& response) {
       take_rendered(std::move(ids));
       break;
   }
-  if (stage_ == stage::done) result.answer = answer_;
+  if (stage_ != stage::done) return result;
+  result.answer = answer_;
+  result.signal.broken_text = answer_.broken_text;
   return result;
 }
 
@@ -168,6 +176,7 @@ void token_exchange::take_text(std::string text) {
   answer_.content = cut_at_stop(text, *request_.open());
   // None of the stop texts is there, so the model itself ended: its mark is the last id.
   auto ended_itself = stop_texts_ && answer_.finish_reason == "stop" && answer_.content == text;
+  settle_words(answer_);
   if (!ended_itself) stage_ = stage::done;
   stop_texts_ = false;
 }

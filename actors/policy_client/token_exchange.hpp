@@ -29,8 +29,8 @@ public:
     std::string path;
     std::string body;
   };
-  /// The request to send next; the same again when it has failed.
-  wanted next(const std::string& request_id) const;
+  /// The request to send next; the same again when it has failed. `max_tokens` 0: the request's.
+  wanted next(const std::string& request_id, uint32_t max_tokens = 0) const;
 
   /// Reads an answer. Its `answer` is the completion once more() is false.
   attempt_reading read(const http_response& response);

@@ -225,7 +225,7 @@ bool http_transfer::take_header(std::string_view line) {
   last_bytes_ = clock::now();
   header_bytes_ += line.size();
   if (header_bytes_ > request_.header_limit) {
-    own_fault_ = transport_fault::too_large;
+    own_fault_ = transport_fault::malformed; // no model writes headers
     response_.detail = "the header is above " + std::to_string(request_.header_limit) + " bytes";
     return false;
   }

@@ -24,10 +24,10 @@ enum class transport_fault : unsigned char {
   untrusted,         ///< the certificate is not to be trusted
   reset,             ///< the connection broke before the response began
   truncated,         ///< it broke within the response
-  malformed,         ///< what came is not HTTP
+  malformed,         ///< what came is not HTTP, or its header is above the limit
   timeout,           ///< of the whole request
   stalled,           ///< no bytes for `stall_ms` after the response began
-  too_large,         ///< header or body above the limit
+  too_large,         ///< the body is above the limit
   refused_by_reader, ///< `on_data` answered false
   cancelled,
   other,

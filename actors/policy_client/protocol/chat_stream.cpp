@@ -33,40 +33,50 @@ bool chat_stream::take(const sse_event& event) {
     done_ = true;
     return false;
   }
-  json_document frame{event.data};
+  auto frame = json_document::of_answer(event.data);
   auto choice = first_of(member(frame.root(), "choices"));
   if (!choice)
-    if (auto why = reported_error(event.data)) return fail(true, std::move(*why));
-  if (event.type == "error") return fail(true, parse_error_body(event.data));
+    if (auto why = reported_error(event.data)) return fail({true, std::move(*why)});
+  if (event.type == "error") return fail({true, parse_error_body(event.data)});
+  // What a server says after the end is no part of the answer.
+  if (!is_object(frame.root()) && has_end()) return true;
   if (!is_object(frame.root()))
-    return fail(false,
-                {"an event is not JSON: \"" + parse_error_body(event.data).message + "\"", {}, {}});
+    return fail({false,
+                 {"an event is not JSON: \"" + parse_error_body(event.data).message + "\"", {}, {}},
+                 any_choice_ || shows_completion(event.data)});
   add_frame(answer_, *frame.root());
   // The frame that carries the usage has no choices.
   if (!choice) return true;
   any_choice_ = true;
   add_choice(answer_, *choice, true);
-  if (answer_.content.size() + answer_.reasoning.size() <= limit_) return true;
+  if (answer_.content.size() + answer_.reasoning.size() + answer_.called.size() <= limit_)
+    return true;
   return overflow("the completion");
 }
 
-bool chat_stream::fail(bool from_server, server_error why) {
-  if (!failure_) failure_ = bad_answer{from_server, std::move(why)};
+bool chat_stream::fail(bad_answer why) {
+  if (!failure_) failure_ = std::move(why);
   return false;
+}
+
+completion_answer chat_stream::partial() const {
+  auto result = answer_;
+  settle_words(result);
+  settle_tokens(result);
+  return result;
 }
 
 bool chat_stream::overflow(const char* what) {
   too_large_ = true;
-  return fail(false, {what + (" is above " + std::to_string(limit_)) + " bytes", {}, {}});
+  return fail({false, {what + (" is above " + std::to_string(limit_)) + " bytes", {}, {}}, true});
 }
 
 tl::expected<completion_answer, bad_answer> chat_stream::finish() {
   if (!failure_ && shape_ == shape::plain) return parse_chat_response(plain_);
-  if (!failure_ && !done_) fail(false, {"the stream ended without [DONE]", {}, {}});
-  if (!failure_ && !any_choice_) fail(false, {"the stream brought no choices", {}, {}});
+  if (!failure_ && !has_end()) fail({false, {"the stream ended without [DONE]", {}, {}}});
+  if (!failure_ && !any_choice_) fail({false, {"the stream brought no choices", {}, {}}});
   if (failure_) return tl::unexpected<bad_answer>{*failure_};
-  settle_tokens(answer_);
-  return answer_;
+  return partial();
 }
 
 } // namespace kernelmill

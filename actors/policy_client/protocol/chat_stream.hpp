@@ -17,8 +17,9 @@ public:
   /// Takes the next bytes of the body; false once it is clear that nothing good will come.
   bool feed(std::string_view bytes);
 
-  /// Says what came, after the body has ended. A stream that ended without [DONE] has failed:
-  /// what is missing at its end cannot be told from what was never generated.
+  /// Says what came, after the body has ended. A stream that ended without [DONE] and without a
+  /// reason to finish has failed: what is missing at its end cannot be told from what was never
+  /// generated.
   tl::expected<completion_answer, bad_answer> finish();
 
   /// Whether the body was a stream of events, not one plain answer.
@@ -27,14 +28,18 @@ public:
   /// True when what failed was a limit.
   bool too_large() const noexcept { return too_large_; }
 
-  /// What came so far, for the count of tokens that a failed attempt has cost.
-  const completion_answer& partial() const noexcept { return answer_; }
+  /// Whether all of the completion came, whatever became of the connection afterwards.
+  bool complete() const noexcept { return !failure_ && any_choice_ && has_end(); }
+
+  /// What came so far, after the body has ended.
+  completion_answer partial() const;
 
 private:
   enum class shape : unsigned char { unknown, events, plain };
 
+  bool has_end() const noexcept { return done_ || !answer_.finish_reason.empty(); }
   bool take(const sse_event& event);
-  bool fail(bool from_server, server_error why);
+  bool fail(bad_answer why);
   bool overflow(const char* what);
 
   size_t limit_;

@@ -13,6 +13,8 @@
 
 #include <simdjson.h>
 
+#include "actors/policy_client/protocol/mended_json.hpp"
+
 // GCC 12 takes an empty optional of an element for a use of the element.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -33,6 +35,9 @@ public:
     if (!parser_->parse(text.data(), text.size()).get(root)) root_ = root;
   }
 
+  /// Of an answer: what a server has put into JSON wrongly is mended before it is refused.
+  static json_document of_answer(std::string_view text) { return json_document{text, true}; }
+
   ~json_document() {
     constexpr size_t longest_kept = 1 << 20;
     if (parser_->capacity() <= longest_kept) spare_ = std::move(parser_);
@@ -45,6 +50,11 @@ public:
   json_found root() const { return root_; }
 
 private:
+  json_document(std::string_view text, bool mend) : json_document(text) {
+    json_element root;
+    if (!root_ && mend && !parser_->parse(mended_json(text)).get(root)) root_ = root;
+  }
+
   static inline thread_local std::unique_ptr<simdjson::dom::parser> spare_;
   std::unique_ptr<simdjson::dom::parser> parser_;
   json_found root_;

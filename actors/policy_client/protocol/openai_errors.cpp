@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 
 #include "actors/policy_client/protocol/openai_protocol.hpp"
 #include "messages/base/json_depth.hpp"
@@ -51,10 +52,18 @@ constexpr std::array context_phrases = {
     "input is too long",       "too many tokens",     "maximum input length",
 };
 
-bool says(std::string text, const char* phrase) {
+// What every completion of a server has, and no page or message of another program.
+constexpr std::array<std::string_view, 5> completion_keys = {
+    R"("choices")", R"("meta_info")", R"("output_ids")", R"("token_ids")", R"("tokens_predicted")"};
+
+std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text.find(phrase) != std::string::npos;
+  return text;
+}
+
+bool says(std::string text, const char* phrase) {
+  return lower_case(std::move(text)).find(phrase) != std::string::npos;
 }
 
 // True for an object that reports an error instead of choices.
@@ -76,7 +85,64 @@ server_error read_error_object(const json& frame) {
   return fields_of(frame);
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::optional<int64_t> number_at(std::string_view text) {
+  int64_t result = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), result);
+  return status == std::errc{} ? std::optional{result} : std::nullopt;
+}
+
+// The number that directly follows, or precedes, the first of the phrases that has one there.
+template <size_t N>
+std::optional<int64_t> number_after(std::string_view text,
+                                    const std::array<std::string_view, N>& phrases) {
+  for (auto phrase : phrases)
+    if (auto at = text.find(phrase); at != text.npos)
+      if (auto x = number_at(text.substr(at + phrase.size()))) return x;
+  return std::nullopt;
+}
+
+template <size_t N>
+std::optional<int64_t> number_before(std::string_view text,
+                                     const std::array<std::string_view, N>& phrases) {
+  for (auto phrase : phrases) {
+    auto end = text.find(phrase);
+    if (end == text.npos) continue;
+    auto begin = end;
+    while (begin > 0 && is_digit(text[begin - 1])) --begin;
+    if (auto x = number_at(text.substr(begin, end - begin))) return x;
+  }
+  return std::nullopt;
+}
+
+// Of vLLM, SGLang and OpenAI. llama.cpp refuses prompts alone, and cuts the answer itself.
+constexpr std::array<std::string_view, 3> before_limit = {"context length is ",
+                                                          "context length of ", "context length ("};
+constexpr std::array<std::string_view, 1> before_answer = {"supports at most "};
+constexpr std::array<std::string_view, 4> behind_prompt = {
+    " in the messages", " in the prompt", " tokens from the input", " input tokens"};
+constexpr std::array<std::string_view, 2> before_total = {"you requested a total of ",
+                                                          "you requested "};
+
 } // namespace
+
+std::optional<uint32_t> room_for_answer(const server_error& x, uint32_t asked) {
+  auto text = lower_case(x.message);
+  auto room = number_after(text, before_answer);
+  if (auto limit = number_after(text, before_limit)) {
+    auto prompt = number_before(text, behind_prompt);
+    if (auto total = number_after(text, before_total); !prompt && total) prompt = *total - asked;
+    if (!prompt) return std::nullopt;
+    // vLLM counts a prompt no further than its limit, and says "at least".
+    auto more = text.find("at least") != text.npos;
+    room = std::min(*limit - *prompt, int64_t{more ? asked / 2 : asked});
+  }
+  if (!room || *room <= 0 || *room >= asked) return std::nullopt;
+  return static_cast<uint32_t>(*room);
+}
 
 std::optional<server_error> reported_error(std::string_view text) {
   if (nests_deeper(text)) return std::nullopt;
@@ -85,10 +151,17 @@ std::optional<server_error> reported_error(std::string_view text) {
   return read_error_object(frame);
 }
 
+bool shows_completion(std::string_view text) {
+  return std::any_of(completion_keys.begin(), completion_keys.end(),
+                     [&](auto key) { return text.find(key) != std::string_view::npos; });
+}
+
 bad_answer answer_without(std::string_view body, const std::string& what) {
   if (auto why = reported_error(body)) return {true, std::move(*why)};
   auto cause = json::accept(body) ? "the body has no " + what : "the body is not JSON";
-  return {false, {cause + ": \"" + parse_error_body(body).message + "\"", {}, {}}};
+  return {false,
+          {cause + ": \"" + parse_error_body(body).message + "\"", {}, {}},
+          shows_completion(body)};
 }
 
 server_error parse_error_body(std::string_view body) {

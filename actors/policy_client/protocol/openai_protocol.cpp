@@ -128,7 +128,8 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
   json body{{"model", options.model}};
   add_number(body, "temperature", sampling.getTemperature());
   add_number(body, "top_p", sampling.getTopP());
-  body[options.max_tokens_field] = sampling.getMaxTokens();
+  body[options.max_tokens_field] =
+      options.max_tokens > 0 ? options.max_tokens : sampling.getMaxTokens();
   if (sampling.getSeed() >= 0) body["seed"] = sampling.getSeed();
   if (sampling.getStop().size() > 0) {
     auto& stop = body["stop"] = json::array();
@@ -146,8 +147,9 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
 // -- answers ----------------------------------------------------------------------------------
 
 std::string full_text(const completion_answer& x) {
-  if (x.reasoning.empty()) return x.content;
-  return "<think>\n" + x.reasoning + "\n</think>\n" + x.content;
+  const auto& words = x.content.empty() ? x.called : x.content;
+  if (x.reasoning.empty()) return words;
+  return "<think>\n" + x.reasoning + "\n</think>\n" + words;
 }
 
 namespace {
@@ -161,9 +163,17 @@ std::string content_of(const json_found& x) {
   return result;
 }
 
-bool has_tool_calls(const json_found& words) {
+// The words of calls, as far as they are there: a stream brings them in pieces.
+void add_calls(completion_answer& answer, const json_found& words) {
   auto calls = list_in(member(words, "tool_calls"));
-  return calls && calls->size() > 0;
+  if (!calls || calls->size() == 0) return;
+  answer.tool_calls = true;
+  for (auto x : *calls) {
+    auto function = member(x, "function");
+    if (auto name = text_of(member(function, "name")); !name.empty())
+      answer.called += (answer.called.empty() ? "" : "\n") + name + " ";
+    answer.called += text_of(member(function, "arguments"));
+  }
 }
 
 } // namespace
@@ -171,7 +181,8 @@ bool has_tool_calls(const json_found& words) {
 void add_choice(completion_answer& answer, json_element choice, bool streamed) {
   auto words = member(choice, streamed ? "delta" : "message");
   answer.content += content_of(member(words, "content"));
-  answer.tool_calls = answer.tool_calls || has_tool_calls(words);
+  answer.content += text_of(member(words, "refusal")); // instead of a content
+  add_calls(answer, words);
   auto reasoning = as<std::string_view>(member(words, "reasoning_content"));
   answer.reasoning += reasoning ? std::string{*reasoning} : text_of(member(words, "reasoning"));
   auto finish = member(choice, "finish_reason");
@@ -208,6 +219,11 @@ void settle_version(completion_answer& answer, server_kind kind) {
   settle_weight_versions(answer.weight_versions, tokens);
 }
 
+void settle_words(completion_answer& answer) {
+  for (auto* text : {&answer.content, &answer.reasoning, &answer.called})
+    if (show_mended(*text)) answer.broken_text = true;
+}
+
 void settle_tokens(completion_answer& answer) {
   if (answer.token_ids.empty() || answer.logprobs.empty()) return;
   auto told = answer.token_ids.size();
@@ -222,13 +238,14 @@ void settle_tokens(completion_answer& answer) {
 }
 
 tl::expected<completion_answer, bad_answer> parse_chat_response(std::string_view body) {
-  json_document frame{body};
+  auto frame = json_document::of_answer(body);
   auto choice = first_of(member(frame.root(), "choices"));
   if (!is_object(member(choice, "message")))
     return tl::unexpected<bad_answer>{answer_without(body, "choices")};
   completion_answer answer;
   add_frame(answer, *frame.root());
   add_choice(answer, *choice, false);
+  settle_words(answer);
   settle_tokens(answer);
   return answer;
 }

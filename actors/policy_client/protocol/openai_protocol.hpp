@@ -31,6 +31,7 @@ struct chat_options {
   bool stream = false;
   std::string max_tokens_field = "max_tokens"; ///< OpenAI's own newer models want another name
   bool logprobs = false;                       ///< ask for them whatever the request says
+  uint32_t max_tokens = 0;                     ///< 0: those of the request
 };
 
 /// Returns the body of POST /v1/chat/completions. Bytes that are not UTF-8 become U+FFFD. For
@@ -41,8 +42,10 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
 /// What a server said. `text` of the result is full_text().
 struct completion_answer {
   std::string content;
-  std::string reasoning;   ///< of servers that split the thought off
-  bool tool_calls = false; ///< the server read calls of tools out of the model's words
+  std::string reasoning;    ///< of servers that split the thought off
+  bool tool_calls = false;  ///< the server read calls of tools out of the model's words
+  std::string called;       ///< the words of these calls
+  bool broken_text = false; ///< some of the words were no Unicode text, and are U+FFFD now
   std::string finish_reason;
   std::string model;
   uint32_t prompt_tokens = 0;
@@ -61,7 +64,8 @@ struct completion_answer {
 /// fingerprint, for llama.cpp the model's name and, where it is told, its build.
 void settle_version(completion_answer& answer, server_kind kind);
 
-/// The content, with the thought put back in front of it inside <think> tags.
+/// The content, with the thought put back in front of it inside <think> tags. Without a content,
+/// the words of calls of tools.
 std::string full_text(const completion_answer& x);
 
 /// An error as the server describes it; every text printable and at most 500 bytes.
@@ -78,10 +82,16 @@ server_error parse_error_body(std::string_view body);
 /// True when the server complains that prompt and answer do not fit into the model's context.
 bool is_context_overflow(const server_error& x);
 
+/// How many tokens a server that has refused `asked` of them would take, where its words say so.
+/// Never as many; nothing of a refusal that has another cause.
+std::optional<uint32_t> room_for_answer(const server_error& x, uint32_t asked);
+
 /// A 200 that is no completion: either the server's own error, or bytes that make no sense.
 struct bad_answer {
   bool from_server = false;
   server_error error;
+  /// A completion is in these bytes, though it cannot be read: what broke it are its words.
+  bool of_completion = false;
 };
 
 tl::expected<completion_answer, bad_answer> parse_chat_response(std::string_view body);
@@ -95,10 +105,14 @@ std::vector<std::string> parse_model_list(std::string_view body);
 void add_choice(completion_answer& answer, simdjson::dom::element choice, bool streamed);
 /// Adds model, usage and prompt token ids, which stand beside `choices`.
 void add_frame(completion_answer& answer, simdjson::dom::element frame);
+/// Says of words that were mended that they are broken, once all is there.
+void settle_words(completion_answer& answer);
 /// Makes ids and log-probabilities agree, once all is there.
 void settle_tokens(completion_answer& answer);
 /// The error that a text reports instead of choices, if it is one.
 std::optional<server_error> reported_error(std::string_view text);
+/// Whether bytes hold a completion, readable or not.
+bool shows_completion(std::string_view text);
 /// Why a body that has no `what` is no answer.
 bad_answer answer_without(std::string_view body, const std::string& what);
 

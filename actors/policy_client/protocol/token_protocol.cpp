@@ -107,8 +107,9 @@ std::string render_by_chat_body(wire::CompletionRequest::Reader request,
 
 std::string generate_body(server_kind kind, wire::CompletionRequest::Reader request,
                           std::span<const int32_t> prompt, const std::string& model,
-                          const std::string& request_id) {
+                          const std::string& request_id, uint32_t max_tokens) {
   auto sampling = request.getSampling();
+  if (max_tokens == 0) max_tokens = sampling.getMaxTokens();
   json params;
   add_sampling(params, kind, sampling);
   auto ids = json::array();
@@ -116,14 +117,14 @@ std::string generate_body(server_kind kind, wire::CompletionRequest::Reader requ
   if (kind == server_kind::llamacpp) {
     if (sampling.getSeed() >= 0) params["seed"] = sampling.getSeed();
     params["prompt"] = std::move(ids);
-    params["n_predict"] = sampling.getMaxTokens();
+    params["n_predict"] = max_tokens;
     params["n_probs"] = 1;
     params["return_tokens"] = true;
     params["stream"] = false;
     return dump(params);
   }
   if (kind == server_kind::sglang) {
-    params["max_new_tokens"] = sampling.getMaxTokens();
+    params["max_new_tokens"] = max_tokens;
     if (sampling.getSeed() >= 0) params["sampling_seed"] = sampling.getSeed();
     return dump({{"rid", request_id},
                  {"input_ids", std::move(ids)},
@@ -132,7 +133,7 @@ std::string generate_body(server_kind kind, wire::CompletionRequest::Reader requ
                  {"logprob_start_len", -1},
                  {"stream", false}});
   }
-  params["max_tokens"] = sampling.getMaxTokens();
+  params["max_tokens"] = max_tokens;
   params["logprobs"] = 1;
   if (sampling.getSeed() >= 0) params["seed"] = sampling.getSeed();
   return dump({{"request_id", request_id},
@@ -151,7 +152,7 @@ std::string detokenize_body(std::span<const int32_t> ids, const std::string& mod
 // -- answers ----------------------------------------------------------------------------------
 
 tl::expected<std::vector<int32_t>, bad_answer> parse_token_list(std::string_view body) {
-  json_document frame{body};
+  auto frame = json_document::of_answer(body);
   auto ids = ids_in(member(frame.root(), "tokens"));
   if (!ids || ids->empty()) return bad(body, "token ids");
   return std::move(*ids);
@@ -242,17 +243,18 @@ tl::expected<completion_answer, bad_answer> parse_of(server_kind kind, const jso
 
 tl::expected<completion_answer, bad_answer> parse_generated(server_kind kind,
                                                             std::string_view body) {
-  json_document frame{body};
+  auto frame = json_document::of_answer(body);
   auto result = parse_of(kind, frame.root(), body);
   if (!result) return result;
   result->completion_tokens = static_cast<uint32_t>(result->token_ids.size());
+  settle_words(*result);
   settle_tokens(*result);
   settle_weight_versions(result->weight_versions, result->token_ids.size());
   return result;
 }
 
 tl::expected<std::string, bad_answer> parse_detokenized(std::string_view body) {
-  json_document frame{body};
+  auto frame = json_document::of_answer(body);
   for (const char* key : {"prompt", "text", "content"})
     if (auto text = as<std::string_view>(member(frame.root(), key))) return std::string{*text};
   return bad(body, "text");

@@ -39,10 +39,11 @@ std::string render_by_chat_body(wire::CompletionRequest::Reader request,
                                 const chat_options& options,
                                 const std::string* placeholder = nullptr);
 
-/// Asks for a completion of these ids, with log-probabilities and neutral filters.
+/// Asks for a completion of these ids, with log-probabilities and neutral filters. `max_tokens` 0:
+/// those of the request.
 std::string generate_body(server_kind kind, wire::CompletionRequest::Reader request,
                           std::span<const int32_t> prompt, const std::string& model,
-                          const std::string& request_id);
+                          const std::string& request_id, uint32_t max_tokens = 0);
 
 std::string detokenize_body(std::span<const int32_t> ids, const std::string& model);
 

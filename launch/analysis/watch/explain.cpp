@@ -24,8 +24,7 @@ using cli::format_bytes;
 using cli::format_seconds;
 
 bool answers_nonsense(const std::string& category) {
-  static const std::set<std::string> all{"policy_bad_response", "policy_response_too_large",
-                                         "policy_tool_calls"};
+  static const std::set<std::string> all{"policy_bad_response", "policy_bad_request"};
   return all.contains(category);
 }
 

@@ -61,13 +61,39 @@ TEST(chat_stream, reads_content_in_parts_and_calls_of_tools) {
   EXPECT_TRUE(x->tool_calls);
 }
 
-TEST(chat_stream, every_cut_before_done_is_a_failure) {
-  auto done = words.find("data: [DONE]") + std::string{"data: [DONE]\n"}.size();
-  for (size_t size = 1; size < done; ++size) {
+TEST(chat_stream, every_cut_before_the_reason_to_finish_is_a_failure) {
+  auto reason = R"("finish_reason":"length"}]})";
+  auto end = words.find(reason) + std::string{reason}.size() + 2;
+  for (size_t size = 1; size <= words.size(); ++size) {
     auto answer = read(words.substr(0, size));
-    ASSERT_FALSE(answer) << "after " << size << " bytes";
-    ASSERT_FALSE(answer.error().from_server);
+    ASSERT_EQ(answer.has_value(), size >= end) << "after " << size << " bytes";
+    if (!answer) {
+      ASSERT_FALSE(answer.error().from_server);
+    } else {
+      EXPECT_EQ(full_text(*answer), "<think>\nhm\n</think>\na \u20ac");
+    }
   }
+}
+
+TEST(chat_stream, keeps_what_came_of_an_answer_that_breaks) {
+  chat_stream stream;
+  stream.feed("data: {\"choices\":[{\"delta\":{\"content\":\"abc\"}}]}\n\n");
+  stream.feed("data: {\"choices\":[{\"delta\":{\"content\":\"d}}]}\n\n");
+  auto x = stream.finish();
+  ASSERT_FALSE(x);
+  EXPECT_TRUE(x.error().of_completion);
+  EXPECT_EQ(stream.partial().content, "abc");
+}
+
+TEST(chat_stream, a_call_of_a_tool_comes_in_pieces_and_is_kept) {
+  auto call = [](const char* function) {
+    return std::string{R"(data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":)"} +
+           function + "}]}}]}\n\n";
+  };
+  auto x = read(call(R"({"name":"run","arguments":""})") + call(R"({"arguments":"{\"a\":"})") +
+                call(R"({"arguments":"1}"})") + "data: [DONE]\n\n");
+  ASSERT_TRUE(x);
+  EXPECT_EQ(full_text(*x), R"(run {"a":1})");
 }
 
 TEST(chat_stream, an_error_within_the_stream_ends_it) {

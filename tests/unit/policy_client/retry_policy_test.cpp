@@ -90,13 +90,93 @@ TEST(classify, a_context_overflow_is_the_policys_and_never_retried) {
     expect_stop(of_status(status, server), fault_class::policy, "context_overflow");
 }
 
-TEST(classify, calls_of_tools_without_words_are_named_and_not_charged_to_the_model) {
+TEST(classify, a_request_that_asks_for_too_many_tokens_is_asked_again_for_fewer) {
   attempt_signal x;
-  x.status = 200;
-  x.only_tool_calls = true;
-  expect_retry(classify(x, {}, 0), "policy_tool_calls");
-  attempt_history tried{true, 1};
-  expect_stop(classify(x, tried, 0), fault_class::infrastructure, "policy_tool_calls");
+  x.status = 400;
+  x.asked_tokens = 2000;
+  x.server.message = "This model's maximum context length is 4096 tokens. However, you requested "
+                     "5000 tokens (3000 in the messages, 2000 in the completion).";
+  auto decision = classify(x, {}, 0);
+  EXPECT_EQ(decision.action, attempt_action::retry);
+  EXPECT_EQ(decision.max_tokens, 1096u);
+  // What is left holds no kernel.
+  x.asked_tokens = 8000;
+  x.server.message = "This model's maximum context length is 4096 tokens. However, you requested "
+                     "11900 tokens (3900 in the messages, 8000 in the completion).";
+  expect_stop(classify(x, {}, 0), fault_class::policy, "context_overflow");
+}
+
+// The one table of whose doing an end of an attempt is. What a model's words can cause is the
+// policy's, at once; what no words can cause is another's.
+TEST(classify, says_whose_doing_an_answer_is) {
+  using signal = attempt_signal;
+  struct row {
+    const char* what;
+    void (*set)(signal&);
+    attempt_action action;
+    fault_class cls;
+    const char* category;
+  };
+  constexpr auto retry = attempt_action::retry, stop = attempt_action::stop;
+  constexpr auto policy = fault_class::policy, ours = fault_class::infrastructure;
+  const row rows[] = {
+      {"a call of a tool alone", [](signal& x) { x.only_tool_calls = true; }, stop, policy,
+       "policy_tool_calls"},
+      {"a body above the limit", [](signal& x) { x.transport = transport_fault::too_large; }, stop,
+       policy, "policy_response_too_large"},
+      {"words that are no text", [](signal& x) { x.broken_text = true; }, stop, policy,
+       "answer_not_text"},
+      {"JSON that broke within a completion",
+       [](signal& x) { x.unreadable = x.of_completion = true; }, stop, policy, "answer_unreadable"},
+      {"a time that is over, at a server that is well",
+       [](signal& x) { x.overdue = x.server_works = true; }, stop, policy, "answer_overdue"},
+      {"a time that is over, at a silent server", [](signal& x) { x.overdue = true; }, stop, ours,
+       "policy_timeout"},
+      {"a page instead of a completion", [](signal& x) { x.unreadable = true; }, retry, ours,
+       "policy_bad_response"},
+      {"a long page of an error",
+       [](signal& x) {
+         x.status = 502;
+         x.transport = transport_fault::too_large;
+       },
+       retry, ours, "policy_unavailable"},
+      {"a header above the limit", [](signal& x) { x.transport = transport_fault::malformed; },
+       retry, ours, "policy_bad_response"},
+      {"an error within a 200", [](signal& x) { x.error_within = true; }, retry, ours,
+       "policy_aborted"},
+      {"an abort", [](signal& x) { x.finish_reason = "abort"; }, retry, ours, "policy_aborted"},
+      {"an abort with half a character",
+       [](signal& x) {
+         x.finish_reason = "abort";
+         x.broken_text = true;
+       },
+       retry, ours, "policy_aborted"},
+      {"an error of the server", [](signal& x) { x.status = 500; }, retry, ours,
+       "policy_unavailable"},
+      {"a connection that broke", [](signal& x) { x.transport = transport_fault::truncated; },
+       retry, ours, "policy_bad_response"},
+      {"a refusal of what was taken before", [](signal& x) { x.status = 400; }, retry, ours,
+       "policy_bad_request"},
+  };
+  for (const auto& x : rows) {
+    SCOPED_TRACE(x.what);
+    signal of;
+    of.status = 200;
+    x.set(of);
+    attempt_history known;
+    known.model_known = true;
+    auto decision = classify(of, known, 0);
+    EXPECT_EQ(decision.action, x.action);
+    EXPECT_EQ(decision.fault.cls, x.cls);
+    EXPECT_EQ(decision.fault.category, x.category);
+    EXPECT_FALSE(decision.stops_admission);
+    EXPECT_FALSE(decision.sick && x.cls == policy) << "a model's words are no illness of a server";
+  }
+}
+
+TEST(classify, a_refusal_of_one_conversation_ends_as_the_servers) {
+  attempt_history known{true, 2};
+  expect_stop(of_status(400, {}, known), fault_class::infrastructure, "policy_bad_request");
 }
 
 TEST(classify, a_missing_model_is_retried_a_few_times_when_it_was_there_before) {
@@ -108,12 +188,9 @@ TEST(classify, a_missing_model_is_retried_a_few_times_when_it_was_there_before) 
   expect_stop(of_status(404, {}, known), fault_class::configuration, "policy_not_found");
 }
 
-TEST(classify, a_415_for_json_and_a_large_answer_get_one_more_attempt) {
+TEST(classify, a_415_for_json_gets_one_more_attempt) {
   expect_retry(of_status(415), "policy_unavailable");
   expect_stop(of_status(415, {}, {false, 1}), fault_class::configuration, "policy_bad_request");
-  expect_retry(of_transport(transport_fault::too_large), "policy_response_too_large");
-  expect_stop(of_transport(transport_fault::too_large, {false, 1}), fault_class::infrastructure,
-              "policy_response_too_large");
 }
 
 TEST(classify, a_200_is_judged_by_what_it_holds) {

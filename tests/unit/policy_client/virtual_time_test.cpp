@@ -26,6 +26,14 @@ namespace virtual_time_test {
 using namespace std::chrono_literals;
 using result_message = Message<wire::CompletionResult>;
 
+http_response status(long code, std::string body = {}, std::string retry_after = {}) {
+  http_response x;
+  x.status = code;
+  x.body = std::move(body);
+  if (!retry_after.empty()) x.headers.emplace_back("retry-after", retry_after);
+  return x;
+}
+
 // Keeps what is submitted; the test answers when it likes.
 class played_transport final : public http_transport {
 public:
@@ -35,8 +43,12 @@ public:
   };
 
   uint64_t submit(http_request request, callback done) override {
-    // The probe of the models is none of these tests' business.
-    if (!request.post) return next_++;
+    // The probe of the models is none of most tests' business.
+    if (!request.post) {
+      if (answers_probes) done(status(200));
+      return next_++;
+    }
+    last_body = request.body;
     if (reply) {
       ids.push_back(header(request, "X-Request-Id"));
       done(reply(static_cast<uint32_t>(ids.size())));
@@ -48,7 +60,15 @@ public:
   }
 
   void cancel(uint64_t id) override {
-    if (calls.erase(id) > 0) ++cancelled;
+    auto i = calls.find(id);
+    if (i == calls.end()) return;
+    auto done = std::move(i->second.done);
+    http_response said;
+    if (i->second.request.on_data) said.status = 200;
+    calls.erase(i);
+    ++cancelled;
+    said.fault = transport_fault::cancelled;
+    done(std::move(said));
   }
 
   void answer_first(http_response response) {
@@ -67,19 +87,13 @@ public:
   std::function<http_response(uint32_t)> reply; ///< answers the n-th attempt at once
   std::map<uint64_t, call> calls;
   std::vector<std::string> ids;
+  std::string last_body;
+  bool answers_probes = false;
   int cancelled = 0;
 
 private:
   uint64_t next_ = 1;
 };
-
-http_response status(long code, std::string body = {}, std::string retry_after = {}) {
-  http_response x;
-  x.status = code;
-  x.body = std::move(body);
-  if (!retry_after.empty()) x.headers.emplace_back("retry-after", retry_after);
-  return x;
-}
 
 http_response fault(transport_fault kind) {
   http_response x;
@@ -294,10 +308,94 @@ TEST_F(policy_client_simulation, the_deadline_ends_a_stall_and_its_transfer) {
   EXPECT_EQ(category(1), "unanswered");
   EXPECT_EQ(transport->calls.size(), 1u);
   advance(200ms);
-  EXPECT_EQ(category(1), "policy_timeout");
-  EXPECT_EQ(cls(1), wire::FaultClass::INFRASTRUCTURE);
   EXPECT_EQ(transport->cancelled, 1);
   EXPECT_EQ(number_of("in_flight"), 0);
+  EXPECT_EQ(category(1), "unanswered") << "the server is asked whether it is well";
+  advance(1s);
+  EXPECT_EQ(category(1), "policy_timeout");
+  EXPECT_EQ(cls(1), wire::FaultClass::INFRASTRUCTURE);
+}
+
+TEST_F(policy_client_simulation, an_answer_that_takes_too_long_at_a_server_that_is_well) {
+  transport->answers_probes = true;
+  spawn();
+  ask(1, 5000);
+  advance(5100ms);
+  EXPECT_EQ(category(1), "answer_overdue");
+  EXPECT_EQ(cls(1), wire::FaultClass::POLICY);
+}
+
+TEST_F(policy_client_simulation, what_came_of_a_late_answer_is_kept) {
+  config.stream = true;
+  transport->answers_probes = true;
+  spawn();
+  ask(1, 5000);
+  for (const auto* word : {"one ", "two"}) {
+    auto event = std::string{R"(data: {"choices":[{"delta":{"content":")"} + word + "\"}}]}\n\n";
+    EXPECT_TRUE(transport->calls.begin()->second.request.on_data(event));
+  }
+  advance(5100ms);
+  EXPECT_EQ(category(1), "answer_overdue");
+  EXPECT_STREQ(answers[1].open()->getText().cStr(), "one two");
+}
+
+// It lists its models and completes nothing: that is no policy's doing.
+TEST_F(policy_client_simulation, a_server_at_which_all_answers_are_late_is_not_well) {
+  transport->answers_probes = true;
+  spawn();
+  for (uint32_t n = 1; n <= 9; ++n) {
+    ask(n, 5000);
+    advance(6100ms);
+    EXPECT_EQ(category(n), n <= 8 ? "answer_overdue" : "policy_timeout") << n;
+  }
+}
+
+// Of a request's time the server had less than half: the rest went to waiting for it.
+TEST_F(policy_client_simulation, a_late_start_is_not_charged_to_the_policy) {
+  transport->answers_probes = true;
+  transport->reply = [](uint32_t) { return status(503, "", "4"); };
+  spawn();
+  ask(1, 5000);
+  advance(3900ms);
+  transport->reply = nullptr; // the next attempt stalls
+  advance(1300ms);
+  EXPECT_EQ(transport->cancelled, 1);
+  EXPECT_EQ(category(1), "policy_unavailable");
+  EXPECT_EQ(cls(1), wire::FaultClass::INFRASTRUCTURE);
+}
+
+TEST_F(policy_client_simulation, max_tokens_is_cut_to_what_the_context_leaves) {
+  transport->reply = [](uint32_t n) {
+    return n == 1
+               ? status(
+                     400,
+                     R"({"error":{"message":"This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (4904 in the messages, 4096 in the completion)."}})")
+               : good();
+  };
+  spawn();
+  ask(1);
+  EXPECT_EQ(category(1), "");
+  EXPECT_EQ(answers[1].open()->getAttempts(), 2u);
+  EXPECT_NE(transport->last_body.find(R"("max_tokens":3288)"), std::string::npos)
+      << transport->last_body;
+}
+
+TEST_F(policy_client_simulation, a_parser_that_swallows_answers_is_named_after_three) {
+  client_log kept;
+  config.log = kept.log;
+  config.kind = server_kind::vllm;
+  transport->reply = [](uint32_t) {
+    return status(200, R"({"choices":[{"message":{"content":null,"reasoning":"all of it"},
+                           "finish_reason":"stop"}]})");
+  };
+  spawn();
+  for (uint32_t n = 1; n <= 4; ++n) ask(n);
+  auto text = kept.text();
+  auto first = text.find("3 answers in a row had no content");
+  EXPECT_NE(first, text.npos) << text;
+  EXPECT_NE(text.find("--reasoning-parser", first), text.npos) << text;
+  EXPECT_EQ(text.find("in a row", first + 1 + std::string{"3 answers in a row"}.size()), text.npos)
+      << text;
 }
 
 TEST_F(policy_client_simulation, a_lasting_fault_is_named_when_the_deadline_ends_it) {
@@ -466,7 +564,7 @@ TEST_F(policy_client_simulation, a_late_answer_of_a_cancelled_attempt_is_ignored
   spawn();
   ask(1, 1000);
   auto done = transport->calls.begin()->second.done;
-  advance(1100ms);
+  advance(2100ms);
   EXPECT_EQ(category(1), "policy_timeout");
   done(good());
   run();
