@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gpu/task/launch_plan.hpp"
-#include "messages/base/files.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill {
 
@@ -336,7 +336,7 @@ std::vector<std::string> fenced_blocks(std::string_view prompt) {
 }
 
 std::string baseline_of(const task& x) {
-  return read_whole(x.directory + (x.terms.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"))
+  return read_in_folder(x.directory, x.terms.backend == "cpu" ? "baseline.cpp" : "baseline.cu")
       .value_or("");
 }
 

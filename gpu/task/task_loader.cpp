@@ -5,10 +5,10 @@
 #include "gpu/task/device_fill.hpp"
 #include "gpu/task/task_files.hpp"
 #include "messages/base/digest.hpp"
-#include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill {
 
@@ -18,20 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t max_file_bytes = uint64_t{1} << 20;
 constexpr int64_t max_tensor_bytes = int64_t{256} << 20;
-
-expected<std::string> read_file(const std::string& path) {
-  std::error_code problem;
-  auto size = fs::file_size(path, problem);
-  if (problem)
-    return configuration_error("missing_file", "failed to read " + path + ": " + problem.message(),
-                               "docs/reference/tasks.md lists the files of a task");
-  if (size > max_file_bytes)
-    return configuration_error("bad_task", "failed to read " + path + ": it is larger than 1 MiB");
-  auto text = read_whole(path);
-  if (!text)
-    return configuration_error("missing_file", "failed to read " + path + ": it cannot be opened");
-  return std::move(*text);
-}
 
 std::string position(const std::string& text, size_t byte) {
   size_t end = std::min(byte > 0 ? byte - 1 : 0, text.size());
@@ -203,12 +189,10 @@ void take_file(task& x, const std::string& name, const std::string& text) {
 // Reads the files behind task.json into the task and into the text of its digest.
 expected<void> read_files(task& x, std::initializer_list<const char*> names,
                           std::string& defining) {
-  std::error_code ignored;
   for (const std::string name : names) {
-    auto path = x.directory + "/" + name;
     bool optional = name == "starter.cpp" || name.ends_with(".cu") || name.ends_with(".hip");
-    if (optional && !fs::exists(path, ignored)) continue;
-    auto text = read_file(path);
+    if (optional && !is_in_folder(x.directory, name)) continue;
+    auto text = read_in_folder(x.directory, name, max_file_bytes);
     KM_TRY(text);
     // Sizes between the parts, so that no text can move from one file to the next unseen.
     defining += name + ":" + std::to_string(text->size()) + "\n" + *text;
@@ -227,11 +211,10 @@ expected<void> check_problem(const task& x) {
 
 expected<task_ptr> load_files(task x) {
   auto file = x.directory + "/task.json";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored))
+  if (!is_in_folder(x.directory, "task.json"))
     return configuration_error("unknown_task", "failed to load a task: there is no " + file,
                                "`kernelmill task list` shows all tasks");
-  auto document = read_file(file);
+  auto document = read_in_folder(x.directory, "task.json", max_file_bytes);
   KM_TRY(document);
   KM_TRY(parse_into(*document, file, x));
   std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;

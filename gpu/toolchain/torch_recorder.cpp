@@ -11,6 +11,7 @@
 #include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill {
 
@@ -62,8 +63,8 @@ struct init_arguments {
 init_arguments find_arguments(sandbox& walls, const python_facts& python,
                               const recorder_options& options, const std::string& task_directory) {
   if (task_directory.empty()) return {{}, "no task is named (--task)"};
-  auto problem = read_whole(task_directory + "/problem.py");
-  if (!problem) return {{}, "failed to read its problem.py"};
+  auto problem = read_in_folder(task_directory, "problem.py");
+  if (!problem) return {{}, problem.error().message};
   auto key = sha256_hex("init-3\n" + python.torch + '\n' + *problem);
   auto folder = options.cache_directory + "/" + key.substr(0, 2);
   auto place = folder + "/" + key + ".init";

@@ -18,6 +18,7 @@
 #include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill {
 
@@ -244,7 +245,7 @@ Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader req
   }
   auto& x = **facts;
   std::string problem = request.getTaskDir();
-  if (!problem.empty()) problem = read_whole(problem + "/problem.py").value_or("");
+  if (!problem.empty()) problem = read_in_folder(problem, "problem.py").value_or("");
   std::string source = request.getSource();
   auto key =
       sha256_hex(std::string{torch_cache_generation} + '\n' + x.digest + '\n' +

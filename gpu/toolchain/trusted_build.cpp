@@ -11,6 +11,7 @@
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/text.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill {
 
@@ -29,9 +30,9 @@ constexpr const char* declared_at = "/dev/fd/3";
 constexpr size_t most_said = 4096; // of a compiler's words
 
 expected<std::string> read_source(const std::string& path) {
-  auto text = read_whole(path);
-  if (!text) return configuration_error("missing_file", "failed to read " + path);
-  return std::move(*text);
+  auto cut = path.rfind('/');
+  if (cut == path.npos) return read_in_folder(".", path);
+  return read_in_folder(path.substr(0, cut), path.substr(cut + 1));
 }
 
 } // namespace

@@ -4,10 +4,10 @@
 
 #include "actors/policy_client/http/http_client.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/folder_file.hpp"
 #include "retrieval/search/hashed_lexical_embedder.hpp"
 #include "retrieval/search/http_embedder.hpp"
 #include "storage/export/split.hpp"
-#include "storage/files.hpp"
 
 namespace kernelmill {
 
@@ -63,7 +63,7 @@ bool ask_for_the_same(const task& x, const task& y) {
 
 void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
   for (auto& what : tasks) {
-    if (auto baseline = read_file(what->directory + "/baseline.cpp"))
+    if (auto baseline = read_in_folder(what->directory, "baseline.cpp"))
       guard.add_solution(what->id, *baseline);
     for (auto& other : tasks)
       if (other->id < what->id && ask_for_the_same(*other, *what))

@@ -9,7 +9,6 @@ import copy
 import importlib.util
 import io
 import math
-import os
 import re
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -21,6 +20,7 @@ from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import made_in, seed_everything
 from kernelmill_torch.contents import CHUNK, Traits
 from kernelmill_torch.faults import lacks_memory
+from kernelmill_torch.task_files import path_in
 
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
@@ -83,7 +83,10 @@ class Problem:
     def __init__(self, directory: str, device: str, precision: str = "fp32"):
         self.directory, self.device = directory, device
         self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
-        self.path = os.path.join(directory, "problem.py")
+        try:
+            self.path = path_in(directory, "problem.py")
+        except OSError as e:
+            raise BadProblem("bad_task", str(e)) from None
         with open(self.path, encoding="utf-8") as file:
             self.text = file.read()
         self.module = self._import()

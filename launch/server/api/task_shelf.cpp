@@ -1,10 +1,8 @@
 #include "launch/server/api/task_shelf.hpp"
 
-#include <fstream>
-#include <sstream>
-
 #include "messages/base/digest.hpp"
 #include "messages/base/suggest.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill::services {
 
@@ -64,10 +62,7 @@ expected<std::shared_ptr<const task>> task_shelf::find(const std::string& id) co
 
 std::string task_shelf::reference_of(const task& x) {
   if (is_torch(x)) return x.torch.code;
-  std::ifstream in{x.directory + "/reference.cpp", std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return read_in_folder(x.directory, "reference.cpp").value_or("");
 }
 
 std::shared_ptr<const task> task_shelf::by_reference(const std::string& code) const {

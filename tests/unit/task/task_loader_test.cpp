@@ -456,6 +456,25 @@ TEST_F(task_loader, a_missing_file_is_named) {
   EXPECT_THAT(x.error().message, HasSubstr("reference.cpp"));
 }
 
+TEST_F(task_loader, no_file_may_be_a_link_out_of_the_folder) {
+  for (const char* name : {"prompt.md", "task.json", "reference.cpp", "baseline.cpp", "starter.cpp",
+                           "reference.cu", "baseline.hip"}) {
+    auto path = root_ + "/native/row_sum/" + name;
+    auto kept = root_ + "/kept";
+    bool had = std::filesystem::exists(path);
+    if (had) std::filesystem::copy_file(path, kept);
+    remove(name);
+    std::filesystem::create_symlink(had ? kept : "/etc/passwd", path);
+    auto x = load_task(root_, "native/row_sum");
+    ASSERT_FALSE(x) << name;
+    EXPECT_EQ(x.error().cls, fault_class::configuration);
+    EXPECT_THAT(x.error().message, testing::AllOf(HasSubstr(path), HasSubstr("leads out")));
+    remove(name);
+    if (had) std::filesystem::rename(kept, path);
+  }
+  EXPECT_TRUE(load_task(root_, "native/row_sum"));
+}
+
 TEST_F(task_loader, ids_that_leave_the_root_are_refused) {
   for (auto id : {"", "../native/row_sum", "/etc", "native/../../x"})
     EXPECT_FALSE(load_task(root_, id)) << id;
