@@ -232,9 +232,10 @@ constexpr finding_rule rules[] = {
     {"framework_fallback", "critical",
      "the kernels of the wanted language have too little of the GPU's time, or none",
      "no kernel of the wanted language does any of the work"},
-    {"degenerate_problem", "critical (mode `kernelbench`: warning)",
-     "an answer that ignores the inputs would have passed, at least 29 times of 32: the problem "
-     "decides nothing",
+    {"degenerate_problem", "warning",
+     "mode `kernelbench`: an answer that ignores the inputs would have passed, at least 29 times "
+     "of "
+     "32: the problem decides nothing",
      "an answer that knows nothing of the inputs would have passed"},
     {"memory_race", "warning",
      "a sanitizer: threads access an element without a barrier between them; for the gate "

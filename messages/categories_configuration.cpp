@@ -100,6 +100,10 @@ constexpr error_category table[] = {
      "with that for the CPU",
      "`kernelmill task check` says more; `--backend cuda` for a GPU"},
     {"bad_baseline", "a task's baseline fails its own cases", "`kernelmill task check` says more"},
+    {"unfit_task",
+     "no verdict by a task means anything: an output without work passes, or the right one is not "
+     "finite",
+     "`kernelmill task check` says more"},
     {"bad_seed", "a seed that is not 32 bytes", "give 64 hex digits, or none"},
     {"bad_script", "a script of the scripted policy server is wrong",
      "see docs/reference/policy-script.md; the message names file, line or key"},

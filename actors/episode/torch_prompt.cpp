@@ -3,6 +3,7 @@
 
 #include "actors/episode/prompt_parts.hpp"
 #include "actors/episode/torch_answers.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -66,7 +67,7 @@ constexpr std::string_view as_benchmark =
 
 constexpr std::string_view rules =
     "- Nothing is kept between calls: no cached outputs, no inputs remembered by address or "
-    "contents, no global settings of PyTorch changed. Inputs are not written to.\n"
+    "contents, no global settings of PyTorch changed.\n"
     "- It runs in a sandbox: no network, no files of others, no child processes, no threads left "
     "behind. What it prints is not read.\n"
     "- Results kept from earlier calls, skipped work, late writes and tampering with the "
@@ -75,6 +76,18 @@ constexpr std::string_view rules =
     "- Time is compared with Model's own, which runs in turns with yours. What counts is the lower "
     "end of the speedup's confidence interval, and only when all results are right.\n"
     "After each answer you are told what happened, and you may improve it.\n";
+
+// What forward may leave in its inputs.
+std::string writes(const task& x) {
+  const auto& places = x.torch.mutates;
+  if (places.empty()) return "- Inputs are not written to.\n";
+  std::vector<std::string> numbers;
+  for (auto at : places) numbers.push_back(std::to_string(at));
+  bool one = numbers.size() == 1;
+  return "- Model writes to " + std::string{one ? "input " : "inputs "} + joined(numbers) +
+         ", counted from 0, and so must forward: what it leaves there is compared as outputs are. "
+         "No other input is written to.\n";
+}
 
 } // namespace
 
@@ -97,6 +110,7 @@ std::string torch_system_prompt(const task& x) {
     out += as_benchmark;
   else
     out.append(honest).append(x.terms.float32 == "tf32" ? tf32 : ieee);
+  out += writes(x);
   out += rules;
   return out;
 }

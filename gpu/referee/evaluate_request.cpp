@@ -14,6 +14,7 @@
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
 #include "gpu/referee/stolen_time.hpp"
+#include "gpu/referee/task_check.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/base/digest.hpp"
 
@@ -78,6 +79,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
   auto prepared = parts.tasks.get(request.getTaskDir(), request.getTaskDigest());
   if (!prepared) return fail(prepared.error());
   spec = &(*prepared)->spec();
+  if (const auto& why = unfit(**prepared)) return fail(*why);
   auto built = open_built(request.getLibraryPath(), request.getLibrarySha256());
   if (!built) return fail(built.error());
   double ready = now_seconds() - started;

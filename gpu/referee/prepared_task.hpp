@@ -119,6 +119,8 @@ private:
   size_t current_ = 0;
 
 public:
+  bool is_looked_at = false;  ///< whether `unfit` is known; see task_check.hpp
+  std::optional<error> unfit; ///< why no candidate can be judged by it
   std::optional<calibrated_baseline> calibrated;
   bool truth_agrees = false;           ///< of the GPU's reference with the host's, once tried
   std::vector<timed_pattern> patterns; ///< on a CPU, once chosen; the task's own first

@@ -15,6 +15,10 @@ struct check_record {
 
 check_record check_task(referee_parts parts, prepared_task& prepared);
 
+/// The same before candidates are judged, as a fault of the configuration: no verdict by such a
+/// task means anything. Empty where it is fit; found out once for each prepared task.
+const std::optional<error>& unfit(prepared_task& prepared);
+
 Message<wire::CheckResult> check_result(const check_record& record, double seconds);
 
 Message<wire::CheckResult> check_request(referee_parts parts, wire::CheckRequest::Reader request);

@@ -57,7 +57,8 @@ struct torch_problem {
   uint32_t level = 0;      ///< of the suite, from 1; 0: it has none
   uint32_t problem_id = 0; ///< within the level
   std::string precision = "fp32";
-  std::string code; ///< problem.py
+  std::vector<uint32_t> mutates; ///< positions of inputs that Model writes to: outputs, too
+  std::string code;              ///< problem.py
 };
 
 /// What a run or a command asks of the candidates for a task. No part of the task's digest.

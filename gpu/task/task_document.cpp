@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr uint32_t most_inputs = 64; // of a problem in Python
+
 tl::unexpected<error> bad(const std::string& file, const std::string& key, const std::string& cause,
                           std::string hint = {}) {
   return configuration_error("bad_task", "failed to read " + file + ": " + key + " " + cause,
@@ -326,12 +328,28 @@ expected<void> read_count(const section& from, const char* name, uint32_t& into)
   return {};
 }
 
+// Positions of inputs, each once.
+expected<void> read_positions(const section& from, const char* name, std::vector<uint32_t>& into) {
+  if (!from.has(name)) return {};
+  const auto& list = from.at(name);
+  auto wrong = bad(from.file(), name, "must be a list of different positions of inputs, from 0",
+                   "[1] names the second that get_inputs() returns");
+  if (!list.is_array() || list.size() > most_inputs) return wrong;
+  for (const auto& item : list) {
+    if (!item.is_number_integer() || item < 0 || item >= most_inputs) return wrong;
+    auto at = item.get<uint32_t>();
+    if (std::find(into.begin(), into.end(), at) != into.end()) return wrong;
+    into.push_back(at);
+  }
+  return {};
+}
+
 // A problem in Python: no signature, no cases; what its inputs are its own code says.
 expected<void> read_torch_document(const json& document, const std::string& file, task& x) {
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
                             "difficulty", "split", "source", "backends", "suite", "level",
-                            "problem_id", "precision"});
+                            "problem_id", "precision", "mutates"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -344,7 +362,8 @@ expected<void> read_torch_document(const json& document, const std::string& file
   auto& problem = x.torch;
   return all({from.text("suite", problem.suite, false), read_count(from, "level", problem.level),
               read_count(from, "problem_id", problem.problem_id),
-              from.choice("precision", problem.precision, false, {"fp32"})});
+              from.choice("precision", problem.precision, false, {"fp32"}),
+              read_positions(from, "mutates", problem.mutates)});
 }
 
 } // namespace

@@ -166,6 +166,7 @@ private:
                  {"directory", spec->directory},
                  {"digest", spec->digest},
                  {"precision", spec->torch.precision},
+                 {"mutates", spec->torch.mutates},
                  {"level", spec->torch.level},
                  {"mode", request_.getMode().cStr()},
                  {"language", request_.getLanguage().cStr()},
@@ -331,7 +332,8 @@ Message<wire::CheckResult> check_torch(torch_parts parts, const std::string& dir
   expected<json> answer = spec ? parts.lane.ask({{"op", "check"},
                                                  {"directory", (*spec)->directory},
                                                  {"digest", (*spec)->digest},
-                                                 {"precision", (*spec)->torch.precision}},
+                                                 {"precision", (*spec)->torch.precision},
+                                                 {"mutates", (*spec)->torch.mutates}},
                                                 static_cast<int>(default_deadline_ms))
                                : tl::unexpected<error>{spec.error()};
   check_record record;

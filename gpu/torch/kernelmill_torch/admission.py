@@ -254,7 +254,6 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     if kind != OWN and not problem.is_random:
         seed_everything(SEEDS[0])
         result.is_random = differ(problem.run(inputs), problem.run(inputs))
-        inputs = problem.draw(SEEDS[0], kind)  # which the model may have changed
     seed_everything(SEEDS[0])
     # Which draws other random numbers, and takes so much memory that nothing else is held meanwhile.
     exact = None if result.is_random else problem.run_exact(inputs)

@@ -3,11 +3,11 @@
 import os
 import statistics
 import time
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
-from kernelmill_torch import compare, native
+from kernelmill_torch import compare, native, uses
 from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, spare_bytes
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.contents import OWN
@@ -46,9 +46,8 @@ TOLD = (
     "weight_bytes",
     "read_rate",
     "shares_inputs",
-    "changes_inputs",
-    "blind",
     "is_known_whole",
+    "unfit",
 )
 TOLD_OF_PROBLEM = (
     "exact",
@@ -84,7 +83,15 @@ class Bench(Flushes, Truths):
     rousing: Optional[Rousing] = None  # of the GPU, which all problems share
     float32 = ""  # arithmetic that all use now, as of candidate.use_float32()
 
-    def __init__(self, lib, device: str, directory: str, precision: str, told: Optional[dict[str, Any]] = None):
+    def __init__(
+        self,
+        lib,
+        device: str,
+        directory: str,
+        precision: str,
+        told: Optional[dict[str, Any]] = None,
+        mutates: Sequence[int] = (),
+    ):
         """`told`: what another bench of the same problem was told, by told()."""
         self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
@@ -94,11 +101,13 @@ class Bench(Flushes, Truths):
         self.own_arena: Optional[Arena] = None
         self.notes: list[str] = []
         self.known_truths = {}
-        self.blind: dict[str, str] = {}  # by mode, what passes without knowing the inputs
+        # What passes without knowing the inputs, by the benchmark's rules; None: not looked for yet.
+        self.blind: Optional[str] = None
+        self.unfit: Optional[list[str]] = None  # why nothing can be judged by the problem, likewise
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
         try:
-            self.problem = Problem(directory, device, precision)
+            self.problem = Problem(directory, device, precision, mutates)
             if told is None:
                 self._measure()
             else:
@@ -144,6 +153,8 @@ class Bench(Flushes, Truths):
         """Shapes, memory and how many sets of buffers there are."""
         self.release()
         others = self._allocated()
+        if why := uses.why_not_mutable(self.problem.draw(1), self.problem.mutates):
+            raise BadProblem("bad_task", f"failed to use the problem {self.directory}: {why}")
         try:
             layout = self.problem.layout(self.place)
         except BadProblem:
@@ -151,6 +162,9 @@ class Bench(Flushes, Truths):
                 raise
             self.place = "cpu"  # a model that insists on it
             layout = self.problem.layout(self.place)
+        # Before anything is found out by running it again on the same inputs, and before a candidate can be blamed for it.
+        if written := uses.written_inputs(self.problem):
+            raise BadProblem("bad_problem", uses.why_not_declared(self.problem, written))
         peak = self._peak(layout) - others
         total = self._total()
         allowed = SHARE_OF_MEMORY * total
@@ -189,7 +203,7 @@ class Bench(Flushes, Truths):
         )
         self._weigh()
         self.is_known_whole &= time.monotonic() - started < READING_SECONDS
-        self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
+        self.shares_inputs = uses.shares_inputs(self.problem)
 
     def _share(self) -> int:
         """Bytes of the GPU's memory that a process has which runs the model on inputs in an arena: its context, parameters, what a run
@@ -348,7 +362,14 @@ class Bench(Flushes, Truths):
         process.arena, process.reach = arena, Reach(self.lib, self.device, self.layout)
         try:
             said = process.ask(
-                {"op": "build", "class": name, "seed": seed, "place": place, "dtype": str(self.problem.dtype)[6:]},
+                {
+                    "op": "build",
+                    "class": name,
+                    "seed": seed,
+                    "place": place,
+                    "dtype": str(self.problem.dtype)[6:],
+                    "mutates": self.problem.mutates,
+                },
                 seconds,
                 (blob,),
             ).get("fingerprints")

@@ -136,8 +136,8 @@ class Judgement(TimedOutputs):
         """One call on fresh inputs, compared element by element with the truth. None where a draw of another kind has no answer, with
         these parameters and numbers."""
         bench, arena = self.bench, self.bench.arena
-        if kind == OWN and self.mode not in bench.blind:
-            for known in (OWN, *self.kinds):  # that the look for blind answers will ask for, while nothing else is held
+        if kind == OWN and index == 0:
+            for known in (OWN, *self.kinds):  # once for these parameters, while nothing else is held
                 bench.losses(known)
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
@@ -154,8 +154,8 @@ class Judgement(TimedOutputs):
         self.process.row(1, min(self.left(), self.first_call_seconds))
         sampled = sample(arena.sets[:1], bench.places)
         drawn = bench.problem.draw(inputs, kind)
+        self.blame_for_inputs(arena.find_changed([drawn]))  # before the model itself has them
         truth = bench.truth(drawn, seed, kind)
-        self.blame_for_inputs(arena.find_changed([drawn]))
         if kind != OWN and not truth.is_finite:
             self.check_late(sampled, arena.sets[:1])
             return None
@@ -204,19 +204,21 @@ class Judgement(TimedOutputs):
         )
 
     def look_for_degeneracy(self, truth: Truth) -> None:
-        """Whether an answer that knows nothing of the inputs would have passed: then no verdict can be had, and in
-        honest mode none is paid. Found out once for each problem."""
-        known = self.bench.blind.get(self.mode)
-        if known is None:
+        """In the benchmark's mode, whether an answer that knows nothing of the inputs would have passed by its rules. Found out once
+        for each problem. In honest mode such a problem judges no candidate; see Referee.fit_bench()."""
+        bench = self.bench
+        if self.mode != "kernelbench":
+            return
+        if bench.blind is None:
             answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}
             seeds = [self.number("blind", i) for i in range(BLIND_DRAWS)]
-            found = blind_answers(self.bench, answers, self.rules_when_timed, seeds, self.kinds)
-            known = self.bench.blind[self.mode] = found[0] if found else ""
-        if known:
+            found = blind_answers(bench, answers, self.rules_when_timed, seeds)
+            bench.blind = found[0] if found else ""
+        if bench.blind:
             self.find(
                 "degenerate_problem",
-                "critical" if self.mode == "honest" else "warning",
-                f"{known} would have passed: this problem cannot tell right from wrong; see `kernelmill task check`",
+                "warning",
+                f"{bench.blind} would have passed: this problem cannot tell right from wrong; see `kernelmill task check`",
             )
 
     @staticmethod

@@ -11,13 +11,13 @@ import io
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import torch
 
 from kernelmill_torch import contents
 from kernelmill_torch.buffers import Layout, TensorSpec
-from kernelmill_torch.candidate import made_in, seed_everything
+from kernelmill_torch.candidate import calling_on_copies, made_in, seed_everything
 from kernelmill_torch.contents import CHUNK, Traits
 from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.task_files import path_in
@@ -80,8 +80,9 @@ def flatten(out: Any) -> list[torch.Tensor]:
 class Problem:
     """One loaded problem. REQUIRES: one at a time draws inputs (the generators are global)."""
 
-    def __init__(self, directory: str, device: str, precision: str = "fp32"):
-        self.directory, self.device = directory, device
+    def __init__(self, directory: str, device: str, precision: str = "fp32", mutates: Sequence[int] = ()):
+        """`mutates`: positions of inputs that the model writes to, as the task declares."""
+        self.directory, self.device, self.mutates = directory, device, tuple(mutates)
         self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
         try:
             self.path = path_in(directory, "problem.py")
@@ -199,10 +200,15 @@ class Problem:
         self.models[self.dtype] = model if self.dtype == torch.float32 else model.to(self.dtype)
         self.model_key = (seed, place)
 
+    def call(self, model: torch.nn.Module, inputs: list[Any]) -> list[torch.Tensor]:
+        """What a model returns and, behind it, what it leaves in the inputs that it is declared to write to: copies, so that
+        those that are given stay as they are."""
+        with torch.no_grad(), one_word_for_memory():
+            return flatten(calling_on_copies(model, self.mutates)(*inputs))
+
     def run(self, inputs: list[Any]) -> list[torch.Tensor]:
         """The model in the problem's own precision."""
-        with torch.no_grad(), one_word_for_memory():
-            return flatten(self.models[self.dtype](*inputs))
+        return self.call(self.models[self.dtype], inputs)
 
     def run_exact(self, inputs: list[Any]) -> Optional[list[torch.Tensor]]:
         """The model in double precision; None when it cannot run so here, and never again, or, where it once did, on these inputs.
@@ -214,8 +220,7 @@ class Problem:
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with torch.no_grad(), one_word_for_memory():
-                result = flatten(self.models[torch.float64](*wide))
+            result = self.call(self.models[torch.float64], wide)
             self.has_been_exact = True
             return result
         except Exception as e:
@@ -239,19 +244,6 @@ class Problem:
         self.exact = False
         self.was_short_of_memory |= is_short
         self.models.pop(torch.float64, None)
-
-    def uses_of_inputs(self) -> tuple[bool, bool]:
-        """Whether outputs of the model lie in the memory of its inputs, and whether it writes over these."""
-        inputs = self.draw(3)
-
-        def place(x: torch.Tensor) -> int:
-            return getattr(x, "untyped_storage", x.storage)().data_ptr()  # the first since torch 2.0
-
-        places = {place(x) for x in inputs if isinstance(x, torch.Tensor)}
-        are_shared = any(place(x) in places for x in self.run(inputs))
-        return are_shared, any(
-            isinstance(x, torch.Tensor) and not torch.equal(x, y) for x, y in zip(inputs, self.draw(3))
-        )
 
     def truth(self, inputs: list[Any], seed: int) -> Truth:
         """What is right for these inputs. The generators are seeded as for the candidate's call."""

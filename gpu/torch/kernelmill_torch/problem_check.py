@@ -9,6 +9,7 @@ from kernelmill_torch import compare
 from kernelmill_torch.admission import SMALL_OUTPUT
 from kernelmill_torch.bench import Bench
 from kernelmill_torch.contents import OWN
+from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.problem import BadProblem, Truth
 
 BLIND_DRAWS = 32
@@ -21,33 +22,61 @@ IMPRECISE = 0.02  # relative; a reference that is off by more decides nothing
 
 def check(bench: Bench) -> dict[str, Any]:
     """Tries answers that know nothing of the inputs against the honest rules. Returns problems and notes."""
-    problems: list[str] = []
     notes = bench.notes + bench.admitted.notes()
-    problem = bench.problem
-    try:
-        problem.build(SEEDS[0], bench.place)
-        truths = []
-        for seed in SEEDS[:2]:
-            inputs = problem.draw(seed)
-            truths.append(bench.truth(inputs, seed))
-        look(bench, inputs, truths, problems, notes)
-        if bench.is_random:
-            notes.append(
-                "the model draws random numbers itself: each row of calls has a seed, which candidates must draw from as it "
-                "does"
-            )
-        if bench.changes_inputs:
-            problems.append("the model changes its inputs")
-        weigh_constants(problem, truths[1], notes)
-        weigh_parameters(problem, inputs, truths[1], notes)
-    except (BadProblem, MemoryError, RuntimeError, ValueError) as e:
-        problems.append(f"the model fails: {str(e)[:300]}")
+    problems = unfit(bench)
+    if not problems:
+        notes += remarks(bench)
     layout = bench.layout
     notes.append(
         f"inputs {', '.join(x.text() for x in layout.inputs if x)}; outputs "
         f"{', '.join(x.text() for x in layout.outputs)}; needs {bench.needed / 2**30:.2f} GiB"
     )
     return {"problems": problems, "notes": notes}
+
+
+def unfit(bench: Bench, float32: str = "fp32") -> list[str]:
+    """Why no candidate can be judged by the problem; nothing where one can. Raises what lacks_memory(): that is not the problem's fault."""
+    problem = bench.problem
+    try:
+        problem.build(SEEDS[0], bench.place)
+        inputs = problem.draw(SEEDS[1])
+        first = bench.truth(problem.draw(SEEDS[0]), SEEDS[0])
+        truth = bench.truth(inputs, SEEDS[1])
+        problems = degenerate_answers(bench, first, float32)
+        if any(not bool(torch.isfinite(x).all()) for x in truth.want if x.is_floating_point()):
+            problems.insert(0, "the right answer is not finite")
+        if unchanged_passes_always(bench, inputs, truth, float32):
+            problems.append("an unchanged input passes")
+    except (BadProblem, MemoryError, RuntimeError, ValueError) as e:
+        if lacks_memory(e):
+            raise
+        return [f"the model fails: {str(e)[:300]}"]
+    for i, level in enumerate(truth.level):
+        if level > IMPRECISE:
+            problems.append(f"output {i} of the model itself is off by {level:.1%}: it decides nothing")
+    return problems
+
+
+def remarks(bench: Bench) -> list[str]:
+    """What the author of a problem should know of it. REQUIRES: it is not unfit()."""
+    problem, notes = bench.problem, []
+    inputs = problem.draw(SEEDS[1])
+    truth = bench.truth(inputs, SEEDS[1])
+    rules = compare.honest_rules(truth, problem.dtype, "fp32", False)
+    known = answers_to(bench.truth(problem.draw(SEEDS[0]), SEEDS[0]))
+    own = blind_answers(bench, known, lambda *_: rules, SEEDS[1:])
+    notes += [x + ", on the problem's own inputs; hidden ones tell" for x in own[:1]]
+    if unchanged_passes(inputs, truth, rules):
+        notes.append("an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
+    if not problem.exact and not bench.is_random:
+        notes.append("the model does not run in double precision here: its own precision is the truth")
+    if bench.is_random:
+        notes.append(
+            "the model draws random numbers itself: each row of calls has a seed, which candidates must draw from as it does"
+        )
+    weigh_constants(problem, truth, notes)
+    weigh_parameters(problem, inputs, truth, notes)
+    return notes
 
 
 def blind_answers(
@@ -91,47 +120,43 @@ def unchanged_passes(inputs: list[Any], truth: Truth, rules: list[compare.Rule])
     )
 
 
-def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[str], notes: list[str]) -> None:
-    """Degenerate answers."""
-    problem, truth = bench.problem, truths[1]
-    rules = compare.honest_rules(truth, problem.dtype, "fp32", False)
-    if any(not bool(torch.isfinite(x).all()) for x in truth.want if x.is_floating_point()):
-        problems.append("the right answer is not finite")
+def unchanged_passes_always(bench: Bench, inputs: list[Any], truth: Truth, float32: str) -> bool:
+    """Whether the first input would be accepted as the output, on contents of every kind."""
+    rules = compare.honest_rules(truth, bench.problem.dtype, float32, False)
+    return unchanged_passes(inputs, truth, rules) and all(
+        unchanged_passes(
+            bench.problem.draw(SEEDS[0], x), bench.truth(bench.problem.draw(SEEDS[0], x), SEEDS[0], x), rules
+        )
+        for x in bench.admitted.others
+    )
+
+
+def answers_to(other: Truth) -> dict[str, list[Optional[torch.Tensor]]]:
+    """Outputs that take no work, by what is said of a problem for which they pass. `other`: what is right for other inputs."""
     known: dict[str, list[Optional[torch.Tensor]]] = {
-        "the answer to other inputs passes: the output does not depend on the inputs": list(truths[0].want),
-        "an output of zeros passes": [None for _ in truth.want],
+        "the answer to other inputs passes: the output does not depend on the inputs": list(other.want),
+        "an output of zeros passes": [None for _ in other.want],
     }
-    if any(x.numel() > 1 for x in truth.want):
+    if any(x.numel() > 1 for x in other.want):
         known["the mean of the output in every place passes"] = [
             torch.full_like(x, float(x.double().mean())) if x.is_floating_point() else torch.zeros_like(x)
-            for x in truth.want
+            for x in other.want
         ]
-    found = blind_answers(bench, known, lambda *_: rules, SEEDS[1:])
-    decided = found and not blind_answers(
+    return known
+
+
+def degenerate_answers(bench: Bench, other: Truth, float32: str) -> list[str]:
+    """The first of those that would pass as a candidate's, also on contents of other kinds."""
+    found = blind_answers(
         bench,
-        {x: known[x] for x in found},
+        answers_to(other),
         lambda kind, want: compare.at_own_scale(
-            compare.honest_rules(bench.losses(kind), problem.dtype, "fp32", True), want, SMALL_OUTPUT
+            compare.honest_rules(bench.losses(kind), bench.problem.dtype, float32, True), want, SMALL_OUTPUT
         ),
         SEEDS[1:],
         bench.admitted.others,
     )
-    (notes if decided else problems).extend(
-        x + (", on the problem's own inputs; hidden ones tell" if decided else "") for x in found[:1]
-    )
-    if unchanged_passes(inputs, truth, rules):
-        if not all(
-            unchanged_passes(problem.draw(SEEDS[0], x), bench.truth(problem.draw(SEEDS[0], x), SEEDS[0], x), rules)
-            for x in bench.admitted.others
-        ):
-            notes.append("an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
-        else:
-            problems.append("an unchanged input passes")
-    if not problem.exact and not bench.is_random:
-        notes.append("the model does not run in double precision here: its own precision is the truth")
-    for i, level in enumerate(truth.level):
-        if level > IMPRECISE:
-            problems.append(f"output {i} of the model itself is off by {level:.1%}: it decides nothing")
+    return found[:1]
 
 
 def weigh_constants(problem, truth: Truth, notes: list[str]) -> None:

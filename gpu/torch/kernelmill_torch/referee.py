@@ -2,14 +2,14 @@
 
 Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process, and 5
 the kernels for its GPU. Each request is one message:
-  begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
+  begin  {directory, precision, mutates, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
   open   {as begin, without the artifact}: makes ready what candidates are timed beside; how many calls a batch may have
   batch  {side, patterns, calls, number, apart}: one batch of calls, as it was seen from outside, or `spent` where the
          evaluation's time was over before it was
   warm   {calls}: the candidate's first batches
   end    {}: ends the candidate; its share of the GPU's time, what it printed
-  check  {directory, precision}: what is wrong with a problem
+  check  {directory, precision, mutates}: what is wrong with a problem
 Each answer has `fault` (null or class, category, message, hint) and what was found out until then."""
 
 import argparse
@@ -80,18 +80,21 @@ class Referee:
         self.options: dict[str, Any] = {}
         self.deadline = 0.0  # of the latest request to begin
 
-    def bench(self, directory: str, digest: str, precision: str) -> Bench:
-        """The bench of a problem; the ones that were used longest ago make room."""
+    def bench(self, request: dict[str, Any]) -> Bench:
+        """The bench of a request's problem; the ones that were used longest ago make room."""
+        directory, digest = request["directory"], request.get("digest", "")
+        precision, mutates = request.get("precision") or "fp32", tuple(request.get("mutates") or ())
         found = self.benches.pop((directory, digest), None)
         if found is None:
             self.await_ended()  # its memory may be needed
-            found = Bench(self.lib, self.device, directory, precision, self.told.get((directory, digest, precision)))
+            told = self.told.get((directory, digest, precision))
+            found = Bench(self.lib, self.device, directory, precision, told, mutates)
             if (
                 found.was_short_of_memory and self.benches
             ):  # what is judged by must not depend on what is kept of others
                 found.close()
                 self.close_benches()
-                found = Bench(self.lib, self.device, directory, precision)
+                found = Bench(self.lib, self.device, directory, precision, None, mutates)
             self.keep_told((directory, digest, precision), found.told())
         self.benches[directory, digest] = found
         while len(self.benches) > 1 and self._crowded(found):
@@ -107,6 +110,26 @@ class Referee:
         self.told.clear()
         Bench.float32 = wanted
         use_float32(wanted)
+
+    def fit_bench(self, request: dict[str, Any]) -> Bench:
+        """The bench to judge by. Raises Fault where its problem cannot tell right from wrong: before any candidate is there, for that
+        is none of its doing. The mode `kernelbench` has the benchmark's own verdicts, whatever they are worth."""
+        bench = self.bench(request)
+        if request.get("mode") == "kernelbench":
+            return bench
+        if bench.unfit is None:
+            bench.unfit = problem_check.unfit(bench, "tf32" if request.get("float32") == "tf32" else "fp32")
+            self.keep_told(
+                (request["directory"], request.get("digest", ""), request.get("precision") or "fp32"), bench.told()
+            )
+        if bench.unfit:
+            raise Fault(
+                "configuration",
+                "unfit_task",
+                f"failed to judge by the problem {bench.directory}: {bench.unfit[0]}",
+                "`kernelmill task check` says more",
+            )
+        return bench
 
     def keep_told(self, key: tuple[str, str, str], told: Optional[dict[str, Any]]) -> None:
         """Without a digest nobody knows whether the files are still the same."""
@@ -151,7 +174,7 @@ class Referee:
         request = self.options
         for is_last in (False, True):
             try:
-                bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+                bench = self.fit_bench(request)
                 is_direct = self.device == "cpu" or request.get("clock") != "device"
                 if bench.batches is None or bench.batches.is_direct != (is_direct or bench.is_random):
                     bench.batches = Batches(bench, self.pool, self.await_ended, is_direct)
@@ -336,7 +359,7 @@ class Referee:
         of the request: of less, we could use up what it left of it."""
         request, started = self.options, time.monotonic()
         self.await_memory()
-        bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+        bench = self.fit_bench(request)
         self.judgement = Judgement(bench, self.pool, request, kernels.may_compile_when_called(self.source))
         self.judgement.mark, self.judgement.deadline, self.judgement.waited = started, self.deadline, waited
         self.judgement.lap("task")
@@ -423,7 +446,7 @@ class Referee:
         self.close_benches()  # what is too large beside another need not be too large
         self.told.clear()
         try:
-            bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+            bench = self.bench(request)
         except Fault as e:
             return {"problems": [e.message], "notes": []}
         return problem_check.check(bench)

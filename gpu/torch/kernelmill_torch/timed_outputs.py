@@ -20,7 +20,7 @@ class TimedOutputs(Judged):
     def count_bad(
         self, contents: list, outputs: list[BufferSet], seed: int = 0, known: Optional[list[torch.Tensor]] = None
     ) -> float:
-        """Wrong elements in the outputs of a batch, which began with a seed. A model may change the contents. `known`: what the
+        """Wrong elements in the outputs of a batch, which began with a seed. `known`: what the
         baseline gave; before it calls anything wrong, that is computed once more."""
         drawn = contents[: len(outputs)]
         got = [x for one in outputs for x in one.outputs]

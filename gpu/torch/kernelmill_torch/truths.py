@@ -22,7 +22,6 @@ class Truths:
     layout: Layout
     admitted: Admitted
     is_random: bool  # whether the model draws random numbers on some kind of contents
-    changes_inputs: bool  # whether the model does
     known_truths: dict[tuple, Truth]  # by parameters and kind
     looks_again = False  # at a candidate; see again()
 
@@ -36,7 +35,6 @@ class Truths:
     def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
         """What is right for contents of a kind, and what the arithmetic may lose there."""
         gauge = self.admitted.gauges[kind]
-        # First, for a model may change its inputs.
         shifts = shifts_of(inputs, self.problem) if has_scale_of_its_own(inputs, gauge) else ()
         result = self.problem.truth(inputs, seed)
         refine(result, gauge, self.problem, not self.has_parameters(), shifts)
@@ -48,9 +46,8 @@ class Truths:
         return result
 
     def shifts(self, contents: list[list[Any]], kind: str) -> list[float]:
-        """How large outputs of a few elements are, one by one, of all these draws; none where that does not hang on the draw, nor where
-        the model has changed them."""
-        if self.changes_inputs or not has_scale_of_its_own(contents[0], self.admitted.gauges[kind]):
+        """How large outputs of a few elements are, one by one, of all these draws; none where that does not hang on the draw."""
+        if not has_scale_of_its_own(contents[0], self.admitted.gauges[kind]):
             return []
         return [x for inputs in contents for x in shifts_of(inputs, self.problem)]
 
@@ -58,7 +55,7 @@ class Truths:
         self, outputs: list[torch.Tensor], wanted: list[torch.Tensor], contents: list[list[Any]], kind: str
     ) -> list[torch.Tensor]:
         """Outputs of all these draws, with what is wanted where an element hangs on the last bits of the inputs, where that can be asked."""
-        if kind == OWN or self.is_random or self.changes_inputs or not may_be_copied(contents[0]):
+        if kind == OWN or self.is_random or not may_be_copied(contents[0]):
             return outputs
         with self.again():
             unsteady = [x for inputs in contents for x in unsteadiness(inputs, self.problem)]
@@ -67,11 +64,7 @@ class Truths:
     def can_ask_small_scales(self, inputs: list[Any]) -> bool:
         """Whether elements of a draw can be held by their own size: where double precision says what is right."""
         return (
-            self.problem.exact
-            and self.problem.dtype == torch.float32
-            and not self.is_random
-            and not self.changes_inputs
-            and may_be_copied(inputs)
+            self.problem.exact and self.problem.dtype == torch.float32 and not self.is_random and may_be_copied(inputs)
         )
 
     def prepare_kind(self, kind: str) -> None:

@@ -32,6 +32,7 @@ json head(const task& x) {
     result["level"] = x.torch.level;
     result["problem_id"] = x.torch.problem_id;
     result["precision"] = x.torch.precision;
+    if (!x.torch.mutates.empty()) result["mutates"] = x.torch.mutates;
   } else {
     result["cases"] = x.cases.size();
   }

@@ -56,6 +56,26 @@ TEST_F(task_check, a_scale_of_zero_is_refused) {
               Contains(HasSubstr("is 0 everywhere")));
 }
 
+// What `task check` refuses no other command takes for a candidate's fault, or pays for.
+TEST_F(task_check, a_task_that_decides_nothing_judges_no_candidate) {
+  for (const auto& [value, words] :
+       {std::pair{"1", "passes all"}, std::pair{"sum / 0.0", "the reference gives"}}) {
+    auto folder =
+        changed_task({{"reference.cpp", reference(value, "1")},
+                      {"baseline.cpp", row_sum("for (int i = 0; i < rows; ++i) y[i] = 1;")}});
+    for (const char* body : {honest_body, "for (int i = 0; i < rows; ++i) y[i] = 1;"}) {
+      auto result =
+          evaluate(row_sum(body), [&](wire::EvaluateRequest::Builder x) { x.setTaskDir(folder); });
+      auto x = result.open();
+      EXPECT_EQ(x->getFault().getClass(), wire::FaultClass::CONFIGURATION) << summary(result);
+      EXPECT_EQ(std::string{x->getFault().getCategory()}, "unfit_task");
+      EXPECT_THAT(std::string{x->getFault().getMessage()}, HasSubstr(words));
+      EXPECT_FALSE(x->getCorrect());
+      EXPECT_EQ(x->getCases().size(), 0u);
+    }
+  }
+}
+
 TEST_F(task_check, files_that_do_not_build_are_told_with_the_compilers_words) {
   EXPECT_THAT(problems_of(changed_task({{"reference.cpp", "extern \"C\" void reference( {"}})),
               Contains(HasSubstr("reference.cpp:1:")));

@@ -130,14 +130,16 @@ void torch_fixture::SetUp() {
 
 namespace {
 
-std::string folder_of(const std::string& directory, size_t number, const std::string& problem) {
+std::string folder_of(const std::string& directory, size_t number, const std::string& problem,
+                      const std::string& keys) {
   auto id = "torch/p" + std::to_string(number);
   auto folder = directory + "/tasks/" + id;
   fs::create_directories(folder);
   std::ofstream{folder + "/task.json"}
       << R"({"id": ")" << id
       << R"(", "title": "A problem", "verb": "optimize", "operator_family": "fusion", "contract": "torch",
-             "difficulty": "easy", "backends": ["cpu", "cuda"]})";
+             "difficulty": "easy", "backends": ["cpu", "cuda"])"
+      << keys << "}";
   std::ofstream{folder + "/prompt.md"} << "Make it fast.\n";
   std::ofstream{folder + "/problem.py"} << problem;
   return folder;
@@ -148,8 +150,8 @@ std::string folder_of(const std::string& directory, size_t number, const std::st
 Message<wire::EvaluateResult> torch_fixture::evaluate(const std::string& problem,
                                                       const std::string& source,
                                                       const request_change& change) {
-  auto& folder = world_->tasks[problem];
-  if (folder.empty()) folder = folder_of(world_->directory, world_->tasks.size(), problem);
+  auto& folder = world_->tasks[problem + keys_];
+  if (folder.empty()) folder = folder_of(world_->directory, world_->tasks.size(), problem, keys_);
   auto path = world_->directory + "/source-" + std::to_string(world_->sources++);
   std::ofstream{path} << source;
   auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
@@ -166,8 +168,8 @@ Message<wire::EvaluateResult> torch_fixture::evaluate(const std::string& problem
 }
 
 std::vector<std::string> torch_fixture::check(const std::string& problem) {
-  auto folder = folder_of(world_->directory, world_->tasks.size() + 1000, problem);
-  world_->tasks["check " + problem] = folder;
+  auto folder = folder_of(world_->directory, world_->tasks.size() + 1000, problem, keys_);
+  world_->tasks["check " + problem + keys_] = folder;
   auto request =
       build<wire::CheckRequest>([&](wire::CheckRequest::Builder x) { x.setTaskDir(folder); });
   auto result = world_->referee->check(request, 300'000);

@@ -30,6 +30,8 @@ protected:
   /// What `task check` says of a problem: problems first, then notes.
   std::vector<std::string> check(const std::string& problem);
 
+  std::string keys_; ///< more of task.json: ", \"mutates\": [1]"
+
   struct world;
   static world* world_;
 };

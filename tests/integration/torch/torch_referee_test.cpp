@@ -8,6 +8,7 @@ namespace torch_referee_test {
 using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string category(const Message<wire::EvaluateResult>& x) {
   return x.open()->getFault().getCategory();
@@ -223,6 +224,69 @@ TEST_F(torch_referee, an_input_that_was_changed_is_a_finding) {
   auto result = evaluate(linear_problem,
                          linear_answer("y = torch.relu(self.linear(x))\nx.mul_(2)\nreturn y"));
   EXPECT_THAT(rules_of(result), Contains("input_overwrite")) << summary(result);
+}
+
+// The reference adds to its second input, as a fused norm of a transformer does.
+const char* const writing_problem =
+    "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x, residual):\n"
+    "        residual.add_(x)\n"
+    "        return residual * torch.rsqrt(residual.pow(2).mean(-1, keepdim=True) + 1e-6)\n"
+    "def get_inputs():\n    return [torch.randn(64, 512), torch.randn(64, 512)]\n"
+    "def get_init_inputs():\n    return []\n";
+
+std::string writing_answer(const std::string& sum) {
+  return "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, residual):\n"
+         "        r = " +
+         sum + "\n        return r * torch.rsqrt(torch.mean(r * r, -1, keepdim=True) + 1e-6)\n";
+}
+
+TEST_F(torch_referee, a_reference_that_writes_to_an_input_unasked_is_the_tasks_fault) {
+  for (const char* sum : {"residual.add_(x)", "residual + x"}) {
+    auto result = evaluate(writing_problem, writing_answer(sum));
+    EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION)
+        << summary(result);
+    EXPECT_THAT(message(result), HasSubstr("input 1 (residual)"));
+    EXPECT_THAT(rules_of(result), testing::IsEmpty());
+  }
+  EXPECT_THAT(check(writing_problem), Contains(HasSubstr("\"mutates\": [1]")));
+}
+
+TEST_F(torch_referee, an_input_that_the_task_declares_is_compared_as_an_output) {
+  keys_ = R"(, "mutates": [1])";
+  auto timed = [](wire::EvaluateRequest::Builder x) { x.initTiming().setEnabled(true); };
+  auto result = evaluate(writing_problem, writing_answer("residual.add_(x)"), timed);
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+  EXPECT_THAT(rules_of(result), Not(Contains("input_overwrite"))) << summary(result);
+  auto pure = evaluate(writing_problem, writing_answer("residual + x"));
+  EXPECT_EQ(category(pure), "wrong_result") << summary(pure);
+  auto other = evaluate(writing_problem, writing_answer("residual.add_(x); x.zero_()"));
+  EXPECT_THAT(rules_of(other), Contains("input_overwrite")) << summary(other);
+  EXPECT_THAT(check(writing_problem), Not(Contains(HasSubstr("changes its inputs"))));
+}
+
+TEST_F(torch_referee, a_problem_that_decides_nothing_judges_no_candidate) {
+  for (const std::string body : {"torch.softmax(x, 1).sum(1)", "x * float('nan')"}) {
+    auto problem = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+                   "        return " +
+                   body +
+                   "\ndef get_inputs():\n    return [torch.rand(64, 64)]\n"
+                   "def get_init_inputs():\n    return []\n";
+    auto answer = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+                  "        return " +
+                  body + "\n";
+    for (bool timed : {false, true}) {
+      auto result = evaluate(problem, answer, [&](wire::EvaluateRequest::Builder x) {
+        x.initTiming().setEnabled(timed);
+      });
+      EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION)
+          << summary(result);
+      EXPECT_EQ(category(result), "unfit_task");
+      EXPECT_THAT(rules_of(result), testing::IsEmpty());
+    }
+    auto result = evaluate(problem, answer,
+                           [](wire::EvaluateRequest::Builder x) { x.setMode("kernelbench"); });
+    EXPECT_NE(category(result), "unfit_task");
+  }
 }
 
 TEST_F(torch_referee, a_result_kept_for_the_same_address_is_wrong) {

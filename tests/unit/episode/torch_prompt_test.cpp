@@ -56,6 +56,14 @@ TEST(torch_prompt, the_example_is_in_the_wanted_language) {
               AllOf(HasSubstr("at::parallel_for"), Not(HasSubstr("__global__"))));
 }
 
+TEST(torch_prompt, says_which_inputs_are_to_be_written_to) {
+  EXPECT_THAT(system_prompt(problem()), HasSubstr("Inputs are not written to."));
+  auto x = problem();
+  x.torch.mutates = {1};
+  EXPECT_THAT(system_prompt(x), AllOf(HasSubstr("Model writes to input 1, counted from 0"),
+                                      Not(HasSubstr("Inputs are not written to."))));
+}
+
 TEST(torch_prompt, says_how_it_is_judged) {
   auto text = system_prompt(problem());
   for (auto* told :

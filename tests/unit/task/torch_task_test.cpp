@@ -92,6 +92,17 @@ TEST_F(torch_task, the_digest_covers_each_of_its_files) {
   EXPECT_EQ(digests.size(), 4u);
 }
 
+TEST_F(torch_task, declares_inputs_that_its_model_writes_to) {
+  auto document = relu();
+  document["mutates"] = {1, 0};
+  EXPECT_EQ(trouble(document), "");
+  EXPECT_THAT(load()->torch.mutates, ElementsAre(1u, 0u));
+  for (const json& wrong : {json{0, 0}, json{-1}, json{64}, json{"x"}, json{0.5}, json(1)}) {
+    document["mutates"] = wrong;
+    EXPECT_THAT(trouble(document), HasSubstr("mutates")) << wrong;
+  }
+}
+
 TEST_F(torch_task, errors_name_file_and_key) {
   auto document = relu();
   document["cases"] = json::array();

@@ -125,7 +125,7 @@ class SecondLookAtAProblem(unittest.TestCase):
             with open(os.path.join(directory, "problem.py"), "w") as file:
                 file.write(PROBLEM)
             for digest in digests:
-                found.append(referee.bench(directory, digest, "fp32"))
+                found.append(referee.bench({"directory": directory, "digest": digest, "precision": "fp32"}))
                 referee.close_benches()
         return found, len(looks)
 

@@ -52,6 +52,7 @@ class FakeBench:
     """Its own model runs in a fresh process, or does not."""
 
     looks_again = False
+    unfit = ()
 
     def __init__(self, works):
         self.works, self.device, self.baseline_seed, self.started = works, "cpu", 1, 0
@@ -317,7 +318,7 @@ class JudgedOnceMore(unittest.TestCase):
 class TimeThatFormerOnesTook(unittest.TestCase):
     def test_is_not_held_against_the_next_candidate(self):
         x = Referee(None, unittest.mock.Mock(), "cpu", 0)
-        x.bench = lambda *_: types.SimpleNamespace(device="cpu", is_random=False, baseline_seed=0)
+        x.bench = lambda *_: types.SimpleNamespace(device="cpu", is_random=False, baseline_seed=0, unfit=())
         x.pool = unittest.mock.Mock(**{"take.return_value": unittest.mock.Mock(waited=0.0)})
         x.options, x.source, x.artifact, x.deadline = {"seconds": 60, "directory": "p"}, "", -1, time.monotonic() + 60
         x.await_memory = lambda: setattr(x, "deadline", time.monotonic())  # as if that had taken all of it
@@ -351,15 +352,15 @@ class Memory(unittest.TestCase):
         """Which are there, and which were made, once a second problem was short of memory as often."""
         x, made, short = Referee(None, None, "cpu", 0), [], list(short)
 
-        def make(_lib, _device, directory, _precision, _told=None):
+        def make(_lib, _device, directory, _precision, _told=None, _mutates=()):
             made.append(directory)
             return types.SimpleNamespace(
                 needed=1, was_short_of_memory=short.pop(0), close=lambda: None, told=lambda: None
             )
 
         with unittest.mock.patch.object(referee_module, "Bench", make):
-            x.bench("a", "", "fp32")
-            x.bench("b", "", "fp32")
+            x.bench({"directory": "a"})
+            x.bench({"directory": "b"})
         return [name for name, _ in x.benches], made
 
     def test_of_a_candidate_that_is_ending_is_waited_for_where_it_lacks(self):

@@ -51,19 +51,19 @@ class BlindAnswers(unittest.TestCase):
         class Drawn(Exception):
             pass
 
-        for mode, known, asked in (
-            ("honest", {}, ["own", "signs", "large"]),
-            ("honest", {"honest": ""}, []),
-            ("kernelbench", {}, ["own"]),
+        for mode, index, asked in (
+            ("honest", 0, ["own", "signs", "large"]),
+            ("honest", 1, []),
+            ("kernelbench", 0, ["own"]),
         ):
             x, done = judgement(FakeBench()), []
 
             def move():
                 raise Drawn
 
-            x.mode, x.bench.blind, x.bench.losses = mode, known, done.append
+            x.mode, x.bench.losses = mode, done.append
             x.bench.arena = types.SimpleNamespace(move=move)
-            self.assertRaises(Drawn, x.trial, "trial 1", 0)
+            self.assertRaises(Drawn, x.trial, "trial", index)
             self.assertEqual(done, asked)
 
 

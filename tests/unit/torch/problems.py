@@ -20,10 +20,10 @@ def get_inputs():
 """
 
 
-def problem(call, given="torch.rand(64, 256)", build="pass", precision="fp32"):
+def problem(call, given="torch.rand(64, 256)", build="pass", precision="fp32", mutates=()):
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "problem.py"), "w") as file:
             file.write(PROBLEM.replace("CALL", call).replace("INPUT", given).replace("BUILD", build))
-        result = Problem(directory, "cpu", precision)
+        result = Problem(directory, "cpu", precision, mutates)
     result.layout("cpu")
     return result
