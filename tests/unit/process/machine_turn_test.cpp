@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <string>
@@ -14,12 +15,25 @@ using namespace std::chrono_literals;
 
 namespace machine_turn_test {
 
-// No other test, and no referee of this machine, has it.
-std::string name_of(const std::string& what) {
-  return "test-" + what + "-" + std::to_string(::getpid());
-}
+class machine_turns : public testing::Test {
+protected:
+  // No other test, and no referee of this machine, has it.
+  std::string name_of(const std::string& what) {
+    names_.push_back("test-" + what + "-" + std::to_string(::getpid()));
+    return names_.back();
+  }
 
-TEST(machine_turn, what_is_held_is_not_held_twice) {
+  void TearDown() override {
+    auto folder = "/dev/shm/kernelmill-turns-" + std::to_string(::geteuid()) + "/";
+    for (const auto& name : names_)
+      for (const char* end : {"", ".waiting"}) std::filesystem::remove(folder + name + end);
+  }
+
+private:
+  std::vector<std::string> names_;
+};
+
+TEST_F(machine_turns, what_is_held_is_not_held_twice) {
   auto name = name_of("one");
   auto first = machine_turn::wait_for({name}, 1s, {});
   ASSERT_TRUE(first.holds());
@@ -27,7 +41,7 @@ TEST(machine_turn, what_is_held_is_not_held_twice) {
   EXPECT_TRUE(machine_turn::wait_for({name_of("other")}, 20ms, {}).holds());
 }
 
-TEST(machine_turn, who_waits_has_it_next) {
+TEST_F(machine_turns, who_waits_has_it_next) {
   auto name = name_of("next");
   auto first = std::make_unique<machine_turn>(machine_turn::wait_for({name}, 1s, {}));
   auto second = std::async(std::launch::async,
@@ -37,7 +51,7 @@ TEST(machine_turn, who_waits_has_it_next) {
   EXPECT_TRUE(second.get());
 }
 
-TEST(machine_turn, sets_that_overlap_wait_in_one_order) {
+TEST_F(machine_turns, sets_that_overlap_wait_in_one_order) {
   std::vector<std::string> forth{name_of("a"), name_of("b")};
   std::vector<std::string> back{forth[1], forth[0]};
   auto often = [](const std::vector<std::string>& names) {
@@ -50,7 +64,7 @@ TEST(machine_turn, sets_that_overlap_wait_in_one_order) {
   EXPECT_TRUE(other.get());
 }
 
-TEST(machine_turn, a_stop_ends_the_wait) {
+TEST_F(machine_turns, a_stop_ends_the_wait) {
   auto name = name_of("stop");
   auto held = machine_turn::wait_for({name}, 1s, {});
   std::stop_source stop;
