@@ -102,6 +102,7 @@ error first_prompt_too_long(const std::string& task, const std::string& cause) {
 
 void refining_episode_state::ask_policy() {
   if (cancelled) return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+  if (settings->drop) return close(stopped_by_infrastructure);
   if (dropped) return close(stopped_by_quorum);
   if (over_deadline()) return close("rollout_timeout");
   enter(episode_phase::thinking);
@@ -263,7 +264,7 @@ void refining_episode_state::after_commit() {
 }
 
 std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verdict) const {
-  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return "infrastructure";
+  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return stopped_by_infrastructure;
   bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
   auto evaluation = current->evaluation.open();
   auto low = evaluation->getTiming().getSpeedup().getLow();

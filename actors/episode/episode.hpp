@@ -42,6 +42,7 @@ struct episode_settings {
   bool profile_accepted = false;
   profile_words profile_feedback = profile_words::card;
   bool resume = false; ///< look for committed turns first
+  bool drop = false;   ///< only to close an episode that was lost, with the turns that it has
   std::string backend = "cpu";
   std::chrono::milliseconds episode_deadline{defaults::episode_deadline_ms};
   std::chrono::milliseconds policy_deadline{defaults::policy_timeout_ms};

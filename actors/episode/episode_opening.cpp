@@ -60,7 +60,7 @@ void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
 }
 
 void refining_episode_state::retrieve() {
-  if (settings->example_count == 0) {
+  if (settings->example_count == 0 || settings->drop) {
     first_prompt = services->prompts->open(*where.what, Message<wire::RetrieveResult>{});
     ask_policy();
     return;

@@ -302,7 +302,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     auto x = record.initEpisode();
     set_episode(x.initEpisode(), state.where);
     x.setStopReason(reason);
-    score_episode(x, turns, state.settings->gamma, reason == stopped_by_quorum,
+    score_episode(x, turns, state.settings->gamma, is_left_out(reason),
                   unspent_turns(state, reason));
     x.setSeconds(state.seconds_since(state.started));
     x.setCommittedAt(wall_seconds(state.now()));

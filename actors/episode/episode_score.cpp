@@ -47,6 +47,10 @@ void set_readiness(wire::Readiness::Builder out, const readiness& x) {
 
 } // namespace
 
+bool is_left_out(std::string_view stop_reason) noexcept {
+  return stop_reason == stopped_by_quorum || stop_reason == stopped_by_infrastructure;
+}
+
 scored_turn score_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader judged) {
   scored_turn x;
   x.reward = judged.getReward();

@@ -17,6 +17,12 @@ namespace kernelmill {
 /// return that was cut short does not count.
 inline constexpr const char* stopped_by_quorum = "quorum";
 
+/// Of one that a fault of a machine or a server ended. Its outcome is INFRASTRUCTURE, too.
+inline constexpr const char* stopped_by_infrastructure = "infrastructure";
+
+/// Whether an episode that ended so is compared with nothing, whatever its turns earned.
+bool is_left_out(std::string_view stop_reason) noexcept;
+
 /// What the score of an episode needs to know of a turn.
 struct scored_turn {
   double reward = 0;      ///< only where it is `paid`

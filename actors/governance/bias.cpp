@@ -41,28 +41,33 @@ double chance_of_losses(const loss_ledger::count& level, const loss_ledger::coun
   return std::min(result, 1.0);
 }
 
+void loss_ledger::add(size_t factor, std::string_view level, bool lost) {
+  for (auto* x : {&counts_[factor][std::string{level}], &all_[factor]}) {
+    ++x->turns;
+    x->lost += lost;
+  }
+}
+
 void loss_ledger::note(std::string_view task, std::string_view language, uint64_t length,
                        bool lost) {
-  auto add = [lost](count& x) {
-    ++x.turns;
-    x.lost += lost;
-  };
-  const std::string levels[factors] = {
-      std::string{task}, language.empty() ? "none" : std::string{language}, length_level(length)};
-  for (size_t i = 0; i < factors; ++i) add(counts_[i][levels[i]]);
-  add(all_);
+  add(0, task, lost);
+  add(1, language.empty() ? "none" : language, lost);
+  add(2, length_level(length), lost);
+}
+
+void loss_ledger::note_unanswered(std::string_view task) {
+  add(0, task, true);
 }
 
 std::vector<loss_ledger::row> loss_ledger::suspects() const {
   std::vector<row> result;
-  if (all_.lost < least_lost) return result;
   size_t comparisons = 0;
   for (const auto& levels : counts_) comparisons += levels.size() > 1 ? levels.size() : 0;
   for (size_t i = 0; i < factors; ++i) {
-    if (counts_[i].size() < 2) continue;
+    if (counts_[i].size() < 2 || all_[i].lost < least_lost) continue;
     for (const auto& [level, here] : counts_[i]) {
-      auto p = chance_of_losses(here, all_) * static_cast<double>(comparisons);
-      if (p < significance) result.push_back({factor_names[i], level, here, all_, p});
+      auto p = chance_of_losses(here, all_[i]) * static_cast<double>(comparisons);
+      if (p < significance) result.push_back({factor_names[i], level, here, all_[i], p});
     }
   }
   std::sort(result.begin(), result.end(), [](const row& a, const row& b) { return a.p < b.p; });

@@ -13,8 +13,9 @@
 
 namespace kernelmill {
 
-/// Counts the committed turns of a run by task, by the answer's language and by its length. A value
-/// whose size does not grow with the number of turns.
+/// Counts the turns of a run by task, by the answer's language and by its length: those that were
+/// committed, and those that were lost before that. A value whose size does not grow with the
+/// number of turns.
 class loss_ledger {
 public:
   struct count {
@@ -32,6 +33,9 @@ public:
   /// `length` is that of the completion, in bytes.
   void note(std::string_view task, std::string_view language, uint64_t length, bool lost);
 
+  /// A turn that was lost before there was an answer: it has neither language nor length.
+  void note_unanswered(std::string_view task);
+
   /// Where more turns were lost than chance explains, the least likely first: Fisher's exact test
   /// of each level against the rest, one-sided, with Bonferroni's correction for all levels of all
   /// factors. Nothing below `least_lost` lost turns.
@@ -45,8 +49,10 @@ public:
 
 private:
   static constexpr size_t factors = 3;
+  void add(size_t factor, std::string_view level, bool lost);
+
   std::array<std::map<std::string, count, std::less<>>, factors> counts_;
-  count all_;
+  std::array<count, factors> all_;
 };
 
 /// The chance that `lost` or more of a level's turns are among the lost ones of all, where losses

@@ -50,7 +50,9 @@ void http_policy_client_state::fail(job& x, error why, completion_answer partial
   if (why.cls == fault_class::policy) settle(partial);
   ++failed_;
   last_error_ = why;
-  auto level = why.category == "cancelled" ? log_level::debug : log_level::warn;
+  auto level = why.category == "cancelled"      ? log_level::debug
+               : why.cls == fault_class::policy ? log_level::info // a turn as any other
+                                                : log_level::warn;
   if (is_held(why))
     ++ended_by_hold_;
   else if (config_.log.takes(level))

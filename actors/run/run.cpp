@@ -19,12 +19,6 @@ namespace kernelmill {
 
 namespace {
 
-// A policy server that answers no request is not worth asking a thousand times.
-constexpr uint32_t departures_before_giving_up = 8;
-
-// Turns after which a share of lost ones says something.
-constexpr uint64_t turns_before_looking = 32;
-
 // How often episodes look at the clock: often enough for the shortest of their deadlines.
 std::chrono::milliseconds watch_interval(const episode_settings& x) {
   using std::chrono::milliseconds;
@@ -50,23 +44,28 @@ bool batch_run_state::may_admit() const {
 // episodes do not pile up in the policy's mailbox.
 void batch_run_state::admit() {
   if (admitting || !may_admit()) return;
-  auto ordinal = next++;
+  start_episode(next++, settings, 0);
+  if (!may_admit()) return;
+  admitting = true;
+  self->send(self, atom::proceed_v);
+}
+
+// `turns` of it are committed already, and counted.
+void batch_run_state::start_episode(uint64_t ordinal, std::shared_ptr<const episode_settings> how,
+                                    uint32_t turns) {
   episode_assignment where;
   where.run = name_text;
   where.group = static_cast<uint32_t>(ordinal / plan.group_size);
   where.member = static_cast<uint32_t>(ordinal % plan.group_size);
   where.what = plan.groups[where.group];
   where.ordinal = ordinal;
-  auto episode = self->spawn<caf::monitored>(refining_episode, settings, services, where,
+  auto episode = self->spawn<caf::monitored>(refining_episode, std::move(how), services, where,
                                              caf::actor_cast<run_actor>(self));
   ordinals.emplace(episode.address(), ordinal);
   if (has_quorum(where.group)) self->send(episode, atom::drop_v);
-  live.emplace(ordinal, live_episode{episode, std::move(where)});
+  live.emplace(ordinal, live_episode{episode, std::move(where), turns});
   counters.live = static_cast<uint32_t>(live.size());
   watch();
-  if (!may_admit()) return;
-  admitting = true;
-  self->send(self, atom::proceed_v);
 }
 
 // One timer for the run instead of one for every request: CAF's clock takes a lock and wakes a
@@ -129,7 +128,8 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   auto ended = live.find(ordinal);
   if (ended == live.end()) return;
   // An episode that was lost with its actor says 0 turns.
-  counters.turns += std::max(outcome.getTurns(), ended->second.turns) - ended->second.turns;
+  auto committed = std::max(outcome.getTurns(), ended->second.turns);
+  counters.turns += committed - ended->second.turns;
   ordinals.erase(ended->second.handle.address());
   live.erase(ended);
   counters.live = static_cast<uint32_t>(live.size());
@@ -154,45 +154,12 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     if (group.ended == plan.group_size) commit_group(ref.getGroup());
   } else {
     ++counters.left_open;
-    ++group.left_open;
-    note_departure(outcome);
+    note_departure(outcome, committed);
   }
+  drop_departed();
   if (listener) listener->on_progress(counters);
   admit();
   finish_if_done();
-}
-
-// A lost turn ends its episode. An episode that had ended before a resume took no time here, and is
-// not held against this machine.
-void batch_run_state::look_at_lost_turns(wire::EpisodeOutcome::Reader outcome) {
-  double seconds = 0;
-  for (auto stage : outcome.getSeconds()) seconds += stage.getValue();
-  if (seconds == 0) return;
-  turns_seen += outcome.getTurns();
-  turns_lost += outcome.getOutcome() == wire::Outcome::INFRASTRUCTURE &&
-                outcome.getStopReason() != stopped_by_quorum;
-  if (turns_seen < turns_before_looking ||
-      static_cast<double>(turns_lost) <= plan.max_infrastructure * static_cast<double>(turns_seen))
-    return;
-  stop("failed",
-       error{fault_class::infrastructure, "machine_faults",
-             "failed to go on: faults of the machine or of a server lost " +
-                 std::to_string(turns_lost) + " of " + std::to_string(turns_seen) +
-                 " turns, and run.max_infrastructure is " +
-                 std::to_string(plan.max_infrastructure).substr(0, 4),
-             "`kernelmill show` says what they were; mend it, then start a new run: those "
-             "episodes have ended"});
-}
-
-void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
-  auto why = fault_of(outcome.getFault());
-  if (why.cls == fault_class::none) return; // cancelled
-  ++counters.infrastructure;
-  bool hopeless = why.cls == fault_class::configuration ||
-                  outcome.getStopReason() == "commit_failed" ||
-                  ++departures_in_a_row >= departures_before_giving_up;
-  if (!fault) fault = why;
-  if (hopeless) stop("failed", std::move(why));
 }
 
 void batch_run_state::on_lost(const caf::actor_addr& who, const std::string& why) {
@@ -246,6 +213,7 @@ void batch_run_state::commit(const Message<wire::Record>& record) {
 void batch_run_state::finish_if_done() {
   if (!answer.pending() || ending || !live.empty() || pending_commits > 0) return;
   if (!stopped && next < counters.planned) return;
+  if (drop_departed(true); !live.empty()) return;
   ending = true;
   commit_ending();
 }

@@ -3,11 +3,19 @@
 // One configured batch of groups: admits episodes in group order, hears how they end, compares
 // the members of each group, and ends with a summary. The requested number of episodes always
 // equals the ended ones plus the ones that were left for resume.
+//
+// An episode that a fault of a server has ended in spite of all retries leaves without a record of
+// its own. Where the server is away, all leave, the run ends, and `resume` goes on with them. Where
+// others still end, the member is dropped as soon as the rest of its group has ended: it is closed
+// with the turns that it has, as lost to the infrastructure, and the group is compared without it.
+// What it would have earned has no part in that, so the others' mean stays what it is; and it is
+// not asked a second time, which would be a second draw.
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,7 +66,7 @@ struct batch_run_state {
   struct group_progress {
     std::vector<std::optional<double>> returns;
     uint32_t ended = 0;
-    uint32_t left_open = 0;
+    std::map<uint32_t, uint32_t> departed; ///< members that left, and their committed turns
     uint32_t usable = 0;
   };
 
@@ -80,8 +88,12 @@ struct batch_run_state {
   void on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh);
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);
-  void note_departure(wire::EpisodeOutcome::Reader outcome);
+  void note_departure(wire::EpisodeOutcome::Reader outcome, uint32_t committed);
+  void drop_departed(bool at_end = false);
+  void drop(uint32_t group, uint32_t member, uint32_t turns);
+  void start_episode(uint64_t ordinal, std::shared_ptr<const episode_settings> how, uint32_t turns);
   void look_at_lost_turns(wire::EpisodeOutcome::Reader outcome);
+  void look_at_share_of_lost();
   bool has_quorum(uint32_t group) const;
   void drop_rest(uint32_t group);
   void commit_group(uint32_t group);
@@ -107,6 +119,7 @@ struct batch_run_state {
   std::unordered_map<uint64_t, live_episode> live;        // by ordinal
   std::unordered_map<caf::actor_addr, uint64_t> ordinals; // of live episodes; each ends with a DOWN
   std::vector<group_progress> groups;
+  std::set<uint32_t> broken_groups; // with members that left
   run_counters counters;
   run_counts kinds;
   loss_ledger losses;

@@ -86,7 +86,7 @@ private:
       auto x = record.initEpisode();
       x.setEpisode(from.getEpisode());
       x.setStopReason(from.getStopReason());
-      score_episode(x, turns, rules_.gamma, from.getStopReason() == stopped_by_quorum,
+      score_episode(x, turns, rules_.gamma, is_left_out(from.getStopReason().cStr()),
                     from.getUnspentTurns());
       x.setSeconds(from.getSeconds());
     }));

@@ -262,6 +262,36 @@ TEST(Simulation, APolicyThatNeverAnswersEndsTheRunAsFailedAndResumable) {
   EXPECT_EQ(states, (std::vector<std::string>{"running", "failed"}));
 }
 
+TEST(Simulation, AMemberThatAServerLosesIsDroppedAndItsGroupIsComplete) {
+  plan what;
+  what.groups = 3;
+  what.max_turns = 3;
+  faults how;
+  how.lost_member = 1;
+  auto sink = std::make_shared<unreliable_sink>(5);
+  auto ended = run_node(5, what, how, sink, false);
+  ASSERT_TRUE(ended.summary);
+  EXPECT_STREQ(ended.summary->open()->getOutcome().cStr(), "finished");
+  EXPECT_EQ(ended.summary->open()->getTotals().getInfrastructure(), 3u);
+  EXPECT_EQ(ended.summary->open()->getTotals().getEpisodes(), 9u);
+  check_episodes(sink->records(), what);
+  unsigned turns = 0;
+  for (auto& [key, record] : sink->records()) {
+    auto view = record.open();
+    turns += view->isTurn();
+    if (view->isGroup()) {
+      auto left_out = view->getGroup().getLeftOut();
+      ASSERT_EQ(left_out.size(), 1u) << key;
+      EXPECT_EQ(left_out[0], 1u);
+    }
+    if (!view->isEpisode() || view->getEpisode().getEpisode().getMember() != 1) continue;
+    EXPECT_STREQ(view->getEpisode().getStopReason().cStr(), "infrastructure");
+    EXPECT_EQ(view->getEpisode().getOutcome(), wire::Outcome::INFRASTRUCTURE);
+    EXPECT_EQ(view->getEpisode().getTurns(), 1u) << "the turn that it had stays";
+  }
+  EXPECT_EQ(ended.summary->open()->getTotals().getTurns(), turns) << "each is counted once";
+}
+
 /// The categories of the faults that turns of a run without faults ended with; one worker of each
 /// kind for many episodes whose jobs take up to 20 s.
 std::multiset<std::string> lost_in_line(uint32_t workers) {

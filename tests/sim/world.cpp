@@ -118,6 +118,9 @@ policy(sim_policy::stateful_pointer<role_state<wire::CompletionResult>> self, ui
         if (happens(s.random, s.how.policy_error))
           return later(self, delay, infrastructure_fault<wire::CompletionResult>("policy_down"));
         auto view = request.open();
+        auto lost = ".e" + std::to_string(s.how.lost_member);
+        if (view->getTurn() == 1 && std::string_view{view->getSession().cStr()}.ends_with(lost))
+          return later(self, delay, infrastructure_fault<wire::CompletionResult>("policy_down"));
         auto text = reply_of(view->getSession().cStr(), view->getTurn());
         return later(self, delay, build<wire::CompletionResult>([&](auto x) { x.setText(text); }));
       },

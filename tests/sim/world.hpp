@@ -22,6 +22,7 @@ namespace kernelmill::sim {
 struct faults {
   double policy_error = 0;  ///< the client gives up with an infrastructure fault
   double policy_silent = 0; ///< no answer ever
+  int lost_member = -1;     ///< of each group: the client gives up its second turn
   double worker_silent = 0; ///< a compiler or runner takes a job and never answers
   double worker_dies = 0;   ///< it ends with the job; a new one joins a second later
   double worker_fault = 0;  ///< it answers with an infrastructure fault

@@ -273,6 +273,8 @@ void http_transfer::finish(CURLcode code) {
   auto detail = fault == transport_fault::none ? std::string{}
                 : error_text_[0] != '\0'       ? std::string{error_text_.data()}
                                                : std::string{curl_easy_strerror(code)};
+  if (fault == transport_fault::too_large)
+    detail = "the body is above " + std::to_string(request_.body_limit) + " bytes";
   fail(fault, std::move(detail));
 }
 

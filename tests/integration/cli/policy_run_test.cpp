@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string_view>
 
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/cli/program.hpp"
+#include "tests/integration/policy_client/raw_server.hpp"
 
 namespace kernelmill::test {
 
@@ -120,6 +122,76 @@ TEST_P(policy_run, by_chat_the_branches_are_marked_with_their_position) {
       EXPECT_GT(tokens["position"], 0);
     }
   }
+}
+
+std::string http(const std::string& status, const std::string& body) {
+  return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+         body;
+}
+
+std::string completion(const std::string& message) {
+  return http("200 OK", R"({"choices":[{"message":{)" + message + R"(},"finish_reason":"stop"}]})");
+}
+
+/// What each member of a group is answered at its first turn, and what its feedback says of that.
+struct spoiled_answer {
+  std::string bytes, told;
+};
+
+const std::vector<spoiled_answer>& spoiled_answers() {
+  static const std::vector<spoiled_answer> all{
+      {completion(R"("content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}])"),
+       "a call of a tool"},
+      {completion(R"("content":"half a pair: \ud800")"), "no Unicode text"},
+      {completion("\"content\":\"no UTF-8: \xff\""), "no Unicode text"},
+      {completion(R"("content":")" + std::string(100'000, 'x') + '"'), "longer than is taken"},
+      {completion(R"("reasoning_content":")" + std::string(100'000, 'x') + '"'),
+       "longer than is taken"},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "was not complete within"},
+      {completion(R"("content":null)"), "The answer is empty"},
+      {completion(R"("content":"NaN"}, "logprobs":{"content":[{"logprob":NaN}]}, "x":{"y":1)"),
+       "There is no kernel"},
+      {completion(R"("content":"the server fails at my next turn")"), "There is no kernel"}};
+  return all;
+}
+
+// The second turn of all does not fit into the context, but for the last member, whose server
+// fails.
+TEST(policy_answers, whatever_a_policy_says_is_a_turn_and_its_group_is_complete) {
+  raw_server server{[](const std::string& request, int) {
+    auto at = request.find("/g0.e");
+    if (at == std::string::npos) return http("200 OK", R"({"data":[{"id":"m"}]})");
+    auto member = static_cast<size_t>(request[at + 5] - '0');
+    if (request.find(".t0.") != std::string::npos) return spoiled_answers()[member].bytes;
+    if (member + 1 == spoiled_answers().size()) return http("500 Oh", "no");
+    return http("400 Bad Request", R"({"error":{"message":"maximum context length is 9 tokens"}})");
+  }};
+  auto x =
+      kernelmill(run_of("spoiled", {"policy.kind=openai", "policy.base_url=" + server.url("/v1"),
+                                    "tasks.group_size=9", "policy.timeout_ms=3000",
+                                    "policy.max_response_bytes=65536"}));
+  EXPECT_EQ(x.code, 0) << x.err;
+  std::ifstream log{scratch() + "/spoiled/logs/run.log"};
+  EXPECT_THAT((std::ostringstream{} << log.rdbuf()).str(), HasSubstr("dropped: "));
+  std::ifstream in{scratch() + "/spoiled/traces.jsonl"};
+  size_t turns = 0, episodes = 0;
+  for (std::string line; std::getline(in, line);) {
+    auto trace = json::parse(line);
+    auto episode = trace["episode"].get<std::string>();
+    auto member = static_cast<size_t>(episode.back() - '0');
+    auto last = member + 1 == spoiled_answers().size();
+    if (trace["kind"] == "episode") {
+      ++episodes;
+      EXPECT_EQ(trace["stop_condition"], last ? "infrastructure" : "context_overflow") << line;
+      continue;
+    }
+    ++turns;
+    EXPECT_EQ(trace["turn"], 0);
+    EXPECT_EQ(trace["reward"], 0.0) << line;
+    EXPECT_THAT(trace.dump(), HasSubstr(spoiled_answers()[member].told));
+  }
+  EXPECT_EQ(turns, 9u);
+  EXPECT_EQ(episodes, 9u);
 }
 
 TEST(policy_run_resumed, goes_on_from_the_committed_ids_after_kill_9) {

@@ -62,6 +62,17 @@ TEST(bias, losses_of_one_language_or_of_long_answers_raise_an_alarm) {
   EXPECT_THAT(length.suspects()[0].level, testing::AnyOf("8 to 16 KiB", "16 to 32 KiB"));
 }
 
+TEST(bias, turns_that_were_lost_before_an_answer_count_for_their_task_alone) {
+  loss_ledger x;
+  for (int i = 0; i < 200; ++i) x.note(i % 2 ? "a" : "b", "cpp", 2000, false);
+  for (int i = 0; i < 12; ++i) x.note_unanswered("b");
+  ASSERT_EQ(x.suspects().size(), 1u);
+  EXPECT_EQ(x.suspects()[0].factor, "task");
+  EXPECT_EQ(x.suspects()[0].level, "b");
+  EXPECT_EQ(x.suspects()[0].here.lost, 12u);
+  EXPECT_EQ(x.suspects()[0].here.turns, 112u);
+}
+
 TEST(bias, too_few_losses_say_nothing) {
   loss_ledger x;
   for (unsigned i = 0; i < 1000; ++i) x.note("a", "cpp", 100, false);
