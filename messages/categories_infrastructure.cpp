@@ -25,7 +25,9 @@ constexpr error_category table[] = {
      "something outside its sandbox ended a candidate's process, and so again when it was judged "
      "once more",
      "what ends processes on that machine? `dmesg` and the system's log say"},
-    {"compiler_killed", "something outside its sandbox ended the compiler, three times in a row",
+    {"compiler_killed",
+     "something outside its sandbox ended the compiler, five times in a row, or beside a candidate "
+     "and with a source of ours, too",
      "does the machine have memory left? `dmesg` names what the kernel ended"},
     {"incomplete_facts", "a turn came to governance with a stage that neither ran nor says why",
      "report it: this is a defect"},
@@ -62,11 +64,18 @@ constexpr error_category table[] = {
     {"python_failed", "contract `torch`: a Python process of ours ended or did not answer",
      "it is tried again; see the message"},
     {"machine_busy",
-     "a compiler reached `compile.deadline_ms`, had a core for less than a quarter of that time, "
-     "and wanted one",
+     "a compiler wanted a core, and had one for less than a quarter of the time, also after up to "
+     "nine more times `compile.deadline_ms` (10 min at most)",
      "the build is tried again; run less beside the compilers, or raise `compile.deadline_ms`"},
-    {"toolchain_missing", "the compiler cannot be run",
-     "`apt install g++` (or `hipcc`; CUDA has its own packages), or name it in the configuration"},
+    {"toolchain_missing",
+     "the compiler cannot be run, or lacks a header or a library for a source of ours, too",
+     "the message names the package: `apt install g++` (or `hipcc`, `libtorch-dev`; CUDA has its "
+     "own packages); or name the compiler in the configuration"},
+    {"toolchain_failed",
+     "the compiler failed with words of the machine's state (no space, no memory, no process, a "
+     "broken file), and with a source of ours, too",
+     "see to disk, memory and limits of processes; `kernelmill doctor` tries the compilers. The "
+     "build is made again"},
     {"tool_missing", "ncu or compute-sanitizer cannot be run, or g++ came without its sanitizers",
      "install Nsight Compute or the CUDA toolkit, or put its folder on PATH; `libgcc-12-dev` of "
      "Debian 12 has libasan, libubsan and libtsan"},

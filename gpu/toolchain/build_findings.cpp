@@ -49,7 +49,7 @@ error fault_of_compiler(const compiler_outcome& x, const std::vector<diagnostic>
             "failed to compile the kernel: of " + seconds_text(x.seconds) +
                 " the compiler had a core for " + seconds_text(x.cores.seconds),
             "run less beside the compilers, or raise `compile.deadline_ms`"};
-  if (x.killed == killed_by::signal)
+  if (x.killed)
     return {fault_class::infrastructure, "compiler_killed",
             "failed to compile the kernel: something outside its sandbox ended the compiler",
             "does the machine have memory left? its kernel log says whom it ended"};
@@ -58,9 +58,9 @@ error fault_of_compiler(const compiler_outcome& x, const std::vector<diagnostic>
                            "failed to compile the kernel: the compiler was still busy after " +
                                seconds_text(deadline_ms / 1000.0),
                            "use fewer or smaller templates, macros and constant expressions");
-  if (x.out_of_memory || x.killed == killed_by::words ||
+  if (x.out_of_memory ||
       contains_any(x.text, {"virtual memory exhausted", "out of memory", "Cannot allocate memory",
-                            "memory exhausted"}))
+                            "memory exhausted", "Killed signal", "signal 9", "SIGKILL"}))
     return candidate_fault("compile_memory",
                            "failed to compile the kernel: the compiler ran out of memory",
                            "use fewer or smaller templates, macros and constant tables");

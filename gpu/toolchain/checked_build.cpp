@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "gpu/toolchain/build_attribution.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
+#include "gpu/toolchain/control_source.hpp"
 #include "gpu/toolchain/diagnostics.hpp"
 #include "messages/base/files.hpp"
 
@@ -104,7 +106,21 @@ expected<std::string> build_checked(sandbox& walls, const host_compiler& by, hos
   job.deadline_ms = deadline_ms;
   job.memory_bytes = by.memory_bytes;
   job.cpus = by.cpus;
-  auto outcome = run_compiler(walls, job);
+  auto control = job;
+  control.source = control_source(control_kind::host, source);
+  expected<compiler_outcome> outcome = compiler_outcome{};
+  KM_TRY(attribute({[&]() -> std::optional<build_evidence> {
+                      outcome = run_compiler(walls, job);
+                      if (!outcome || !has_failed(*outcome)) return std::nullopt;
+                      return evidence_of(*outcome, {job.source_name});
+                    },
+                    [&]() -> expected<void> {
+                      auto ours = run_compiler(walls, control);
+                      KM_TRY(ours);
+                      if (!has_failed(*ours)) return {};
+                      return tl::unexpected<error>{
+                          fault_of_control(*ours, "a C++ source of ours with sanitizers")};
+                    }}));
   KM_TRY(outcome);
   if (outcome->timed_out)
     return candidate_error("compile_timeout", "its build with sanitizers did not end in time");

@@ -8,7 +8,9 @@
 
 #include <unistd.h>
 
+#include "gpu/toolchain/build_attribution.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
+#include "gpu/toolchain/header_stamp.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
@@ -61,6 +63,17 @@ void add_flags(compiler_facts& facts, const std::vector<std::string>& extra_flag
   }
 }
 
+constexpr const char* system_headers = "/usr/include";
+
+// The headers of what a compiler was installed with: /opt/gcc/include of /opt/gcc/bin/g++.
+std::string beside(const std::string& compiler) {
+  return (std::filesystem::path{compiler}.parent_path().parent_path() / "include").string();
+}
+
+std::string version_file(const std::string& nvcc) {
+  return (std::filesystem::path{nvcc}.parent_path().parent_path() / "version.json").string();
+}
+
 constexpr const char* gxx_remedy = "apt install g++, or name the compiler in the configuration";
 constexpr const char* nvcc_remedy =
     "install the CUDA toolkit, set CUDA_HOME, or name nvcc in the configuration";
@@ -99,6 +112,10 @@ expected<std::string> dry_run(sandbox& walls, const compiler_facts& facts,
   // clang ends with 0 even when it lacks ROCm's device library for an architecture.
   auto at = outcome->text.find(" error: ");
   if (outcome->status.code == 0 && at == std::string::npos) return outcome->text;
+  if (speaks_of_machine(outcome->text)) {
+    auto fault = fault_of_control(*outcome, "a dry run of " + facts.compile[0]);
+    if (fault.category != "toolchain_missing") return tl::unexpected<error>{fault};
+  }
   auto begin = at == std::string::npos ? outcome->text.find(": ") + 2 : at + 8;
   if (begin >= outcome->text.size()) begin = 0;
   return configuration_error(
@@ -154,9 +171,12 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
                                  const std::vector<std::string>& extra_flags) {
   compiler_facts result;
   result.source_name = "kernel.cpp";
+  result.mounts = compiler_mounts(compiler);
   auto version = ask(walls, result, compiler, {compiler, "-dumpfullversion"}, gxx_remedy);
   KM_TRY(version);
   while (!version->empty() && version->back() == '\n') version->pop_back();
+  auto own = ask(walls, result, compiler, {compiler, "-print-file-name=include"}, gxx_remedy);
+  KM_TRY(own);
   result.compile = {compiler,
                     "-std=c++20",
                     "-O3",
@@ -175,7 +195,10 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
   dry.insert(dry.end(), result.link.begin(), result.link.end());
   auto resolved = ask(walls, result, compiler, dry, gxx_remedy);
   KM_TRY(resolved);
-  result.digest = sha256_hex(*version + "\n" + without_temporaries(*resolved));
+  // With GCC's own headers lie its passes and libgcc.
+  auto folder = std::filesystem::path{own->substr(0, own->find('\n'))}.parent_path();
+  result.digest = sha256_hex(*version + "\n" + without_temporaries(*resolved) + "\n" +
+                             stamp_of({folder.string(), system_headers, beside(compiler)}));
   return result;
 }
 
@@ -201,7 +224,9 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   auto known = dry_run(walls, result, architecture,
                        {compiler, "--dryrun", "-arch=" + architecture, "-c", "kernel.cu"});
   KM_TRY(known);
-  result.digest = digest_of(result, *version + "\n" + *host);
+  result.digest =
+      digest_of(result, *version + "\n" + *host + "\n" +
+                            stamp_of({system_headers, beside(compiler), version_file(compiler)}));
   return result;
 }
 
@@ -211,7 +236,7 @@ expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
   compiler_facts result;
   result.source_name = "kernel.hip";
   result.path = std::filesystem::path{compiler}.parent_path().string() + ":/usr/bin";
-  result.mounts = hipcc_mounts(compiler);
+  result.mounts = compiler_mounts(compiler);
   result.compile = hipcc_command(compiler, architecture);
   result.compile.insert(result.compile.end(), {"-Rpass-analysis=kernel-resource-usage",
                                                "-fno-color-diagnostics", "-ferror-limit=20"});
@@ -229,7 +254,8 @@ expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
                     ") -std=c++20 -O3 --offload-arch=" + architecture;
   add_flags(result, extra_flags);
   // The dry run names the host's C++ library and the device libraries, which are packages apart.
-  result.digest = digest_of(result, *version + "\n" + without_temporaries(*resolved));
+  result.digest = digest_of(result, *version + "\n" + without_temporaries(*resolved) + "\n" +
+                                        stamp_of({system_headers, beside(compiler)}));
   return result;
 }
 
@@ -261,7 +287,9 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
   }
   result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;
   add_flags(result, extra_flags);
-  result.digest = digest_of(result, "nvrtc " + *version);
+  result.digest = digest_of(result, "nvrtc " + *version + "\n" +
+                                        stamp_of({(toolkit / "include").string(),
+                                                  library.substr(library.find('=') + 1)}));
   return result;
 }
 
@@ -297,7 +325,7 @@ std::string find_hipcc() {
   return find_program(places, "hipcc");
 }
 
-std::vector<bind_mount> hipcc_mounts(const std::string& compiler) {
+std::vector<bind_mount> compiler_mounts(const std::string& compiler) {
   namespace fs = std::filesystem;
   fs::path path{compiler};
   if (compiler.starts_with("/usr/") || !path.has_parent_path()) return {};

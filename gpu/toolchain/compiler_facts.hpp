@@ -14,7 +14,7 @@ struct compiler_facts {
   std::string source_name;          ///< "kernel.cpp", "kernel.cu" or "kernel.hip"
   std::string path = "/usr/bin";    ///< PATH of the compiler's own processes
   std::string identity;             ///< "g++ 12.2.0 -std=c++20 -O3 -march=native ..."
-  std::string digest;               ///< of version, flags and what -march=native means here
+  std::string digest;               ///< of version, flags, what -march=native means, and headers
   std::vector<std::string> compile; ///< compiler and flags, without input and output
   std::vector<std::string> link;    ///< what makes a library of it
   std::vector<bind_mount> mounts;
@@ -57,8 +57,8 @@ std::string find_nvcc();
 /// else on PATH.
 std::string find_hipcc();
 
-/// What the sandbox must show of the machine for a hipcc at `compiler`: ROCm's folder, or nothing
-/// for one in /usr, which is there anyway.
-std::vector<bind_mount> hipcc_mounts(const std::string& compiler);
+/// What the sandbox must show of the machine for a compiler: the folder that its own `bin` lies in,
+/// of a hipcc ROCm's, or nothing for one in /usr, which is there anyway.
+std::vector<bind_mount> compiler_mounts(const std::string& compiler);
 
 } // namespace kernelmill

@@ -22,7 +22,9 @@ using clock = std::chrono::steady_clock;
 constexpr size_t most_text = 16 << 20;
 constexpr int farewell_ms = 2'000; // to end, on a busy machine
 constexpr int look_ms = 20;
-constexpr int most_runs = 5; // of one source
+constexpr int most_runs = 5;          // of one source
+constexpr double most_wait = 600;     // seconds for a core behind the deadline
+constexpr double between_asks = 0.25; // seconds
 
 int left_ms(clock::time_point end) {
   auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock::now()).count();
@@ -43,12 +45,26 @@ bool wait_awake(int fd, awake_time& awake, double seconds) {
   }
 }
 
+// Whether a compiler has not had the deadline's time on cores and would use it: on a busy machine
+// it is waited for, and what it would have been judged for is not lost.
+bool lacks_a_core(int pid, double deadline) {
+  auto use = core_use_of_all(pid);
+  return (use.wants_more || use.stopped) && use.seconds < deadline;
+}
+
 // Reads until the last process that can write has gone. False when it must be killed.
-bool read_text(int fd, int deadline_ms, size_t kept_text, compiler_outcome& result) {
+bool read_text(int fd, int pid, int deadline_ms, size_t kept_text, compiler_outcome& result) {
   std::array<char, 16384> part;
   awake_time awake{seconds_of(clock::now())};
+  const double deadline = deadline_ms / 1e3;
+  double until = deadline;
+  const double last = deadline + std::min(most_wait, 9 * deadline);
   for (size_t total = 0;;) {
-    if (!wait_awake(fd, awake, deadline_ms / 1e3)) {
+    if (!wait_awake(fd, awake, until)) {
+      if (until < last && lacks_a_core(pid, deadline)) {
+        until = std::min(last, until + std::max(between_asks, deadline / 20));
+        continue;
+      }
       result.timed_out = true;
       return false;
     }
@@ -83,15 +99,8 @@ sandbox_spec spec_of(const compiler_job& job) {
   return spec;
 }
 
-// Drivers and linkers say in many ways that a process of theirs was killed. Where a source says it,
-// it is compiled more often and judged as ever.
-killed_by killed_of(const compiler_outcome& x) {
-  if (x.timed_out || x.flooded || x.out_of_memory) return killed_by::nobody;
-  if (x.status.signal == SIGKILL) return killed_by::signal;
-  if (x.status.code == 0) return killed_by::nobody;
-  for (auto* words : {"Killed", "signal 9", "SIGKILL"})
-    if (x.text.find(words) != x.text.npos) return killed_by::words;
-  return killed_by::nobody;
+bool was_killed(const compiler_outcome& x) {
+  return x.status.signal == SIGKILL && !x.timed_out && !x.flooded && !x.out_of_memory;
 }
 
 expected<compiler_outcome> run_once(sandbox& walls, const compiler_job& job);
@@ -114,14 +123,7 @@ expected<descriptor> memory_file(const std::string& bytes) {
 
 expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job) {
   auto result = run_once(walls, job);
-  for (int i = 1; i < most_runs && result && result->killed != killed_by::nobody; ++i)
-    result = run_once(walls, job);
-  if (!result || result->killed != killed_by::words) return result;
-  auto control = job;
-  control.source = "\n";
-  auto seen = run_once(walls, control);
-  if (!seen) return seen;
-  if (seen->killed != killed_by::nobody) result->killed = killed_by::signal;
+  for (int i = 1; i < most_runs && result && result->killed; ++i) result = run_once(walls, job);
   return result;
 }
 
@@ -148,7 +150,8 @@ expected<compiler_outcome> run_once(sandbox& walls, const compiler_job& job) {
     result.cores = core_use_of_all(started->pid());
     started->kill();
   };
-  if (!read_text(ends.read.get(), job.deadline_ms, job.kept_text, result)) give_up();
+  if (!read_text(ends.read.get(), started->pid(), job.deadline_ms, job.kept_text, result))
+    give_up();
   // After a kill the kernel has only to free its memory; who has nothing more to say ends.
   bool killed = result.timed_out || result.flooded;
   auto status = started->wait(killed ? 30'000 : std::max(left_ms(end), farewell_ms));
@@ -162,7 +165,7 @@ expected<compiler_outcome> run_once(sandbox& walls, const compiler_job& job) {
   result.status = *status;
   result.out_of_memory = started->out_of_memory();
   result.product = std::move(*product);
-  result.killed = killed_of(result);
+  result.killed = was_killed(result);
   return result;
 }
 

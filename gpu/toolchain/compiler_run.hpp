@@ -13,7 +13,8 @@
 namespace kernelmill {
 
 /// How far compilers stand behind slots, whose calls and clocks need their cores at once.
-inline constexpr uint64_t behind_slots = 10;
+/// Not more: beside eight busy threads a compiler ten steps behind had a core for 1.2 of 60 s.
+inline constexpr uint64_t behind_slots = 5;
 
 struct compiler_job {
   std::vector<std::string> argv; ///< "-o" product_path where a product is wanted
@@ -23,7 +24,7 @@ struct compiler_job {
   std::vector<file_copy> files; ///< more than the source
   std::vector<std::string> environment;
   std::vector<bind_mount> mounts;
-  int deadline_ms = 60'000;
+  int deadline_ms = 60'000; ///< of the compiler's work; without a core it may take longer
   uint64_t memory_bytes = 0;
   uint64_t address_space = 0; ///< 0: memory_bytes
   uint64_t cpu_seconds = 0;
@@ -36,32 +37,23 @@ struct compiler_job {
 /// Where the compiler writes its product.
 inline constexpr const char* product_path = "/proc/self/fd/5";
 
-/// Whether something outside the sandbox ended the compiler, such as the kernel when the machine's
-/// memory is used up.
-enum class killed_by : unsigned char {
-  nobody,
-  signal, ///< seen by us: no source can do that
-  words,  ///< the compiler says so of a process that it started, and a source can say it too
-};
-
 struct compiler_outcome {
   exit_status status;
-  bool timed_out = false;     ///< the wall deadline passed; a busy machine can cause that too
+  bool timed_out = false;     ///< the deadline passed; a busy machine can cause that too
   core_use cores;             ///< of its processes, until then
   bool out_of_memory = false; ///< the cgroup killed something
   bool flooded = false;       ///< it said more than any person would read, and was killed
-  killed_by killed = killed_by::nobody;
-  std::string text;   ///< stdout and stderr, the first of it
-  descriptor product; ///< a memory file
+  bool killed = false;        ///< by something outside the sandbox: no source can do that
+  std::string text;           ///< stdout and stderr, the first of it
+  descriptor product;         ///< a memory file
   double seconds = 0;
 
   /// Whether another run would end the same way, so that the verdict may be remembered.
-  bool repeatable() const noexcept { return !timed_out && killed == killed_by::nobody; }
+  bool repeatable() const noexcept { return !timed_out && !killed; }
 };
 
 /// Fails only when the compiler could not be run. One that something outside ended is run again,
-/// four times at most; if it says so itself each time, an empty source in its place shows whether
-/// it is the machine: then, too, it is `killed_by::signal`.
+/// four times at most. What a failure says of the machine, build_attribution.hpp decides.
 expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job);
 
 /// A memory file that holds `bytes`, at its start.

@@ -4,17 +4,22 @@
 #include <csignal>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "gpu/task/device_artifact.hpp"
 #include "gpu/task/launch_plan.hpp"
+#include "gpu/toolchain/build_attribution.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
+#include "gpu/toolchain/control_source.hpp"
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
 #include "gpu/toolchain/torch_toolchain.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
+#include "messages/base/source_text.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -22,7 +27,7 @@ namespace kernelmill {
 namespace {
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* cache_generation = "kernelmill-build-3";
+constexpr const char* cache_generation = "kernelmill-build-4";
 
 constexpr size_t most_source = 1 << 20;
 constexpr uint32_t shortest_deadline_ms = 100;
@@ -38,6 +43,18 @@ std::string usual_compiler(const std::string& backend) {
 bool spills(const std::vector<kernel_resources>& kernels) {
   return std::any_of(kernels.begin(), kernels.end(),
                      [](const kernel_resources& x) { return x.spill_stores + x.spill_loads > 0; });
+}
+
+struct control_choice {
+  control_kind kind;
+  const char* name;
+};
+
+control_choice control_of(const compiler_facts& compiler, const std::string& backend) {
+  if (compiler.whole) return {control_kind::device, "device code of ours"};
+  if (backend == "cuda") return {control_kind::cuda, "a CUDA source of ours"};
+  if (backend == "hip") return {control_kind::hip, "a HIP source of ours"};
+  return {control_kind::host, "a C++ source of ours"};
 }
 
 expected<compiler_facts> ask(sandbox& walls, const toolchain_options& x) {
@@ -79,6 +96,10 @@ struct native_toolchain::state {
                          const std::string& source, int deadline_ms);
   expected<compiler_outcome> run(const compiler_facts& compiler, const std::string& source,
                                  int deadline_ms, const std::string& header_directory);
+  expected<compiler_outcome> run_attributed(const compiler_facts& compiler,
+                                            const std::string& source, int deadline_ms);
+  expected<void> control(const compiler_facts& compiler, const std::string& source,
+                         int deadline_ms);
 };
 
 // Asked again until it answers: a compiler may be installed, a cache made writable, at any time.
@@ -91,6 +112,7 @@ expected<compiler_facts> native_toolchain::state::learn() {
   if (options.backend == "cpu") {
     auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
     headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
+    headers->replace_text(std::string{precompiled_header_text}, answer->mounts);
   }
   facts = *answer;
   return answer;
@@ -134,7 +156,7 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
   job.argv = compiler.compile;
   job.mounts = compiler.mounts;
   if (!header_directory.empty()) {
-    job.mounts = {{header_directory, precompiled_headers::mount_point, false}};
+    job.mounts.push_back({header_directory, precompiled_headers::mount_point, false});
     job.argv.insert(job.argv.end(), {"-include", precompiled_headers::header_path});
   }
   if (!compiler.whole) {
@@ -152,17 +174,47 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
   return run_compiler(walls, job);
 }
 
+expected<void> native_toolchain::state::control(const compiler_facts& compiler,
+                                                const std::string& source, int deadline_ms) {
+  auto [kind, name] = control_of(compiler, options.backend);
+  auto outcome = run(compiler, control_source(kind, source), deadline_ms, {});
+  KM_TRY(outcome);
+  if (!has_failed(*outcome)) return {};
+  return tl::unexpected<error>{fault_of_control(*outcome, name)};
+}
+
+// The outcome of the source's own build. Fails where the machine is at fault.
+expected<compiler_outcome> native_toolchain::state::run_attributed(const compiler_facts& compiler,
+                                                                   const std::string& source,
+                                                                   int deadline_ms) {
+  auto directory =
+      headers && wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
+  const std::vector<std::string> own{compiler.source_name};
+  expected<compiler_outcome> latest = run(compiler, source, deadline_ms, directory);
+  auto judged = [&]() -> std::optional<build_evidence> {
+    if (!latest || !has_failed(*latest)) return std::nullopt;
+    return evidence_of(*latest, own);
+  };
+  // Precompiled headers may be damaged, and a message that leads to them may be about a name that
+  // the kernel never asked for; in any case it should name the kernel's own #include.
+  if (auto evidence = judged();
+      evidence && !directory.empty() && !latest->timed_out &&
+      (*evidence != build_evidence::source || contains_any(latest->text, {"kernelmill.hpp"})))
+    latest = run(compiler, source, deadline_ms, {});
+  bool first = true;
+  KM_TRY(attribute({[&] {
+                      if (!std::exchange(first, false))
+                        latest = run(compiler, source, deadline_ms, {});
+                      return judged();
+                    },
+                    [&] { return control(compiler, source, deadline_ms); }}));
+  return latest;
+}
+
 build_findings native_toolchain::state::compile(const compiler_facts& compiler,
                                                 const std::string& key, const std::string& source,
                                                 int deadline_ms) {
-  auto directory =
-      headers && wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
-  auto outcome = run(compiler, source, deadline_ms, directory);
-  // A message that leads to the precompiled headers may be about a name that the kernel never
-  // asked for; in any case it should name the kernel's own #include.
-  if (outcome && !directory.empty() && outcome->status.code != 0 && !outcome->timed_out &&
-      contains_any(outcome->text, {"kernelmill.hpp"}))
-    outcome = run(compiler, source, deadline_ms, {});
+  auto outcome = run_attributed(compiler, source, deadline_ms);
   build_findings result;
   if (!outcome) {
     result.fault = outcome.error();
@@ -173,12 +225,7 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
       is_hip() ? take_hip_kernel_resources(outcome->text) : take_kernel_resources(outcome->text);
   result.log = clean_log(outcome->text, most_log);
   result.diagnostics = parse_diagnostics(result.log);
-  if (compiler.whole && outcome->status.code == nvrtc_unusable) {
-    result.fault = {fault_class::infrastructure, "toolchain_missing",
-                    "failed to run NVRTC: " + result.log, "`kernelmill doctor` looks for NVRTC"};
-    return result;
-  }
-  if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
+  if (has_failed(*outcome)) {
     result.fault = fault_of_compiler(*outcome, result.diagnostics, deadline_ms);
     result.repeatable = outcome->repeatable();
     return result;
@@ -211,6 +258,23 @@ Message<wire::BuildResult> native_toolchain::state::build(const compiler_facts& 
   return result;
 }
 
+expected<void> native_toolchain::probe(contract_kind contract) {
+  auto& x = *state_;
+  auto deadline = static_cast<int>(x.options.deadline_ms);
+  if (contract == contract_kind::torch && x.torch) return x.torch->probe(deadline);
+  auto compiler = contract == contract_kind::device ? x.learn_device() : x.learn();
+  KM_TRY(compiler);
+  if (control_of(*compiler, x.options.backend).kind == control_kind::host)
+    return x.control(*compiler, {}, deadline);
+  // The others take seconds, so what was built is remembered, until another compiler or header is
+  // installed.
+  auto mark = x.cache.directory() + "/probe-" + sha256_hex(cache_generation + compiler->digest);
+  if (read_whole(mark)) return {};
+  KM_TRY(x.control(*compiler, {}, deadline));
+  [[maybe_unused]] auto kept = write_atomically(mark, "built", 0444);
+  return {};
+}
+
 native_toolchain::native_toolchain(sandbox& walls, toolchain_options options)
     : state_(std::make_unique<state>(walls, std::move(options))) {
   if (auto facts = state_->learn()) state_->identity = facts->identity;
@@ -236,11 +300,13 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
   auto contract = contract_of(request.getContract().cStr());
   if (contract == contract_kind::torch) return state_->torch->build(request, deadline);
   bool device = contract == contract_kind::device;
+  auto source =
+      normal_source(std::string_view{request.getSource().begin(), request.getSource().size()});
   if (device)
-    if (auto plan = parse_launch_plan(request.getSource()); !plan) return refuse(plan.error());
+    if (auto plan = parse_launch_plan(source); !plan) return refuse(plan.error());
   auto compiler = device ? state_->learn_device() : state_->learn();
   if (!compiler) return refuse(compiler.error());
-  return state_->build(*compiler, request.getSource(), deadline);
+  return state_->build(*compiler, std::move(source), deadline);
 }
 
 } // namespace kernelmill

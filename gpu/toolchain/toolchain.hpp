@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu/sandbox/sandbox.hpp"
+#include "gpu/task/task.hpp"
 #include "gpu/toolchain/diagnostics.hpp"
 #include "messages/build.capnp.h"
 #include "messages/message.hpp"
@@ -48,6 +49,10 @@ public:
   /// Builds a candidate. A program that does not compile is an answer (class candidate in the
   /// result's fault); a compiler that cannot be run is class infrastructure there.
   Message<wire::BuildResult> build(wire::BuildRequest::Reader request);
+
+  /// Builds a source of ours as candidates of a contract are built, past the cache: the control of
+  /// a build that fails. Fails with class infrastructure, and names the package that is missing.
+  expected<void> probe(contract_kind contract);
 
 private:
   struct state;

@@ -31,10 +31,6 @@ void append(words& to, const words& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-bool failed(const compiler_outcome& x) {
-  return x.status.code != 0 || x.timed_out || x.flooded;
-}
-
 // GCC takes precompiled headers only where these are the same, and those with macros of the
 // candidate's are not worth keeping.
 bool changes_headers(const words& flags) {
@@ -53,6 +49,39 @@ words undefined_symbols(const std::string& text) {
     if (name.starts_with("Py") || name.starts_with("_Py")) continue;
     if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name);
   }
+  return result;
+}
+
+// The stronger of two: what one source of an extension says of itself says enough.
+void add_evidence(std::optional<build_evidence>& all, std::optional<build_evidence> more) {
+  auto rank = [](build_evidence x) {
+    return x == build_evidence::source ? 2 : x == build_evidence::machine ? 1 : 0;
+  };
+  if (more && (!all || rank(*more) > rank(*all))) all = more;
+}
+
+std::vector<std::string> own_files(const extension_request& request) {
+  std::vector<std::string> result{"bindings"};
+  for (size_t i = 0; i < request.sources.size(); ++i) {
+    result.push_back(shown_source_name(request, i));
+    result.push_back(request.sources[i].name);
+  }
+  return result;
+}
+
+// As small as an extension can be. Flags of a candidate's could make that fail, too.
+extension_request control_request(bool with_cuda) {
+  constexpr const char* declared = "torch::Tensor kernelmill_control(torch::Tensor x)";
+  extension_request result;
+  result.name = "kernelmill_control";
+  result.key = sha256_hex(result.name);
+  result.functions = {{result.name, result.name}};
+  result.sources = {{"main.cpp", std::string{declared} + (with_cuda ? ";\n" : " { return x; }\n")}};
+  if (with_cuda)
+    result.sources.push_back({"cuda.cu", "__global__ void kernelmill_control_kernel() {}\n" +
+                                             std::string{declared} +
+                                             " {\n  kernelmill_control_kernel<<<1, 32>>>();\n"
+                                             "  return x;\n}\n"});
   return result;
 }
 
@@ -77,6 +106,7 @@ struct torch_extension_builder::unit_result {
   error fault{fault_class::none, {}, {}, {}};
   bool repeatable = true;
   bool full = false; // torch's own headers were needed
+  std::optional<build_evidence> evidence;
   std::string text;
   descriptor object;
 };
@@ -91,7 +121,8 @@ std::vector<bind_mount> torch_extension_builder::mounts() const {
   auto result = python_mounts(compilers_.python);
   if (!compilers_.slim_headers.empty())
     result.push_back({compilers_.slim_headers, slim_mount, false});
-  for (auto& x : compilers_.device.mounts) result.push_back(x);
+  for (auto* of : {&compilers_.host, &compilers_.device})
+    result.insert(result.end(), of->mounts.begin(), of->mounts.end());
   return result;
 }
 
@@ -221,8 +252,9 @@ torch_extension_builder::compile_unit(const extension_request& request, size_t i
       return;
     }
     result.text = std::move(outcome->text);
-    if (failed(*outcome)) {
+    if (has_failed(*outcome)) {
       outcome->text = result.text;
+      result.evidence = evidence_of(*outcome, own_files(request));
       result.fault = fault_of_compiler(
           *outcome, parse_diagnostics(clean_log(result.text, most_log)), deadline);
       result.repeatable = outcome->repeatable();
@@ -232,7 +264,7 @@ torch_extension_builder::compile_unit(const extension_request& request, size_t i
   auto text = translation_unit(request, index);
   if (slim_allowed && !compilers_.slim_headers.empty() && may_be_slim(text)) {
     auto outcome = compile(request, index, deadline_ms, true);
-    if (outcome && !failed(*outcome)) {
+    if (outcome && !has_failed(*outcome)) {
       take(outcome, deadline_ms);
       return result;
     }
@@ -249,7 +281,7 @@ expected<compiler_outcome> torch_extension_builder::list(const extension_request
   const words product{kind, "-lineinfo"};
   if (!compilers_.slim_headers.empty() && may_be_slim(translation_unit(request, index)))
     if (auto outcome = compile(request, index, deadline_ms, true, product);
-        outcome && !failed(*outcome))
+        outcome && !has_failed(*outcome))
       return outcome;
   return compile(request, index, 3 * deadline_ms, false, product);
 }
@@ -300,11 +332,39 @@ expected<compiler_outcome> torch_extension_builder::link(const extension_request
   return outcome;
 }
 
+expected<void> torch_extension_builder::control(bool with_cuda, bool slim_allowed,
+                                                int deadline_ms) {
+  auto built = build_once(control_request(with_cuda), deadline_ms, slim_allowed);
+  auto& fault = built.findings.fault;
+  if (fault.cls == fault_class::none) return {};
+  if (fault.cls != fault_class::candidate) return tl::unexpected<error>{fault};
+  compiler_outcome said;
+  said.status.code = 1;
+  said.timed_out = fault.category == "compile_timeout";
+  said.text = built.findings.log;
+  return tl::unexpected<error>{fault_of_control(
+      said, with_cuda ? "a torch extension of ours with CUDA" : "a torch extension of ours")};
+}
+
 built_extension torch_extension_builder::build(const extension_request& request, int deadline_ms) {
+  built_extension latest;
+  auto whose = attribute(
+      {[&] {
+         latest = build_once(request, deadline_ms, true);
+         return latest.evidence;
+       },
+       [&] { return control(request.has_cuda(), !latest.failed_in_headers, deadline_ms); }});
+  if (!whose) latest.findings.fault = whose.error();
+  return latest;
+}
+
+built_extension torch_extension_builder::build_once(const extension_request& request,
+                                                    int deadline_ms, bool slim_allowed) {
   built_extension result;
   auto& found = result.findings;
   found.log = notes(request, library_folders());
   for (bool slim : {true, false}) {
+    if (slim && !slim_allowed) continue;
     auto units = compile_all(request, deadline_ms, slim);
     bool used_slim = false;
     result.with_full_headers = 0;
@@ -317,10 +377,15 @@ built_extension torch_extension_builder::build(const extension_request& request,
       used_slim = used_slim || !x.full;
       result.with_full_headers += x.full ? 1 : 0;
       if (x.fault.cls == fault_class::none) continue;
+      add_evidence(result.evidence, x.evidence);
+      result.failed_in_headers =
+          result.failed_in_headers ||
+          contains_any(x.text, {"In file included from", "No such file or directory"});
       if (found.fault.cls != fault_class::infrastructure) found.fault = x.fault;
       found.repeatable = found.repeatable && x.repeatable;
     }
     found.log += clean_log(text, most_log);
+    if (found.fault.cls == fault_class::infrastructure) result.evidence.reset();
     if (found.fault.cls != fault_class::none) break;
     auto linked = link(request, units, deadline_ms);
     if (!linked) {
@@ -330,7 +395,8 @@ built_extension torch_extension_builder::build(const extension_request& request,
     auto missing = undefined_symbols(linked->text);
     // An inline function of torch that only its own headers define.
     if (!missing.empty() && used_slim) continue;
-    if (failed(*linked)) {
+    if (has_failed(*linked)) {
+      result.evidence = evidence_of(*linked, {});
       found.log += clean_log(linked->text, most_log);
       found.fault = fault_of_compiler(*linked, parse_diagnostics(found.log), deadline_ms);
       found.repeatable = linked->repeatable();
@@ -342,6 +408,10 @@ built_extension torch_extension_builder::build(const extension_request& request,
       found.diagnostics.push_back({"", 0, 0, "error", "undefined reference to " + missing.front()});
     } else if (auto library = read_whole(linked->product.get())) {
       result.library = std::move(*library);
+    } else {
+      found.fault = {fault_class::infrastructure, "build_failed",
+                     "failed to read the extension " + request.name + " that was built",
+                     "the build is made again"};
     }
     break;
   }

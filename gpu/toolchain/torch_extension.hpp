@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <semaphore>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "gpu/python/python_files.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/build_attribution.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/precompiled.hpp"
@@ -38,7 +40,9 @@ struct torch_compilers {
 struct built_extension {
   build_findings findings;
   std::string library;
-  unsigned with_full_headers = 0; ///< sources for which the slim headers did not do
+  unsigned with_full_headers = 0;         ///< sources for which the slim headers did not do
+  std::optional<build_evidence> evidence; ///< of the compiler that failed
+  bool failed_in_headers = false;         ///< one is missing, or an error stands below one
 };
 
 /// Thread safety: any number of threads.
@@ -47,7 +51,12 @@ public:
   torch_extension_builder(sandbox& walls, torch_compilers compilers);
 
   /// `deadline_ms` is for each run of a compiler; with torch's own headers three times that.
+  /// A failure that a machine can cause is held against control().
   built_extension build(const extension_request& request, int deadline_ms);
+
+  /// Builds an extension of ours, with the slim headers or torch's own. Fails with class
+  /// infrastructure, and names the package that is missing.
+  expected<void> control(bool with_cuda, bool slim_allowed, int deadline_ms);
 
   /// The PTX ("-ptx") or the cubin ("-cubin") of one CUDA source with a table of lines, for looking
   /// at.
@@ -57,6 +66,7 @@ public:
 private:
   struct unit_result;
 
+  built_extension build_once(const extension_request& request, int deadline_ms, bool slim_allowed);
   unit_result compile_unit(const extension_request& request, size_t index, int deadline_ms,
                            bool slim_allowed);
   expected<compiler_outcome> compile(const extension_request& request, size_t index,

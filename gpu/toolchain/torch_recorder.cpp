@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include "gpu/toolchain/build_attribution.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/base/digest.hpp"
@@ -65,10 +66,14 @@ init_arguments find_arguments(sandbox& walls, const python_facts& python,
   if (task_directory.empty()) return {{}, "no task is named (--task)"};
   auto problem = read_in_folder(task_directory, "problem.py");
   if (!problem) return {{}, problem.error().message};
-  auto key = sha256_hex("init-3\n" + python.torch + '\n' + *problem);
+  auto key = sha256_hex("init-4\n" + python.torch + '\n' + *problem);
   auto folder = options.cache_directory + "/" + key.substr(0, 2);
   auto place = folder + "/" + key + ".init";
-  if (auto known = read_whole(place)) return {std::move(*known), {}};
+  // Behind its digest: a damaged one would be taken for an error of each answer.
+  constexpr size_t digest_size = 64;
+  if (auto known = read_whole(place); known && known->size() > digest_size)
+    if (auto bytes = known->substr(digest_size); known->starts_with(sha256_hex(bytes)))
+      return {std::move(bytes), {}};
   auto job = python_job(python, "init_inputs.py");
   job.argv.insert(job.argv.end(), {"/build/problem.py", product_path});
   job.source_name = "problem.py";
@@ -81,7 +86,7 @@ init_arguments find_arguments(sandbox& walls, const python_facts& python,
   if (outcome->status.code != 0 || bytes.empty())
     return {{}, "init_inputs.py " + last_words(*outcome)};
   ::mkdir(folder.c_str(), 0700);
-  [[maybe_unused]] auto kept = write_atomically(place, bytes, 0444);
+  [[maybe_unused]] auto kept = write_atomically(place, sha256_hex(bytes) + bytes, 0444);
   return {std::move(bytes), {}};
 }
 
@@ -159,8 +164,21 @@ std::string why_not_ahead(const init_arguments& init, const compiler_outcome& ou
 
 struct recording_try {
   recorded result;
-  bool silent = false; // it ran, and its report says nothing
+  bool silent = false;                    // it ran, and its report says nothing
+  std::optional<build_evidence> evidence; // of an import that failed
 };
+
+// An import that ended all at once, or raised what a machine makes it raise.
+build_evidence evidence_of_end(const compiler_outcome& x) {
+  bool limited = x.timed_out || x.flooded || x.out_of_memory || x.status.signal == SIGXCPU;
+  return limited ? build_evidence::source : build_evidence::unclear;
+}
+
+build_evidence evidence_of_problem(const python_problem& x) {
+  bool lacks = x.type == "MemoryError" || x.type == "BlockingIOError" ||
+               speaks_of_machine(x.type + ": " + x.message);
+  return lacks ? build_evidence::unclear : build_evidence::source;
+}
 
 recording_try record_once(sandbox& walls, const python_facts& python,
                           const recorder_options& options, const std::string& source,
@@ -205,12 +223,15 @@ recording_try record_once(sandbox& walls, const python_facts& python,
   if (said.stage.empty()) {
     found.fault = broken_python(*outcome);
     all.silent = true;
+    all.evidence = build_evidence::unclear;
   } else if (said.stage == "ready") {
     found.fault = fault_of_silence(*outcome, deadline_ms);
     found.repeatable = outcome->repeatable();
+    all.evidence = evidence_of_end(*outcome);
     found.log = clean_log(outcome->text, most_log);
   } else if (said.problem) {
     add_problem(*said.problem, found);
+    all.evidence = evidence_of_problem(*said.problem);
   } else if (said.has_model_new) {
     if (said.stage != "compiled" && said.triton_problem.empty() && options.backend == "cuda" &&
         source.find("triton") != source.npos)
@@ -230,24 +251,37 @@ recording_try record_once(sandbox& walls, const python_facts& python,
 } // namespace
 
 // The report lies where the module can reach it, so an empty one is no proof that Python did not
-// start: a module of ours, recorded at once afterwards, says whether it does.
+// start, and a module that ends its process looks like one that was ended: a module of ours,
+// recorded at once afterwards, says whether the machine does.
 recorded record_candidate(sandbox& walls, const python_facts& python,
                           const recorder_options& options, const std::string& source,
                           const std::string& task_directory, int deadline_ms) {
   auto record = [&](const std::string& what, const std::string& task) {
     return record_once(walls, python, options, what, task, deadline_ms);
   };
-  auto first = record(source, task_directory);
-  if (!first.silent) return std::move(first.result);
-  auto control = record("class ModelNew: pass\n", {});
-  if (control.silent || control.result.findings.fault.cls != fault_class::none)
-    return std::move(first.result);
-  auto again = record(source, task_directory);
-  if (again.silent)
-    again.result.findings.fault =
+  recording_try latest;
+  auto control = [&]() -> expected<void> {
+    auto ours = record("import torch\nclass ModelNew: pass\n", {});
+    const auto& fault = ours.result.findings.fault;
+    if (fault.cls == fault_class::none) return {};
+    if (fault.cls != fault_class::candidate) return tl::unexpected<error>{fault};
+    return infrastructure_error("python_failed",
+                                "failed to import a module of ours, too: " + fault.message,
+                                "`kernelmill doctor` looks at the interpreter");
+  };
+  auto whose = attribute({[&] {
+                            latest = record(source, task_directory);
+                            return latest.evidence;
+                          },
+                          control});
+  auto& fault = latest.result.findings.fault;
+  if (!whose)
+    fault = whose.error();
+  else if (latest.silent)
+    fault =
         candidate_fault("import_error", "failed to import the candidate: nothing came of it, twice",
                         "a module must leave alone what it did not open");
-  return std::move(again.result);
+  return std::move(latest.result);
 }
 
 } // namespace kernelmill

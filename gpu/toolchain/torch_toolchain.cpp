@@ -12,12 +12,14 @@
 #include "gpu/task/torch_artifact.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/header_stamp.hpp"
 #include "gpu/toolchain/torch_extension.hpp"
 #include "gpu/toolchain/torch_recorder.hpp"
 #include "gpu/toolchain/torch_sources.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/source_text.hpp"
 #include "messages/folder_file.hpp"
 
 namespace kernelmill {
@@ -27,7 +29,7 @@ namespace {
 constexpr int import_deadline_ms = 45'000; // defining a model is no work
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* torch_cache_generation = "kernelmill-torch-build-2";
+constexpr const char* torch_cache_generation = "kernelmill-torch-build-3";
 
 // What our Python and our headers say is part of every key too.
 std::string digest_of_package() {
@@ -42,6 +44,10 @@ std::string digest_of_package() {
   std::sort(files.begin(), files.end());
   for (auto& x : files) all += x.string() + '\n' + read_whole(x.string()).value_or("") + '\n';
   return sha256_hex(all);
+}
+
+std::string source_of(wire::BuildRequest::Reader request) {
+  return normal_source(std::string_view{request.getSource().begin(), request.getSource().size()});
 }
 
 expected<listed_extension> list_source(torch_extension_builder& builder,
@@ -93,7 +99,8 @@ struct torch_toolchain::state {
 expected<torch_compilers> torch_toolchain::state::find_compilers(const python_facts& python) {
   torch_compilers result;
   result.python = python;
-  auto host = ask_gxx(walls, "/usr/bin/g++", {});
+  bool named = options.backend == "cpu" && !options.compiler.empty();
+  auto host = ask_gxx(walls, named ? options.compiler : "/usr/bin/g++", {});
   KM_TRY(host);
   result.host = std::move(*host);
   if (options.backend == "cuda") {
@@ -136,7 +143,8 @@ expected<const torch_toolchain::state::known*> torch_toolchain::state::learn() {
                   " " + options.architecture;
   x.digest = sha256_hex(x.identity + '\n' + python->executable + '\n' + python->torch_directory +
                         '\n' + compilers->host.digest + '\n' + compilers->device.digest + '\n' +
-                        digest_of_package());
+                        digest_of_package() + '\n' + stamp_of(python->torch_includes) +
+                        stamp_of({python->torch_libraries, python->python_include}));
   x.builder = std::make_unique<torch_extension_builder>(walls, std::move(*compilers));
   facts.emplace(std::move(x));
   return &*facts;
@@ -171,7 +179,7 @@ void torch_toolchain::state::build_extensions(const known& x,
 
 build_findings torch_toolchain::state::make(const known& x, const std::string& key,
                                             wire::BuildRequest::Reader request, int deadline_ms) {
-  torch_artifact artifact{request.getSource(), {}, {}};
+  torch_artifact artifact{source_of(request), {}, {}};
   auto begin = std::chrono::steady_clock::now();
   recorder_options how{options.backend, options.architecture, cache.directory(), x.recorder.get()};
   auto recorded = record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(),
@@ -235,6 +243,19 @@ expected<listed_module> torch_toolchain::list(const std::string& source,
   return result;
 }
 
+// It takes 5 s, so one that was built is remembered, until another torch, compiler or header is
+// installed.
+expected<void> torch_toolchain::probe(int deadline_ms) {
+  auto facts = state_->learn();
+  KM_TRY(facts);
+  const auto& x = **facts;
+  auto mark = state_->cache.directory() + "/probe-" + sha256_hex(torch_cache_generation + x.digest);
+  if (read_whole(mark)) return {};
+  KM_TRY(x.builder->control(state_->options.backend == "cuda", true, deadline_ms));
+  [[maybe_unused]] auto kept = write_atomically(mark, "built", 0444);
+  return {};
+}
+
 Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader request,
                                                   int deadline_ms) {
   auto facts = state_->learn();
@@ -246,7 +267,7 @@ Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader req
   auto& x = **facts;
   std::string problem = request.getTaskDir();
   if (!problem.empty()) problem = read_in_folder(problem, "problem.py").value_or("");
-  std::string source = request.getSource();
+  auto source = source_of(request);
   auto key =
       sha256_hex(std::string{torch_cache_generation} + '\n' + x.digest + '\n' +
                  std::to_string(deadline_ms) + ' ' + std::to_string(state_->options.memory_bytes) +

@@ -49,6 +49,9 @@ public:
   expected<listed_module> list(const std::string& source, const std::string& task_directory,
                                int deadline_ms);
 
+  /// Builds an extension of ours, as native_toolchain::probe.
+  expected<void> probe(int deadline_ms);
+
 private:
   struct state;
   std::unique_ptr<state> state_;

@@ -6,7 +6,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gpu/toolchain/build_attribution.hpp"
+#include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/control_source.hpp"
+#include "gpu/toolchain/header_stamp.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
@@ -33,6 +37,17 @@ expected<std::string> read_source(const std::string& path) {
   auto cut = path.rfind('/');
   if (cut == path.npos) return read_in_folder(".", path);
   return read_in_folder(path.substr(0, cut), path.substr(cut + 1));
+}
+
+std::string digest_path(const std::string& library) {
+  return library.substr(0, library.size() - 3) + ".sha256";
+}
+
+// What lies in a cache may have been cut short by a full disk, or changed.
+bool is_whole(const std::string& library) {
+  auto bytes = read_whole(library);
+  auto digest = read_whole(digest_path(library));
+  return bytes && digest && sha256_hex(*bytes) == *digest;
 }
 
 } // namespace
@@ -65,58 +80,92 @@ expected<std::string> trusted_builder::build(const std::string& source_path,
   KM_TRY(source);
   auto command = command_for(source_path);
   KM_TRY(command);
-  if (!declaration.empty()) command->insert(command->end(), {"-include", declared_at});
   std::string all = *source + declaration;
   for (const auto& word : *command) all += "\n" + word;
+  all += "\n" + stamp_of({command->front(), "/usr/lib/gcc"});
   auto path = cache_directory_ + "/trusted-" + sha256_hex(all) + ".so";
+  if (is_whole(path)) return path;
   std::error_code problem;
-  if (std::filesystem::exists(path, problem)) return path;
   std::filesystem::create_directories(cache_directory_, problem);
   // Under another name first: a reader never sees half a library.
   static std::atomic<unsigned> number = 0;
   auto unfinished = path + "." + std::to_string(::getpid()) + "-" + std::to_string(++number);
-  command->insert(command->end(), {"-o", unfinished, source_path});
-  KM_TRY(compile(*command, source_path, declaration));
+  KM_TRY(compile(*command, unfinished, source_path, declaration));
+  auto bytes = read_whole(unfinished);
+  if (bytes) KM_TRY(write_atomically(digest_path(path), sha256_hex(*bytes), 0444));
   std::filesystem::rename(unfinished, path, problem);
-  if (problem)
+  if (problem || !bytes)
     return infrastructure_error("cache_failed", "failed to keep " + path + ": " + problem.message(),
                                 "check space and rights of the cache directory");
   return path;
 }
 
-expected<void> trusted_builder::compile(const std::vector<std::string>& command,
-                                        const std::string& source_path,
-                                        const std::string& declaration) {
+expected<compiler_outcome> trusted_builder::run(std::vector<std::string> command,
+                                                const std::string& product,
+                                                const std::string& source_path,
+                                                const std::string& declaration) {
   descriptor log{::memfd_create("kernelmill-build-log", MFD_CLOEXEC)};
   process_spec spec;
-  spec.argv = command;
   // nvcc finds its own tools beside itself.
   auto tools = command[0].substr(0, command[0].rfind('/'));
+  command.insert(command.end(), {"-o", product, source_path});
+  spec.argv = std::move(command);
   spec.environment = {"PATH=" + tools + ":/usr/bin:/bin", "LC_ALL=C"};
   spec.descriptors = {{log.get(), 1}, {log.get(), 2}};
-  descriptor header{::memfd_create("kernelmill-declaration", MFD_CLOEXEC)};
+  descriptor header;
   if (!declaration.empty()) {
-    auto text = declaration + ";\n";
-    if (::write(header.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-      return infrastructure_error("no_memory_file",
-                                  "failed to build " + source_path + ": no memory for a header");
+    auto text = memory_file(declaration + ";\n");
+    KM_TRY(text);
+    header = std::move(*text);
     spec.descriptors.push_back({header.get(), declared_descriptor});
   }
   auto compiler = processes_.start(spec);
   KM_TRY(compiler);
   auto status = compiler->wait(compile_deadline_ms);
   KM_TRY(status);
-  auto said = status->code != 0 ? read_first(log.get(), most_said) : std::string{};
+  compiler_outcome result;
+  result.status = *status;
+  result.text = read_first(log.get(), most_said);
+  return result;
+}
+
+expected<void> trusted_builder::control(const std::vector<std::string>& command,
+                                        const std::string& product) {
+  bool cuda = !command[0].ends_with("g++");
+  auto source = product + (cuda ? ".cu" : ".cpp");
+  auto name = cuda ? control_kind::cuda : control_kind::host;
+  KM_TRY(write_atomically(source, control_source(name), 0444));
+  auto made = product + ".control";
+  auto outcome = run(command, made, source, {});
+  for (const auto& x : {source, made}) ::unlink(x.c_str());
+  KM_TRY(outcome);
+  if (!has_failed(*outcome)) return {};
+  return tl::unexpected<error>{
+      fault_of_control(*outcome, cuda ? "a CUDA source of ours" : "a C++ source of ours")};
+}
+
+expected<void> trusted_builder::compile(const std::vector<std::string>& command,
+                                        const std::string& product, const std::string& source_path,
+                                        const std::string& declaration) {
+  auto declared = command;
+  if (!declaration.empty()) declared.insert(declared.end(), {"-include", declared_at});
+  expected<compiler_outcome> latest = compiler_outcome{};
+  KM_TRY(attribute({[&]() -> std::optional<build_evidence> {
+                      latest = run(declared, product, source_path, declaration);
+                      if (!latest || !has_failed(*latest)) return std::nullopt;
+                      return evidence_of(*latest, {source_path});
+                    },
+                    [&] { return control(command, product); }}));
+  KM_TRY(latest);
+  if (!has_failed(*latest)) return {};
+  const auto& said = latest->text;
   if (said.find("conflicting declaration of C function") != said.npos)
     return configuration_error("bad_reference",
                                "failed to build " + source_path +
                                    ": its function has another signature than task.json gives it",
                                "define it as " + declaration);
-  if (status->code != 0) {
-    return configuration_error("bad_reference", "failed to build " + source_path + ": " + said,
-                               "it is built with " + joined(command, " "));
-  }
-  return {};
+  return configuration_error("bad_reference", "failed to build " + source_path + ": " + said,
+                             "it is built with " + joined(declared, " "));
 }
 
 } // namespace kernelmill

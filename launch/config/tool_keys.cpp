@@ -21,7 +21,9 @@ bool is_seed(const std::string& x) {
 
 void add_tool_keys(std::vector<config_key>& k) {
   k.push_back(within(KEY(compile.slots, "Concurrent builds; 0: one per core."), 0, 4096));
-  k.push_back(within(KEY(compile.deadline_ms, "Time for one build."), 100, week_ms));
+  k.push_back(within(KEY(compile.deadline_ms,
+                         "Time for one build; a compiler that has no core is waited for longer."),
+                     100, week_ms));
   k.push_back(within(KEY(compile.torch_deadline_ms,
                          "The same for an answer of the contract `torch`, with its extensions."),
                      100, week_ms));

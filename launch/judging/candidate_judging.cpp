@@ -12,6 +12,7 @@
 #include "gpu/task/launch_plan.hpp"
 #include "launch/machine/timing_policy.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/source_text.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/judged.hpp"
 
@@ -55,7 +56,7 @@ expected<std::string> read_candidate(const std::string& path) {
     for (ssize_t n;
          (n = ::read(0, part, sizeof part)) > 0 && text.size() <= max_candidate_bytes * 4;)
       text.append(part, static_cast<size_t>(n));
-    return text;
+    return normal_source(text);
   }
   std::error_code code;
   if (!std::filesystem::exists(path, code))
@@ -69,7 +70,7 @@ expected<std::string> read_candidate(const std::string& path) {
   std::string text(max_candidate_bytes * 4, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  return text;
+  return normal_source(text);
 }
 
 judging_terms terms_of(const chosen_backend& backend, const torch_choice& choice) {

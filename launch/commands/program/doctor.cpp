@@ -64,6 +64,7 @@ expected<int> doctor(const invocation& in) {
   findings all;
   examine_machine(all);
   examine_tools(all);
+  examine_compilers(all);
   examine_torch(all);
   examine_sandbox(all);
   examine_counters(all);

@@ -23,6 +23,7 @@ using findings = std::vector<finding>;
 
 void examine_machine(findings& out);                            ///< OS, cores, memory, limits
 void examine_tools(findings& out);                              ///< compiler, helpers, python
+void examine_compilers(findings& out);                          ///< each, by building with it
 void examine_torch(findings& out);                              ///< what tasks of torch need
 void examine_sandbox(findings& out);                            ///< each layer, by using it
 void examine_counters(findings& out);                           ///< perf events

@@ -33,7 +33,7 @@ void compiler(std::string_view bytes) {
     x.timed_out = how == 2;
     x.out_of_memory = how == 3;
     x.flooded = how == 4;
-    x.killed = how == 5 ? killed_by::words : killed_by::nobody;
+    x.killed = how == 5;
     x.text = text;
     auto fault = fault_of_compiler(x, found, 1000);
     promise(fault.cls != fault_class::none || how == 0, "who failed has a fault");

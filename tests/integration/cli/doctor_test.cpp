@@ -28,7 +28,7 @@ TEST(doctor, every_finding_that_is_not_ok_says_what_it_costs_and_what_helps) {
   for (const auto* name :
        {"cores", "loopback", "compiler", "bwrap", "sandbox: namespaces", "sandbox: seccomp",
         "perf events", "runs directory", "disk space", "gpu", "cuda driver", "nvcc", "nvrtc", "ncu",
-        "hip runtime", "hipcc", "python3"})
+        "hip runtime", "hipcc", "python3", "builds: C++"})
     EXPECT_THAT(names, HasSubstr(name));
 }
 

@@ -38,9 +38,9 @@ TEST(a_compiler_that_reached_its_deadline, is_the_machines_fault_if_it_was_stopp
 
 TEST(a_compiler_that_was_killed, is_the_machines_fault_if_no_source_can_have_said_so) {
   compiler_outcome x;
-  x.killed = killed_by::signal;
+  x.killed = true;
   EXPECT_EQ(fault_of_compiler(x, {}, 60'000).cls, fault_class::infrastructure);
-  x.killed = killed_by::words;
+  x.killed = false;
   x.text = "collect2: fatal error: ld terminated with signal 9 [Killed]";
   EXPECT_EQ(fault_of_compiler(x, {}, 60'000).category, "compile_memory");
 }

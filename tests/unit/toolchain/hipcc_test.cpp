@@ -205,12 +205,12 @@ TEST_F(hipcc, compiles_every_task_for_gfx942_where_it_knows_it) {
   expect_tasks_compile();
 }
 
-TEST(hipcc_mounts, are_none_in_usr_and_the_whole_of_rocm_elsewhere) {
-  EXPECT_TRUE(hipcc_mounts("/usr/bin/hipcc").empty());
-  EXPECT_TRUE(hipcc_mounts("/usr/local/rocm/bin/hipcc").empty());
-  EXPECT_TRUE(hipcc_mounts("hipcc").empty());
-  EXPECT_TRUE(hipcc_mounts("/bin/hipcc").empty());
-  auto of = [](const char* compiler) { return hipcc_mounts(compiler).at(0).source; };
+TEST(compiler_mounts, are_none_in_usr_and_the_whole_of_rocm_elsewhere) {
+  EXPECT_TRUE(compiler_mounts("/usr/bin/hipcc").empty());
+  EXPECT_TRUE(compiler_mounts("/usr/local/rocm/bin/hipcc").empty());
+  EXPECT_TRUE(compiler_mounts("hipcc").empty());
+  EXPECT_TRUE(compiler_mounts("/bin/hipcc").empty());
+  auto of = [](const char* compiler) { return compiler_mounts(compiler).at(0).source; };
   EXPECT_EQ(of("/opt/rocm-6.2.0/bin/hipcc"), "/opt/rocm-6.2.0");
   EXPECT_EQ(of("/opt/rocm-5.0.0/hip/bin/hipcc"), "/opt/rocm-5.0.0");
   EXPECT_EQ(of("/home/x/hip/bin/hipcc"), "/home/x/hip");

@@ -1,0 +1,28 @@
+#pragma once
+
+// Whether what candidates are built with builds: sources of ours, by the flags of candidates, as a
+// failed build of a candidate is held against them.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+struct compiler_probe {
+  std::string name; ///< "C++", "CUDA", "device", "HIP", "torch"
+  std::string made; ///< what was built, where it was
+  std::string cost; ///< of a failure
+  std::optional<error> failure;
+};
+
+/// g++ and what else this machine has of nvcc, NVRTC and hipcc. Nothing where nothing can be
+/// started in a sandbox.
+std::vector<compiler_probe> probe_compilers();
+
+/// An extension for torch, for the interpreter that find_python({}) finds; nothing without one.
+std::optional<compiler_probe> probe_torch_extension();
+
+} // namespace kernelmill
