@@ -12,10 +12,12 @@ namespace kernelmill {
 
 namespace {
 
-// What ends any process when memory, a core or the GPU is missing. The rest of a candidate's faults
-// are its own by what the kernel or the referee saw.
-constexpr std::array<std::string_view, 5> machine_like{"crashed", "device_error", "illegal_access",
-                                                       "out_of_memory", "timed_out"};
+// What ends any process when memory, a core, a thread or the GPU is missing: libgomp exits where it
+// gets no thread, and a library that the machine cannot map does not load. The rest of a
+// candidate's faults are its own by what the kernel or the referee saw.
+constexpr auto machine_like =
+    std::to_array<std::string_view>({"crashed", "device_error", "exited", "illegal_access",
+                                     "load_failed", "out_of_memory", "timed_out"});
 
 } // namespace
 

@@ -58,7 +58,9 @@ def offer_extensions(found: Artifact, directory: str) -> None:
                 "module level or in __init__, with arguments that do not change"
             )
         name, library = found.extensions[key]
-        path = f"{directory}/{name}.so"
+        # A folder of its own: two extensions may have one name, and a library that is loaded is not written over.
+        os.makedirs(f"{directory}/{key[:16]}", exist_ok=True)
+        path = f"{directory}/{key[:16]}/{name}.so"
         with open(path, "wb") as file:
             file.write(library)
         loader = importlib.machinery.ExtensionFileLoader(name, path)

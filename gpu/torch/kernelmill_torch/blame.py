@@ -3,8 +3,17 @@ where the referee saw what happened but not why, the problem's own model runs in
 
 from kernelmill_torch.faults import Fault
 
-# What ends any process when memory, a core or the GPU is missing.
-MACHINE_LIKE = frozenset({"crashed", "out_of_memory", "timed_out"})
+# What ends any process when memory, a core, a thread or the GPU is missing: libgomp exits where it gets no thread.
+MACHINE_LIKE = frozenset({"crashed", "exited", "out_of_memory", "timed_out"})
+# What an exception says then.
+MACHINE_WORDS = (
+    "can't start new thread",
+    "Cannot allocate memory",
+    "Input/output error",
+    "No space left on device",
+    "Resource temporarily unavailable",
+    "Too many open files",
+)
 # Faults of ours of which the referee saw the cause, with no candidate in reach.
 SEEN = frozenset({"gpu_stuck", "killed_outside", "time_spent"})
 DISTURBANCE = "disturbed_referee"
@@ -12,7 +21,9 @@ DISTURBANCE = "disturbed_referee"
 
 def wants_control(e: Fault) -> bool:
     """Whether a control has to say whose fault it was; REQUIRES: a candidate was loaded."""
-    return e.category in MACHINE_LIKE if e.cls == "candidate" else e.category not in SEEN
+    if e.cls != "candidate":
+        return e.category not in SEEN
+    return e.category in MACHINE_LIKE or any(x in e.message for x in MACHINE_WORDS)
 
 
 def blamed(e: Fault, control_works: bool) -> Fault:

@@ -337,8 +337,11 @@ class Process:
         if status > 128:
             number = status - 128
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            if "terminate called" in words:  # abort() of number 1 of a namespace looks like SIGSEGV
+                name = "an exception that nothing catches"
             return self.fault("crashed", f"was ended by {name}" + tail)
-        return self.fault("crashed", f"ended itself with exit code {status}" + tail)
+        hint = "return from forward, and load an extension without ending the process"
+        return self.fault("exited", f"ended the process with exit code {status}" + tail, hint)
 
     def output(self) -> str:
         """What it printed: the first 4 KiB, control characters removed."""

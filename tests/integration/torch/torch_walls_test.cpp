@@ -89,7 +89,7 @@ TEST_F(torch_walls, it_has_no_capability_and_gets_no_namespace) {
 
 TEST_F(torch_walls, a_process_that_ends_itself_is_told) {
   EXPECT_EQ(category(evaluate(linear_problem, linear_answer("print('PASS')\nos._exit(0)"))),
-            "crashed");
+            "exited");
   EXPECT_EQ(category(evaluate(
                 linear_problem,
                 linear_answer("os.kill(os.getpid(), 11)\nimport ctypes\nctypes.string_at(0)"))),

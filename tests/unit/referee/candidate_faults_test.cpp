@@ -35,10 +35,10 @@ TEST(candidate_faults, a_lost_context_is_an_access_or_something_else) {
 }
 
 TEST(candidate_faults, what_the_machine_can_do_to_anybody_wants_a_control) {
-  for (const char* category : {"crashed", "timed_out", "out_of_memory", "device_error"})
+  for (const char* category :
+       {"crashed", "timed_out", "out_of_memory", "device_error", "exited", "load_failed"})
     EXPECT_TRUE(wants_control({fault_class::candidate, category, "", {}})) << category;
   EXPECT_FALSE(wants_control({fault_class::candidate, "wrong_result", "", {}}));
-  EXPECT_FALSE(wants_control({fault_class::candidate, "exited", "", {}}));
   EXPECT_FALSE(wants_control({fault_class::none, "", "", {}}));
   EXPECT_TRUE(wants_control({fault_class::infrastructure, "cuda_failed", "", {}}));
   EXPECT_TRUE(wants_control({fault_class::configuration, "bad_baseline", "", {}}));

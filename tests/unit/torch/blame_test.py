@@ -156,11 +156,17 @@ class Settled(unittest.TestCase):
             self.assertEqual(x.settled(Fault("infrastructure", "gpu_memory", "")).category, "gpu_stuck")
 
     def test_what_looks_like_the_machine_is_the_candidates_where_the_control_works(self):
-        for category in ("crashed", "out_of_memory", "timed_out"):
-            self.assertEqual(self.settled(Fault("candidate", category, ""), True), ("candidate", category))
-            self.assertEqual(
-                self.settled(Fault("candidate", category, ""), False), ("infrastructure", "control_failed")
-            )
+        no_thread = "RuntimeError: can't start new thread"
+        for category, message in (
+            ("crashed", ""),
+            ("exited", ""),
+            ("out_of_memory", ""),
+            ("timed_out", ""),
+            ("runtime_error", no_thread),
+        ):
+            fault = Fault("candidate", category, message)
+            self.assertEqual(self.settled(fault, True), ("candidate", category))
+            self.assertEqual(self.settled(fault, False), ("infrastructure", "control_failed"))
 
     def test_a_fault_of_ours_beside_a_candidate_is_its_own_where_the_control_works(self):
         for problem in (
