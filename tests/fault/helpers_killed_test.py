@@ -24,9 +24,6 @@ SOURCES = {
     "gelu": ["broken", "plain", "wrong_tanh", "fast", "hack_half"],
 }
 MEMBERS, TURNS = 4, 4
-# A build is tried five times. What is killed each time is believed to be the source's doing, as a source can print
-# the same words: that is open (docs/explanation/promises.md), so no build here is struck as often.
-COMPILERS, MOST_COMPILERS = {"g++", "cc1plus", "as", "ld", "collect2"}, 2
 
 
 def write_script(folder):
@@ -77,11 +74,9 @@ def disturb(node, kills, dice, struck):
     """Kills below the node until it has ended, or there were so many kills; returns how many."""
     watch = select.poll()
     watch.register(os.pidfd_open(node.pid), select.POLLIN)
-    done = compilers = 0
+    done = 0
     while not watch.poll(dice.uniform(20, 250)):
         below = list(descendants(node.pid).items())
-        if compilers >= MOST_COMPILERS:
-            below = [x for x in below if x[1] not in COMPILERS]
         if done >= kills or not below:
             continue
         pid, name = dice.choice(below)
@@ -90,7 +85,6 @@ def disturb(node, kills, dice, struck):
         except ProcessLookupError:
             continue
         struck[name] += 1
-        compilers += name in COMPILERS
         done += 1
     node.wait()
     return done
