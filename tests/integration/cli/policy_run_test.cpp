@@ -151,6 +151,8 @@ const std::vector<spoiled_answer>& spoiled_answers() {
       {completion(R"("content":null)"), "The answer is empty"},
       {completion(R"("content":"NaN"}, "logprobs":{"content":[{"logprob":NaN}]}, "x":{"y":1)"),
        "There is no kernel"},
+      {http("200 OK", R"({"choices":[{"message":{"content":"hm"},"finish_reason":"length"}]})"),
+       "The answer reached max_tokens = "},
       {completion(R"("content":"the server fails at my next turn")"), "There is no kernel"}};
   return all;
 }
@@ -168,7 +170,7 @@ TEST(policy_answers, whatever_a_policy_says_is_a_turn_and_its_group_is_complete)
   }};
   auto x =
       kernelmill(run_of("spoiled", {"policy.kind=openai", "policy.base_url=" + server.url("/v1"),
-                                    "tasks.group_size=9", "policy.timeout_ms=3000",
+                                    "tasks.group_size=10", "policy.timeout_ms=3000",
                                     "policy.max_response_bytes=65536"}));
   EXPECT_EQ(x.code, 0) << x.err;
   std::ifstream log{scratch() + "/spoiled/logs/run.log"};
@@ -190,8 +192,8 @@ TEST(policy_answers, whatever_a_policy_says_is_a_turn_and_its_group_is_complete)
     EXPECT_EQ(trace["reward"], 0.0) << line;
     EXPECT_THAT(trace.dump(), HasSubstr(spoiled_answers()[member].told));
   }
-  EXPECT_EQ(turns, 9u);
-  EXPECT_EQ(episodes, 9u);
+  EXPECT_EQ(turns, spoiled_answers().size());
+  EXPECT_EQ(episodes, spoiled_answers().size());
 }
 
 TEST(policy_run_resumed, goes_on_from_the_committed_ids_after_kill_9) {
@@ -398,8 +400,8 @@ TEST(policy_probe, lists_what_each_kind_has_and_what_is_lost_without) {
     std::map<std::string, json> has;
     for (const auto& c : d["capabilities"]) has[c["name"]] = c["has"];
     auto engine = std::string_view{kind} == "vllm" || std::string_view{kind} == "sglang";
-    for (const char* name :
-         {"models", "health", "logprobs", "streaming", "seed_repeat", "metrics", "weight_version"})
+    for (const char* name : {"models", "health", "content", "logprobs", "streaming", "seed_repeat",
+                             "metrics", "weight_version"})
       EXPECT_EQ(has[name], true) << name;
     EXPECT_EQ(has["prompt_ids"], engine);
     for (const char* name : {"token_route", "token_ids", "render"})
