@@ -7,10 +7,10 @@
 #include <limits>
 #include <optional>
 
-#include "messages/base/files.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill::benching {
 
@@ -96,7 +96,7 @@ tl::unexpected<error> not_written(const std::string& path) {
 // The same document with another timed shape.
 expected<void> write_document(const task& x, const scalar_values& scalars,
                               const std::string& path) {
-  auto text = read_whole(x.directory + "/task.json");
+  auto text = read_in_folder(x.directory, "task.json");
   // It was read before, so it is a document.
   auto document = nlohmann::ordered_json::parse(text.value_or("{}"), nullptr, false, true);
   const char* timed = x.terms.backend == "cpu" ? "timed" : "timed_gpu";
@@ -140,7 +140,9 @@ expected<task_ptr> at_shape(const task_ptr& x, const scalar_values& scalars,
   auto folder = fs::path{root} / x->id; // whose end must be the id
   std::error_code problem;
   fs::create_directories(folder, problem); // a copy of the folder might be read-only
-  fs::copy(x->directory, folder, fs::copy_options::recursive, problem);
+  // Links stay links: what one leads to outside of the folder is no file of the task.
+  auto how = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+  fs::copy(x->directory, folder, how, problem);
   if (problem) return not_written(folder.string());
   KM_TRY(write_document(*x, scalars, (folder / "task.json").string()));
   auto loaded = load_task_folder(folder.string());
