@@ -61,6 +61,12 @@ constexpr std::string_view tf32 =
     " Float32 arithmetic passes in any order, and TF32 in matrix products and convolutions; half "
     "precision and bfloat16 do not.\n";
 
+// Of a problem whose tensors need not be float32.
+constexpr std::string_view by_type =
+    " Each output has a bound of its own type, also where it is not float32: honest arithmetic of "
+    "that type passes in any order, "
+    "and a narrower type behind it does not. Outputs have the types that Model's have.\n";
+
 constexpr std::string_view as_benchmark =
     "- Results of a few calls with random inputs are compared with those of Model by the "
     "benchmark's own tolerances.\n";
@@ -109,7 +115,9 @@ std::string torch_system_prompt(const task& x) {
   if (x.terms.mode == "kernelbench")
     out += as_benchmark;
   else
-    out.append(honest).append(x.terms.float32 == "tf32" ? tf32 : ieee);
+    out.append(honest).append(x.torch.precision != "fp32" ? by_type
+                              : x.terms.float32 == "tf32" ? tf32
+                                                          : ieee);
   out += writes(x);
   out += rules;
   return out;

@@ -148,6 +148,13 @@ using task_roots = std::vector<std::string>;
 expected<task_ptr> load_task(const task_roots& roots, const std::string& id);
 expected<std::vector<std::string>> list_tasks(const task_roots& roots);
 
+/// What `precision` of a problem in Python may be: the type that all its floating tensors take, or
+/// "own": each keeps the type that it has.
+const std::vector<std::string>& torch_precisions();
+
+/// The one of a problem as its text has it: "own" where it names another type than float32.
+std::string precision_of_problem(const std::string& code);
+
 /// Returns what a text lacks to be a problem of the contract `torch`: "it defines no get_inputs";
 /// empty when it has all. It is not run, and may import what is not installed.
 std::string missing_of_problem(const std::string& code);

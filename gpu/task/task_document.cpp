@@ -362,7 +362,7 @@ expected<void> read_torch_document(const json& document, const std::string& file
   auto& problem = x.torch;
   return all({from.text("suite", problem.suite, false), read_count(from, "level", problem.level),
               read_count(from, "problem_id", problem.problem_id),
-              from.choice("precision", problem.precision, false, {"fp32"}),
+              from.choice("precision", problem.precision, false, torch_precisions()),
               read_positions(from, "mutates", problem.mutates)});
 }
 

@@ -25,6 +25,17 @@ bool begins_a_line(std::string_view code, std::string_view what) {
 
 } // namespace
 
+const std::vector<std::string>& torch_precisions() {
+  static const std::vector<std::string> known{"fp32", "fp16", "bf16", "own"};
+  return known;
+}
+
+std::string precision_of_problem(const std::string& code) {
+  for (const char* word : {"float16", "half", "float8", "float64", "double", "default_dtype"})
+    if (code.find(word) != code.npos) return "own";
+  return "fp32";
+}
+
 std::string missing_of_problem(const std::string& code) {
   if (!begins_a_line(code, "class Model") && !begins_a_line(code, "Model"))
     return "it defines no class Model";

@@ -243,7 +243,7 @@ std::string operator_family_of(const kernelbench_problem& x) {
   return "elementwise";
 }
 
-std::vector<task_file> task_files_of(const kernelbench_problem& x) {
+std::vector<task_file> task_files_of(const kernelbench_problem& x, const std::string& precision) {
   nlohmann::ordered_json document = {
       {"schema_version", 1},
       {"id", x.id()},
@@ -259,7 +259,7 @@ std::vector<task_file> task_files_of(const kernelbench_problem& x) {
       {"suite", "kernelbench"},
       {"level", x.level},
       {"problem_id", x.problem_id},
-      {"precision", "fp32"},
+      {"precision", precision.empty() ? precision_of_problem(x.code) : precision},
   };
   using nlohmann::json;
   auto text = document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

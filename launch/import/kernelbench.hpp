@@ -37,7 +37,9 @@ struct task_file {
   std::string text;
 };
 
-/// task.json, problem.py and prompt.md. The same problem gives the same bytes.
-std::vector<task_file> task_files_of(const kernelbench_problem& x);
+/// task.json, problem.py and prompt.md. The same problem gives the same bytes. Without a
+/// `precision` tensors keep the types that the problem gives them.
+std::vector<task_file> task_files_of(const kernelbench_problem& x,
+                                     const std::string& precision = {});
 
 } // namespace kernelmill

@@ -9,7 +9,7 @@ import torch
 
 from kernelmill_torch import contents
 from kernelmill_torch.candidate import seed_everything
-from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.contents import KINDS, OWN, wide_type
 from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, are_finite, chunks, relative_error, root_mean_square
 
@@ -217,6 +217,8 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts:
     terms = sum(t.terms for t in problem.traits() if t is not None)
     dense_terms = problem.dense_terms if truth.is_exact else 0.0  # else nobody knows what torch's own arithmetic loses
     truth.floor = [floor_of(terms, gauge, i, is_plain, dense_terms, level) for i, level in enumerate(truth.level)]
+    if gauge.kind != OWN:
+        truth.gain = [min(MOST_GAIN, x) for x in gauge.gain]
     if gauge.shift:
         truth.spread = [max(x, shift) for x, shift in zip(truth.spread, shifts or gauge.shift)]
 
@@ -282,9 +284,12 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     return result
 
 
-def moved(inputs: list[Any], step: float, problem: Problem, dtype: torch.dtype, seed: int = 0) -> list[Any]:
-    """Copies, each number a little larger or smaller; where others than its own might end the process, within the range of its tensor."""
-    result = [x.to(dtype, copy=True) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+def moved(inputs: list[Any], step: float, problem: Problem, dtype: Optional[torch.dtype], seed: int = 0) -> list[Any]:
+    """Copies in a type, or each in its own, each number a little larger or smaller; where others than its own might end the process, within the range of its tensor."""
+    result = [
+        x.to(dtype or wide_type(x), copy=True) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+        for x in inputs
+    ]
     keeps_range = problem.has_checked_domain()
     seed_everything(MOVES_SEED + seed)
     for i, x in enumerate(result):
@@ -295,6 +300,7 @@ def moved(inputs: list[Any], step: float, problem: Problem, dtype: torch.dtype, 
                 part.mul_(torch.randn_like(part).mul_(step).add_(1.0))
                 if keeps_range:
                     part.clamp_(*ends)
+            result[i] = x.to(dtype or inputs[i].dtype)
     return result
 
 

@@ -56,6 +56,7 @@ TOLD_OF_PROBLEM = (
     "dense_terms",
     "output_elements",
     "has_integer_outputs",
+    "is_float32",
     "known_traits",
 )
 
@@ -367,7 +368,7 @@ class Bench(Flushes, Truths):
                     "class": name,
                     "seed": seed,
                     "place": place,
-                    "dtype": str(self.problem.dtype)[6:],
+                    "dtype": str(self.problem.dtype or torch.float32)[6:],  # which leaves it as it is made
                     "mutates": self.problem.mutates,
                 },
                 seconds,

@@ -12,7 +12,26 @@ from kernelmill_torch.problem import Truth, chunks, root_mean_squares
 # and what honest arithmetic of that type loses in sums in any order, which for sums of fewer than a million terms
 # admission.floor_of() knows better. Relative to |want| plus the root mean square of the output.
 ALLOWANCE = 4.0
-FLOOR = {"fp32": 2.0**-15, "tf32": 2.0**-10, torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}
+FLOAT32_FLOOR = {"fp32": 2.0**-15, "tf32": 2.0**-10}
+# Of other types: what rounding a number loses at most, and what is allowed where the model itself loses less. ALLOWANCE times the second
+# covers sums in any order, and a rounding or two in between, and none to a type that is one step narrower.
+ROUNDING_AND_FLOOR = {
+    getattr(torch, name): (rounding, floor)
+    for name, rounding, floor in (
+        ("float64", 2.0**-53, 2.0**-44),
+        ("float16", 2.0**-11, 2.0**-12),
+        ("bfloat16", 2.0**-9, 2.0**-8),
+        ("float8_e4m3fn", 2.0**-4, 2.0**-5),
+        ("float8_e4m3fnuz", 2.0**-4, 2.0**-5),
+        ("float8_e5m2", 2.0**-3, 2.0**-4),
+        ("float8_e5m2fnuz", 2.0**-3, 2.0**-4),
+    )
+    if hasattr(torch, name)
+}
+# Times the floor: where double precision does not say what the model loses, and on other contents than the problem's own, where sums
+# cancel that do not there, so that a rounding of their parts shows. Those are for work that was left out.
+COARSE = 4.0
+MOST_FLOOR = 2.0**-5  # that a kind of contents makes of it by how much small changes grow there
 MORE_THAN_ANY_BOUND = 1e300
 MOST_RELATIVE = 1e4  # of a rule, that torch takes as a factor of every type
 SAMPLE_BITS = 18  # of the places that are looked at before a whole output is
@@ -42,15 +61,24 @@ class Difference:
         return Difference(self.bad + other.bad, worst.max_error, worst.bound, first.first_bad, worst.exceeding)
 
 
-def honest_rules(truth: Truth, dtype: torch.dtype, float32: str, timed: bool) -> list[Rule]:
-    """The rules of honest mode. A `timed` output is compared with the problem's own precision, which is itself off
-    by one level more."""
-    general = FLOOR[float32] if dtype == torch.float32 else FLOOR[dtype]
-    floors = (
-        truth.floor if dtype == torch.float32 and float32 == "fp32" and truth.floor else [general] * len(truth.level)
-    )
+def floor_of(truth: Truth, output: int, float32: str) -> float:
+    """What honest arithmetic of an output's own type loses at least."""
+    dtype = truth.types[output] if truth.types else torch.float32
+    if dtype == torch.float32 or not dtype.is_floating_point:
+        return truth.floor[output] if float32 == "fp32" and truth.floor else FLOAT32_FLOOR[float32]
+    rounding, floor = ROUNDING_AND_FLOOR[dtype]
+    if truth.is_exact and not truth.gain:
+        return floor
+    gain = truth.gain[output] if truth.gain else 0.0
+    return max(COARSE * floor, min(MOST_FLOOR, gain * gain * rounding))
+
+
+def honest_rules(truth: Truth, float32: str, timed: bool) -> list[Rule]:
+    """The rules of honest mode, of each output by its own type. A `timed` output is compared with the problem's own precision,
+    which is itself off by one level more."""
     result = []
-    for level, spread, floor in zip(truth.level, truth.spread, floors):
+    for i, (level, spread) in enumerate(zip(truth.level, truth.spread)):
+        floor = floor_of(truth, i, float32)
         allowed = ALLOWANCE * max(level, floor) + (level if timed else 0.0)
         result.append(Rule(allowed * spread, allowed))
     return result
@@ -70,10 +98,10 @@ def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int, shifts
     ]
 
 
-def benchmark_rules(outputs: int, dtype: torch.dtype) -> list[Rule]:
+def benchmark_rules(truth: Truth) -> list[Rule]:
     """KernelBench's: torch.allclose with atol = rtol."""
-    tolerance = 1e-4 if dtype == torch.float32 else 1e-2
-    return [Rule(tolerance, tolerance)] * outputs
+    types = truth.types or [torch.float32] * len(truth.level)
+    return [Rule(*[1e-4 if x in (torch.float32, torch.float64) else 1e-2] * 2) for x in types]
 
 
 def excess(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> torch.Tensor:

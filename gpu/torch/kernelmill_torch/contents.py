@@ -20,7 +20,9 @@ TAIL = 0.75  # sizes of outliers are u to the minus this, u uniform: one alone o
 FEW_VALUES = 16  # of an input: labels, signs
 SAMPLE = 4096
 CHUNK = 1 << 23  # elements that are looked at together
-WORDS = {2: torch.int16, 4: torch.int32}
+WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+SIGN_BITS = {1: (0, 2), 2: (2, 5), 4: (9, 14), 8: (38, 43)}  # of the mantissa, that say by size which signs turn
+LOW_BITS = 29  # of a double, that are zero where it was a float32
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,20 @@ class Traits:
         return self.low >= 0 and self.low < 0.02 * self.high
 
 
+def wide_type(x: torch.Tensor) -> torch.dtype:
+    """Of a tensor, or float32 where it is of a narrower floating type: many of these have next to no arithmetic."""
+    return torch.float32 if x.is_floating_point() and x.element_size() < 4 else x.dtype
+
+
+def widened(x: torch.Tensor) -> torch.Tensor:
+    return x.to(wide_type(x))
+
+
 def traits_of(x: torch.Tensor, outputs: int) -> Traits:
     """Waits for the device. `outputs` is how many elements there are of these."""
     if not x.numel():
         return Traits(0.0, 0.0, 0.0, False, False, True, 0.0)
+    x = widened(x)
     flat = x.reshape(-1)
     norm = float(torch.linalg.vector_norm(flat, dtype=torch.float64 if x.device.type == "cpu" else torch.float32))
     sample = flat[torch.randint(0, flat.numel(), (SAMPLE,), device=x.device)]
@@ -68,18 +80,23 @@ def traits_of(x: torch.Tensor, outputs: int) -> Traits:
 def half_turned(x: torch.Tensor) -> torch.Tensor:
     """The same numbers, some with the other sign, as bits of each say."""
     flat = x.reshape(-1)
-    high, low = (9, 14) if x.element_size() == 4 else (2, 5)
+    high, low = SIGN_BITS[x.element_size()]
     result = torch.empty_like(flat)  # at once: parts would lie in a block that has no room for all of them then
     for at in range(0, flat.numel(), CHUNK):
         part = flat[at : at + CHUNK]
         bits = part.contiguous().view(WORDS[x.element_size()])
-        result[at : at + CHUNK] = torch.where((((bits >> high) ^ (bits >> low)) & 1).bool(), -part, part)
+        turned = (((bits >> high) ^ (bits >> low)) & 1).bool()
+        if x.element_size() == 1:  # which cannot be negated
+            result[at : at + CHUNK] = torch.where(turned, bits ^ 0x80, bits).view(x.dtype)
+        else:
+            result[at : at + CHUNK] = torch.where(turned, -part, part)
     return result.reshape(x.shape)
 
 
 def picked(x: torch.Tensor, share: float, dice: random.Random) -> torch.Tensor:
     """About a share of the numbers, as the bits of each say: of equal ones all or none."""
-    bits = x.view(WORDS[x.element_size()]).to(torch.int32)
+    bits = x.view(WORDS[x.element_size()])
+    bits = (bits >> LOW_BITS if x.element_size() == 8 else bits).to(torch.int32)
     mixed = (bits ^ (bits >> 11)) * (dice.getrandbits(30) | 1) + dice.getrandbits(30)
     return ((mixed >> 7) & 0xFFFFF) < max(1, int(share * (1 << 20)))
 
@@ -300,6 +317,12 @@ KINDS = {
 }
 
 
+def copied(x: torch.Tensor) -> torch.Tensor:
+    """A contiguous copy of at least one dimension, in a type that has arithmetic."""
+    wide = widened(x)
+    return (x.clone(memory_format=torch.contiguous_format) if wide is x else wide.contiguous()).reshape(x.shape or (1,))
+
+
 def in_turn(others: list[str], dice: random.Random) -> list[str]:
     """Kinds in an order that nobody knows, those first that shortcuts fail on most."""
     result = list(others)
@@ -324,12 +347,12 @@ def of_kind(inputs: list[Any], kind: str, law: int, traits: list[Optional[Traits
             what.change(x.contiguous() if x.dim() else x.reshape(1), t, random.Random(f"{law}:{kind}:{i}"))
             if kind == "signs"
             else what.change(
-                x.clone(memory_format=torch.contiguous_format).reshape(x.shape or (1,)),
+                copied(x),
                 t,
                 random.Random(f"{law}:{kind}:{i}"),
             )
         )
         if made is not None:
-            result[i] = made.reshape(x.shape)
+            result[i] = made.reshape(x.shape).to(x.dtype)
             changed = True
     return result if changed else None

@@ -86,8 +86,8 @@ class Judged:
 
     def rules_for(self, truth: Truth, timed: bool = False) -> list[compare.Rule]:
         if self.mode == "kernelbench":
-            return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
-        return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
+            return compare.benchmark_rules(truth)
+        return compare.honest_rules(truth, self.float32, timed)
 
     def rules_of_kind(self, kind: str) -> list[compare.Rule]:
         """For outputs of the scale that those of the kind had when they were looked at."""

@@ -4,8 +4,8 @@
 
 Runs in the sandbox, around it compute-sanitizer or ncu. Of several calls the last is marked for a profiler: those
 before it compile, tune and wake the GPU. Descriptor 3 is the artifact of the build, descriptor 4 what
-init_inputs.py wrote of the problem with a seed; PRECISION is "fp32", "fp16" or "bf16"; DEVICE is "cuda" where nothing
-is said. Exit code 0: it was called.
+init_inputs.py wrote of the problem with a seed; PRECISION is "fp32", "fp16", "bf16" or "own", by which each tensor
+keeps its type; DEVICE is "cuda" where nothing is said. Exit code 0: it was called.
 The candidate is in this very process: what it leaves is believed where it speaks against it, and nowhere else.
 """
 
@@ -21,7 +21,7 @@ import torch  # noqa: E402
 from kernelmill_torch import artifact, candidate  # noqa: E402
 
 ARTIFACT, INPUTS = 3, 4
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "own": None}
 
 
 def call(precision: str, device: str = "cuda", calls: str = "1") -> None:
@@ -30,9 +30,9 @@ def call(precision: str, device: str = "cuda", calls: str = "1") -> None:
     with os.fdopen(INPUTS, "rb") as file:
         given = torch.load(file, weights_only=False)
     module = candidate.import_module(artifact.read(ARTIFACT))
-    model = module.ModelNew(*given["init"]).to(device, dtype)
+    model = module.ModelNew(*given["init"]).to(device=device, dtype=dtype)
     inputs = [
-        x.to(device, dtype if x.is_floating_point() else x.dtype) if isinstance(x, torch.Tensor) else x
+        x.to(device, dtype if dtype and x.is_floating_point() else x.dtype) if isinstance(x, torch.Tensor) else x
         for x in given["inputs"]
     ]
     marked = device == "cuda" and int(calls) > 1

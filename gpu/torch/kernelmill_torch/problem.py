@@ -1,8 +1,8 @@
 """A problem as KernelBench writes it: `Model`, `get_inputs`, `get_init_inputs`. Trusted code, run by the referee.
 
 Inputs are drawn on the device from a secret seed with the problem's own code, so distribution and shapes are the
-problem's; floating ones take the problem's precision, integers stay what they are. What a right answer is, the model
-says in double precision where it can run so."""
+problem's; floating ones take the task's precision, or keep the types that they have, integers stay what they are. What
+a right answer is, the model says in double precision where it can run so."""
 
 import contextlib
 import copy
@@ -18,10 +18,11 @@ import torch
 from kernelmill_torch import contents
 from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import calling_on_copies, made_in, seed_everything
-from kernelmill_torch.contents import CHUNK, Traits
+from kernelmill_torch.contents import CHUNK, Traits, widened
 from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.task_files import path_in
 
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "own": None}
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
 # they are, so what takes indices or classes is in danger only where numbers are cast to them.
@@ -61,8 +62,10 @@ class Truth:
     level: list[float] = field(default_factory=list)
     spread: list[float] = field(default_factory=list)
     floor: list[float] = field(default_factory=list)  # of level, in float32; see admission.py
+    gain: list[float] = field(default_factory=list)  # of small changes, on contents other than the problem's own
     is_finite: bool = True  # all of it, also in the problem's own precision
     is_exact: bool = True  # it is of double precision
+    types: list[torch.dtype] = field(default_factory=list)  # of the model's own outputs; none: float32
 
 
 def flatten(out: Any) -> list[torch.Tensor]:
@@ -83,7 +86,7 @@ class Problem:
     def __init__(self, directory: str, device: str, precision: str = "fp32", mutates: Sequence[int] = ()):
         """`mutates`: positions of inputs that the model writes to, as the task declares."""
         self.directory, self.device, self.mutates = directory, device, tuple(mutates)
-        self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
+        self.dtype = PRECISIONS[precision]  # of all that floats; None: each tensor keeps its own
         try:
             self.path = path_in(directory, "problem.py")
         except OSError as e:
@@ -102,6 +105,7 @@ class Problem:
         self.dense_terms = 0.0  # of the longest sum with its parameters; 0: not known, or there is none
         self.output_elements = 1
         self.has_integer_outputs = False
+        self.is_float32 = self.dtype == torch.float32  # all that floats
         self.known_traits: Optional[list[Optional[Traits]]] = None  # of the inputs
 
     def _import(self):
@@ -167,7 +171,7 @@ class Problem:
         for x in inputs:
             if isinstance(x, torch.Tensor):
                 x = x.detach().to(self.device)
-                if x.is_floating_point():
+                if x.is_floating_point() and self.dtype is not None:
                     x = x.to(self.dtype)
             elif not isinstance(x, (int, float, bool, type(None), str)):
                 raise BadProblem("unsupported_problem", f"get_inputs() of {self.path} returns a {type(x).__name__}")
@@ -197,7 +201,7 @@ class Problem:
         model = model.to(self.device)
         if self.exact:
             self.models[torch.float64] = copy.deepcopy(model).double()
-        self.models[self.dtype] = model if self.dtype == torch.float32 else model.to(self.dtype)
+        self.models[self.dtype] = model if self.dtype in (None, torch.float32) else model.to(self.dtype)
         self.model_key = (seed, place)
 
     def call(self, model: torch.nn.Module, inputs: list[Any]) -> list[torch.Tensor]:
@@ -251,7 +255,7 @@ class Problem:
         exact = self.run_exact(inputs)  # first, for it takes most memory, and leaves the inputs as they are
         seed_everything(seed)
         plain = self.run(inputs)
-        result = Truth(plain if exact is None else exact, is_exact=exact is not None)
+        result = Truth(plain if exact is None else exact, is_exact=exact is not None, types=[x.dtype for x in plain])
         result.is_finite = are_finite(plain) and (exact is None or are_finite(exact))
         for own, want in zip(plain, result.want):
             if not want.is_floating_point():
@@ -274,6 +278,9 @@ class Problem:
         outputs = self.run(inputs)
         self.output_elements = sum(x.numel() for x in outputs)
         self.has_integer_outputs = any(not x.is_floating_point() for x in outputs)
+        model = self.models[self.dtype]
+        tensors = [x for x in [*inputs, *outputs, *model.parameters(), *model.buffers()] if isinstance(x, torch.Tensor)]
+        self.is_float32 = all(x.dtype == torch.float32 for x in tensors if x.is_floating_point())
         return Layout(
             [TensorSpec.of(x) if isinstance(x, torch.Tensor) else None for x in inputs],
             [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype) for x in outputs],
@@ -282,10 +289,10 @@ class Problem:
 
 
 def chunks(*tensors: torch.Tensor):
-    """The same parts of several tensors, flat."""
+    """The same parts of several tensors, flat; copies in a wider type of those that are narrow."""
     flat = [x.reshape(-1) for x in tensors]
     for at in range(0, max(1, flat[0].numel()), CHUNK):
-        yield [x[at : at + CHUNK] for x in flat]
+        yield [widened(x[at : at + CHUNK]) for x in flat]
 
 
 def are_finite(outputs: list[torch.Tensor]) -> bool:
@@ -311,6 +318,7 @@ def root_mean_square(x: torch.Tensor) -> float:
 
 def norms_of(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """Of each, added in double precision; on a GPU in few launches where this torch can (2.4)."""
+    tensors = [x if x.element_size() > 1 else x.float() for x in tensors]
     if tensors[0].is_cuda:
         try:
             return list(torch._foreach_norm(tensors, 2, dtype=torch.float64))

@@ -10,7 +10,7 @@ from kernelmill_torch.admission import SMALL_OUTPUT
 from kernelmill_torch.bench import Bench
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import lacks_memory
-from kernelmill_torch.problem import BadProblem, Truth
+from kernelmill_torch.problem import BadProblem, Truth, are_finite
 
 BLIND_DRAWS = 32
 BLIND_FAILURES = 4  # of them, and an answer is no shortcut
@@ -43,7 +43,7 @@ def unfit(bench: Bench, float32: str = "fp32") -> list[str]:
         first = bench.truth(problem.draw(SEEDS[0]), SEEDS[0])
         truth = bench.truth(inputs, SEEDS[1])
         problems = degenerate_answers(bench, first, float32)
-        if any(not bool(torch.isfinite(x).all()) for x in truth.want if x.is_floating_point()):
+        if not are_finite(truth.want):
             problems.insert(0, "the right answer is not finite")
         if unchanged_passes_always(bench, inputs, truth, float32):
             problems.append("an unchanged input passes")
@@ -62,7 +62,7 @@ def remarks(bench: Bench) -> list[str]:
     problem, notes = bench.problem, []
     inputs = problem.draw(SEEDS[1])
     truth = bench.truth(inputs, SEEDS[1])
-    rules = compare.honest_rules(truth, problem.dtype, "fp32", False)
+    rules = compare.honest_rules(truth, "fp32", False)
     known = answers_to(bench.truth(problem.draw(SEEDS[0]), SEEDS[0]))
     own = blind_answers(bench, known, lambda *_: rules, SEEDS[1:])
     notes += [x + ", on the problem's own inputs; hidden ones tell" for x in own[:1]]
@@ -122,7 +122,7 @@ def unchanged_passes(inputs: list[Any], truth: Truth, rules: list[compare.Rule])
 
 def unchanged_passes_always(bench: Bench, inputs: list[Any], truth: Truth, float32: str) -> bool:
     """Whether the first input would be accepted as the output, on contents of every kind."""
-    rules = compare.honest_rules(truth, bench.problem.dtype, float32, False)
+    rules = compare.honest_rules(truth, float32, False)
     return unchanged_passes(inputs, truth, rules) and all(
         unchanged_passes(
             bench.problem.draw(SEEDS[0], x), bench.truth(bench.problem.draw(SEEDS[0], x), SEEDS[0], x), rules
@@ -151,7 +151,7 @@ def degenerate_answers(bench: Bench, other: Truth, float32: str) -> list[str]:
         bench,
         answers_to(other),
         lambda kind, want: compare.at_own_scale(
-            compare.honest_rules(bench.losses(kind), bench.problem.dtype, float32, True), want, SMALL_OUTPUT
+            compare.honest_rules(bench.losses(kind), float32, True), want, SMALL_OUTPUT
         ),
         SEEDS[1:],
         bench.admitted.others,
@@ -180,7 +180,7 @@ def weigh_constants(problem, truth: Truth, notes: list[str]) -> None:
 def weigh_parameters(problem, inputs: list[Any], truth: Truth, notes: list[str]) -> None:
     """Parameters that the output does not depend on."""
     model = problem.models[problem.dtype]
-    rules = compare.honest_rules(truth, problem.dtype, "fp32", True)
+    rules = compare.honest_rules(truth, "fp32", True)
     unused = []
     for name, x in model.named_parameters():
         kept = x.data.clone()

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from kernelmill_torch.admission import runs_moved
+from kernelmill_torch.contents import wide_type
 from kernelmill_torch.problem import Problem, chunks
 
 MOVES = 6
@@ -22,7 +23,7 @@ def moves_of(inputs: list[Any], problem: Problem) -> tuple[list[torch.Tensor], l
     """The model's outputs in its own precision, and their unsteadiness()."""
     runs = runs_moved(inputs, problem, STEP, MOVES)
     plain = next(runs)
-    result = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in plain]
+    result = [torch.zeros_like(x, dtype=wide_type(x), memory_format=torch.contiguous_format) for x in plain]
     for moved in runs:
         widen(result, plain, moved)
         del moved  # before the model runs once more
@@ -40,7 +41,7 @@ def forgiven(got: torch.Tensor, want: torch.Tensor, unsteady: torch.Tensor) -> t
     """The output, with what is wanted where nobody can know it better, or the problem's own precision has no number."""
     if not want.is_floating_point():
         return got
-    result = torch.empty_like(want, memory_format=torch.contiguous_format)
+    result = torch.empty_like(want, dtype=wide_type(want), memory_format=torch.contiguous_format)
     for to, x, w, moves in chunks(result, got, want, unsteady):
         x = x.to(w.dtype)
         is_near = ((x - w).abs() <= TIMES * moves.to(w.dtype)) & torch.isfinite(moves)

@@ -41,7 +41,10 @@ class Truths:
         if len(self.known_truths) > 2 * len(KINDS):
             self.known_truths.clear()
         self.known_truths.setdefault(
-            (self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor)
+            (self.problem.model_key, kind),
+            Truth(
+                [], result.level, result.spread, result.floor, result.gain, is_exact=result.is_exact, types=result.types
+            ),
         )
         return result
 
@@ -63,9 +66,7 @@ class Truths:
 
     def can_ask_small_scales(self, inputs: list[Any]) -> bool:
         """Whether elements of a draw can be held by their own size: where double precision says what is right."""
-        return (
-            self.problem.exact and self.problem.dtype == torch.float32 and not self.is_random and may_be_copied(inputs)
-        )
+        return self.problem.exact and self.problem.is_float32 and not self.is_random and may_be_copied(inputs)
 
     def prepare_kind(self, kind: str) -> None:
         """Before contents of a kind are drawn for a row: what its outputs will be held by takes most memory of large ones, and nothing

@@ -72,7 +72,8 @@ expected<int> task_import(const invocation& in) {
   std::map<import_outcome, size_t> counts;
   auto tasks = nlohmann::ordered_json::array();
   for (const auto& x : *problems) {
-    auto outcome = writer->write(x.id(), task_files_of(x), in.has("--force"));
+    auto outcome =
+        writer->write(x.id(), task_files_of(x, in.value("--precision")), in.has("--force"));
     KM_TRY(outcome);
     ++counts[*outcome];
     tasks.push_back({{"id", x.id()}, {"outcome", to_string(*outcome)}});
@@ -113,6 +114,11 @@ cli::command task_import_row() {
         {}}},
       {{"--to", "DIR", "Folder to write tasks to.", "", false, {}, completes::directory},
        {"--level", "N", "Imports only this level.", "", false, {}, nothing},
+       {"--precision", "TYPE",
+        "Type of all floating tensors; own: each keeps the type that the problem gives it. "
+        "Default: own "
+        "for a problem that names another type than float32, else fp32.",
+        "", false, torch_precisions(), nothing},
        flag("--force", "Replaces existing tasks that differ.")},
       task_import};
 }

@@ -289,6 +289,40 @@ TEST_F(torch_referee, a_problem_that_decides_nothing_judges_no_candidate) {
   }
 }
 
+// A norm in bfloat16, as inference engines have it: sums in float32, the rest in the tensors' type.
+const char* const bf16_problem =
+    "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x, w):\n"
+    "        y = x.float()\n"
+    "        y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)\n"
+    "        return y.to(x.dtype) * w\n"
+    "def get_inputs():\n    return [torch.randn(64, 1024).to(torch.bfloat16), "
+    "torch.randn(1024).to(torch.bfloat16)]\n"
+    "def get_init_inputs():\n    return []\n";
+
+std::string bf16_answer(const std::string& last) {
+  return "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, w):\n"
+         "        y = x.float()\n"
+         "        y = y * torch.rsqrt((y * y).mean(-1, keepdim=True) + 1e-6)\n        " +
+         last + "\n";
+}
+
+TEST_F(torch_referee, tensors_that_keep_their_own_types_have_bounds_of_these) {
+  keys_ = R"(, "precision": "own")";
+  auto timed = [](wire::EvaluateRequest::Builder x) { x.initTiming().setEnabled(true); };
+  auto honest = evaluate(bf16_problem,
+                         bf16_answer("assert x.dtype == w.dtype == torch.bfloat16\n"
+                                     "        return y.to(torch.bfloat16) * w"),
+                         timed);
+  EXPECT_TRUE(honest.open()->getCorrect()) << summary(honest);
+  EXPECT_THAT(std::string{honest.open()->getCases()[0].getShape()}, HasSubstr("bfloat16[64"));
+  auto wide = evaluate(bf16_problem, bf16_answer("return y * w.float()"));
+  EXPECT_EQ(category(wide), "wrong_dtype") << summary(wide);
+  auto coarse = evaluate(bf16_problem, bf16_answer("m, e = torch.frexp(y * w.float())\n        "
+                                                   "return torch.ldexp(torch.round(m * 16) / 16, "
+                                                   "e).to(x.dtype)"));
+  EXPECT_EQ(category(coarse), "wrong_result") << summary(coarse);
+}
+
 TEST_F(torch_referee, a_result_kept_for_the_same_address_is_wrong) {
   auto result = evaluate(linear_problem,
                          linear_answer("if x.data_ptr() not in kept:\n    kept[x.data_ptr()] = "

@@ -56,6 +56,13 @@ TEST(torch_prompt, the_example_is_in_the_wanted_language) {
               AllOf(HasSubstr("at::parallel_for"), Not(HasSubstr("__global__"))));
 }
 
+TEST(torch_prompt, says_of_other_types_that_each_output_has_its_own_bound) {
+  auto x = problem();
+  x.torch.precision = "own";
+  EXPECT_THAT(system_prompt(x), AllOf(HasSubstr("Each output has a bound of its own type"),
+                                      Not(HasSubstr("half precision"))));
+}
+
 TEST(torch_prompt, says_which_inputs_are_to_be_written_to) {
   EXPECT_THAT(system_prompt(problem()), HasSubstr("Inputs are not written to."));
   auto x = problem();

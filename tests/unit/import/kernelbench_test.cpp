@@ -135,6 +135,19 @@ TEST_F(kernelbench, a_problem_becomes_a_task_that_loads) {
   EXPECT_EQ(x->torch.code, code);
 }
 
+TEST_F(kernelbench, types_are_those_of_the_problem_unless_one_is_asked_for) {
+  auto precision = [](const std::string& text, const std::string& asked = {}) {
+    for (const auto& file : task_files_of({1, 1, "1_Exp", text, {}}, asked))
+      if (file.name == "task.json")
+        return nlohmann::json::parse(file.text).at("precision").get<std::string>();
+    return std::string{};
+  };
+  EXPECT_EQ(precision(code), "fp32");
+  EXPECT_EQ(precision(std::string{code} + "# x.to(torch.bfloat16)\n"), "own");
+  EXPECT_EQ(precision(std::string{code} + "# x.to(torch.bfloat16)\n", "fp32"), "fp32");
+  EXPECT_EQ(precision(code, "bf16"), "bf16");
+}
+
 TEST_F(kernelbench, a_task_is_replaced_only_when_asked_and_then_whole) {
   auto write_task = [&](const std::string& text, bool replace) {
     auto writer = task_writer::open(root_ + "/tasks");

@@ -92,6 +92,22 @@ TEST_F(torch_task, the_digest_covers_each_of_its_files) {
   EXPECT_EQ(digests.size(), 4u);
 }
 
+TEST_F(torch_task, tensors_may_keep_their_own_types) {
+  for (const std::string precision : {"fp32", "fp16", "bf16", "own"}) {
+    auto document = relu();
+    document["precision"] = precision;
+    EXPECT_EQ(trouble(document), "");
+    EXPECT_EQ(load()->torch.precision, precision);
+  }
+  EXPECT_EQ(precision_of_problem(problem), "fp32");
+  for (const char* call : {".to(torch.bfloat16)", ".half()", ", dtype=torch.float16", ".double()",
+                           ".to(torch.float8_e4m3fn)"}) {
+    auto code = std::string{problem};
+    code.replace(code.find("torch.rand(4)"), 13, "torch.rand(4)" + std::string{call});
+    EXPECT_EQ(precision_of_problem(code), "own") << call;
+  }
+}
+
 TEST_F(torch_task, declares_inputs_that_its_model_writes_to) {
   auto document = relu();
   document["mutates"] = {1, 0};

@@ -145,7 +145,7 @@ class Honest(unittest.TestCase):
                 if seed % 10 == 0:  # a draw by which others are judged
                     truth = p.truth(p.draw(100 + seed, kind), seed)
                     admission.refine(truth, admitted.gauges[kind], p, True)
-                    rules = compare.honest_rules(truth, torch.float32, "fp32", True)
+                    rules = compare.honest_rules(truth, "fp32", True)
                 (x,) = p.draw(seed, kind)
                 want = p.run([x])
                 padded = torch.nn.functional.pad(x.view(8, 8, 64), (1, 1))
@@ -188,7 +188,7 @@ class Honest(unittest.TestCase):
             for kind in admitted.others:
                 truth = p.truth(p.draw(100, kind), 0)
                 admission.refine(truth, admitted.gauges[kind], p, True)
-                rules = compare.honest_rules(truth, torch.float32, "fp32", True)
+                rules = compare.honest_rules(truth, "fp32", True)
                 for seed in range(30):
                     (x,) = p.draw(seed, kind)
                     shifts = admission.shifts_of([x], p)
@@ -211,7 +211,7 @@ class Honest(unittest.TestCase):
         for kind in {"steep", "far"} & set(admitted.others):
             truth = p.truth(p.draw(100, kind), 0)
             admission.refine(truth, admitted.gauges[kind], p, False)
-            rules = compare.honest_rules(truth, torch.float32, "fp32", True)
+            rules = compare.honest_rules(truth, "fp32", True)
             for seed in range(20):
                 inputs = p.draw(1000 + seed, kind)
                 (want,) = p.run(inputs)
@@ -412,7 +412,7 @@ class Bounds(unittest.TestCase):
         truth = p.truth([x], seed)
         gauge = admission.measured(p, kind)
         admission.refine(truth, gauge, p, True)
-        return x, truth.want[0], compare.honest_rules(truth, torch.float32, "fp32", False)[0]
+        return x, truth.want[0], compare.honest_rules(truth, "fp32", False)[0]
 
     def exceeding(self, got, want, rule):
         return float(compare.excess(torch.as_tensor(float(got)).reshape(1).double(), want.reshape(1).double(), rule))

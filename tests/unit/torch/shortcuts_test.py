@@ -100,7 +100,7 @@ class Shortcuts(unittest.TestCase):
         for kind in admitted.names:
             truth = p.truth(p.draw(19, kind), 19)
             admission.refine(truth, admitted.gauges[kind], p, is_plain)
-            rules[kind] = compare.honest_rules(truth, torch.float32, "fp32", True)[0]
+            rules[kind] = compare.honest_rules(truth, "fp32", True)[0]
 
         def is_right(answer, seed, kind):
             x = p.draw(seed, kind)

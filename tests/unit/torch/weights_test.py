@@ -166,7 +166,7 @@ class Bound(unittest.TestCase):
             (x,) = p.draw(seed)
             truth = p.truth([x], seed)
             admission.refine(truth, admission.Gauge(OWN), p, False)
-            (rule,) = compare.honest_rules(truth, torch.float32, "fp32", False)
+            (rule,) = compare.honest_rules(truth, "fp32", False)
             for name, answer in answers.items():
                 with torch.no_grad():
                     got = answer(x, p.models[torch.float32].a.weight.detach())
