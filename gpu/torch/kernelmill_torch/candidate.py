@@ -191,12 +191,11 @@ def plain(
     return make(out)
 
 
-def calling_on_copies(model: Callable, places: Sequence[int]) -> Callable:
+def calling_on_copies(model: Callable, places: Sequence[int], clone: Callable = torch.Tensor.clone) -> Callable:
     """The model where it writes to no input; else what calls it on copies of the inputs at these places, and returns them behind its
-    own outputs. Both sides of a comparison pay for the copies."""
+    own outputs. Both sides of a comparison pay for the copies. `clone` is the one of before a candidate was loaded."""
     if not places:
         return model
-    clone = torch.Tensor.clone
 
     def call(*inputs):
         given = list(inputs)

@@ -103,6 +103,12 @@ class WrittenInputs(Folder):
         self.assertEqual((x.tolist(), left.tolist()), ([1.0] * 3, [2.0] * 3))
         self.assertIs(out, left)
 
+    def test_what_copies_them_is_none_of_theirs(self):
+        x = torch.ones(3)
+        with unittest.mock.patch.object(torch.Tensor, "clone", lambda self: self):
+            calling_on_copies(lambda a: a.add_(1), [0])(x)
+        self.assertEqual(x.tolist(), [1.0] * 3)
+
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class Unfit(Folder):
