@@ -73,5 +73,13 @@ TEST_F(toolchain_outside, a_compiler_that_was_stopped_has_its_time_all_the_same)
       << x->getFault().getMessage().cStr();
 }
 
+// The deadline is of the compiler's work: what keeps it from a core is waited for.
+TEST_F(toolchain_outside, one_that_is_stopped_for_longer_than_its_deadline_is_waited_for) {
+  outsider operator_{"cc1plus", 1, 0, outsider::stops_for(std::chrono::seconds{4})};
+  auto built = build(slow_source, 3'000);
+  EXPECT_EQ(operator_.done(), 1);
+  EXPECT_TRUE(built.open()->getCompiled()) << built.open()->getFault().getMessage().cStr();
+}
+
 } // namespace toolchain_outside_test
 } // namespace kernelmill
