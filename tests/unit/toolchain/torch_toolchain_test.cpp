@@ -169,6 +169,41 @@ TEST_F(torch_toolchain_on_cpu, calls_an_interpreter_without_torch_a_fault_of_the
   EXPECT_EQ(built.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION);
 }
 
+// As with Debian's python3-torch and without libtorch-dev.
+TEST_F(torch_toolchain_on_cpu, calls_missing_headers_of_torch_a_fault_of_the_machine) {
+  temporary_directory machine;
+  std::filesystem::permissions(machine.path(), std::filesystem::perms{0755});
+  std::filesystem::create_directories(machine.path() + "/bin");
+  auto compiler = machine.path() + "/bin/g++";
+  std::ofstream{compiler} << "#!/bin/sh\ncase \" $* \" in *\" -c \"*)\n"
+                             "  echo 'main.cpp:1:10: fatal error: torch/extension.h: No such file "
+                             "or directory'\n  exit 1 ;;\nesac\nexec /usr/bin/g++ \"$@\"\n";
+  std::filesystem::permissions(compiler, std::filesystem::perms{0755});
+  toolchain_options x;
+  x.python = interpreter();
+  x.compiler = compiler;
+  x.cache_directory = cache_.path() + "/build";
+  toolchain_.emplace(walls_, x);
+  for (int i = 0; i < 2; ++i) {
+    auto built = build(with_extension);
+    EXPECT_EQ(category(built), "toolchain_missing") << message(built);
+    EXPECT_EQ(built.open()->getFault().getClass(), wire::FaultClass::INFRASTRUCTURE);
+    EXPECT_THAT(built.open()->getFault().getHint().cStr(), HasSubstr("libtorch-dev"));
+    EXPECT_FALSE(built.open()->getCached());
+  }
+  auto probed = toolchain_->probe(contract_kind::torch);
+  ASSERT_FALSE(probed);
+  EXPECT_THAT(probed.error().hint, HasSubstr("libtorch-dev"));
+}
+
+TEST_F(torch_toolchain_on_cpu, has_nothing_against_how_an_editor_saved_a_module) {
+  std::string text = "\xef\xbb\xbf";
+  for (const auto* c = plain_model; *c != 0; ++c) text += *c == '\n' ? "\r\n" : std::string{*c};
+  auto built = build(text);
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  EXPECT_EQ(artifact(built).source, plain_model);
+}
+
 class torch_toolchain_on_cuda : public torch_fixture {
 protected:
   torch_toolchain_on_cuda() : torch_fixture("cuda") {}
