@@ -113,9 +113,11 @@ def main():
         print(f"SKIP: {binary} is not built, or there is no g++")
         return SKIP
     turns = max(1, number("KERNELMILL_TURNS", 8) // MEMBERS)
+    # Of six tries behind five controls a source loses all, and no control, in 2 of 100,000 builds at this share.
+    share = 20
     with scratch_folder("compilers") as folder:
         write_run(folder, turns)
-        ill = run(folder, "ill", write_machine(folder, 30))
+        ill = run(folder, "ill", write_machine(folder, share))
         well = run(folder, "well", write_machine(folder, 0))
         wrong, kinds = [], collections.Counter()
         for key, turn in well.items():
