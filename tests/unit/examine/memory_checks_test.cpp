@@ -131,7 +131,7 @@ TEST_F(memory_checks, find_an_error_behind_any_number_of_warnings) {
 }
 
 TEST_F(memory_checks, stand_behind_what_is_timed_on_the_same_cores) {
-  auto tool = write_sanitizer("[ $(nice) -ge 10 ] && echo '" + std::string{clean} + "' > $4\n");
+  auto tool = write_sanitizer("[ $(nice) -ge 5 ] && echo '" + std::string{clean} + "' > $4\n");
   EXPECT_TRUE(run(tool, "on_accept").open()->getMemory().getComplete());
 }
 
