@@ -312,8 +312,11 @@ class HeadPage(unittest.TestCase):
             self.assertEqual((refused[0], refused[1]["error"]["category"]), (400, "bad_request"))
             server = {"url": policy, "name": "held", "kind": "openai", "model": "held"}
             self.assertEqual(self.post("/api/v1/policies", server)[0], 200)
-            servers = self.get("/api/v1/policies")["servers"]
-            self.assertEqual([(x["name"], x["model"]) for x in servers], [("held", "held")])
+
+            def named():
+                return [(x["name"], x["model"]) for x in self.get("/api/v1/policies")["servers"]]
+
+            wait("it is listed", lambda: named() == [("held", "held")])
             self.assertEqual(self.post("/api/v1/policies/held", None, "DELETE")[0], 200)
             wait("it is gone", lambda: not self.get("/api/v1/policies")["servers"])
 
