@@ -305,7 +305,7 @@ cli::command serve_row() {
             nothing},
            {"--connections",
             "N",
-            "Connections at once; more are answered 429.",
+            "Connections at once; more are answered 429, with TLS they are closed.",
             "4096",
             false,
             {},
