@@ -170,6 +170,12 @@ build_evidence evidence_of(const compiler_outcome& x, const std::vector<std::str
   return any && !in_system ? build_evidence::unclear : build_evidence::machine;
 }
 
+std::optional<build_evidence> evidence_of(const expected<compiler_outcome>& x,
+                                          const std::vector<std::string>& own_files) {
+  if (!x || !has_failed(*x)) return std::nullopt;
+  return evidence_of(*x, own_files);
+}
+
 expected<void> attribute(const attributed_build& x) {
   auto evidence = x.build();
   auto begin = std::chrono::steady_clock::now();
@@ -204,6 +210,13 @@ error fault_of_control(const compiler_outcome& control, const std::string& what)
   return end("toolchain_failed", said,
              "see to the machine's disk, memory and limits of processes; `kernelmill doctor` tries "
              "the compilers");
+}
+
+expected<void> result_of_control(const expected<compiler_outcome>& control,
+                                 const std::string& what) {
+  KM_TRY(control);
+  if (!has_failed(*control)) return {};
+  return tl::unexpected<error>{fault_of_control(*control, what)};
 }
 
 } // namespace kernelmill

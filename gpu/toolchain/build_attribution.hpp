@@ -32,6 +32,10 @@ build_evidence evidence_of(const compiler_outcome& x, const std::vector<std::str
 /// Whether a run did not make what it should.
 bool has_failed(const compiler_outcome& x);
 
+/// The evidence of a run; nothing where it made what it should, or could not be run.
+std::optional<build_evidence> evidence_of(const expected<compiler_outcome>& x,
+                                          const std::vector<std::string>& own_files);
+
 struct attributed_build {
   /// Builds the source. Nothing: it was built, or something else than its compiler failed.
   std::function<std::optional<build_evidence>()> build;
@@ -47,5 +51,9 @@ expected<void> attribute(const attributed_build& x);
 /// The fault of a machine that could not build `what`, a source of ours: it names what is missing
 /// and the package that has it, where the words tell.
 error fault_of_control(const compiler_outcome& control, const std::string& what);
+
+/// What the run of a control comes to: success, or that fault.
+expected<void> result_of_control(const expected<compiler_outcome>& control,
+                                 const std::string& what);
 
 } // namespace kernelmill

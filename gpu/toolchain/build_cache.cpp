@@ -185,4 +185,13 @@ void build_cache::evict() {
   }
 }
 
+expected<void> build_once(const std::string& directory, const std::string& key,
+                          const std::function<expected<void>()>& build) {
+  auto mark = directory + "/probe-" + sha256_hex(key);
+  if (read_whole(mark)) return {};
+  KM_TRY(build());
+  [[maybe_unused]] auto kept = write_atomically(mark, "built", 0444);
+  return {};
+}
+
 } // namespace kernelmill

@@ -5,6 +5,7 @@
 // SHA-256 when read, so processes may share a cache and a damaged entry is merely built again.
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -52,6 +53,11 @@ private:
   uint64_t most_bytes_;
   std::atomic<unsigned> stored_ = 0;
 };
+
+/// Builds a control of which only success matters, unless it was built under this key before: a
+/// mark in the directory says so.
+expected<void> build_once(const std::string& directory, const std::string& key,
+                          const std::function<expected<void>()>& build);
 
 /// Writes a file under a temporary name beside `path` and renames it.
 expected<void> write_atomically(const std::string& path, std::string_view bytes, unsigned mode);

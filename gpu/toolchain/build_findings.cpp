@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "messages/base/source_text.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -27,6 +28,10 @@ bool lacked_a_core(const compiler_outcome& x) {
 }
 
 } // namespace
+
+std::string source_of(wire::BuildRequest::Reader request) {
+  return normal_source(std::string_view{request.getSource().begin(), request.getSource().size()});
+}
 
 std::string seconds_text(double seconds) {
   return std::to_string(seconds).substr(0, 5) + " s";

@@ -26,6 +26,9 @@ struct build_findings {
   bool repeatable = true; // false: a busy machine may be the cause
 };
 
+/// The source of a request in the form that compilers and Python take.
+std::string source_of(wire::BuildRequest::Reader request);
+
 /// In five characters, for a message.
 std::string seconds_text(double seconds);
 

@@ -109,17 +109,13 @@ expected<std::string> build_checked(sandbox& walls, const host_compiler& by, hos
   auto control = job;
   control.source = control_source(control_kind::host, source);
   expected<compiler_outcome> outcome = compiler_outcome{};
-  KM_TRY(attribute({[&]() -> std::optional<build_evidence> {
+  KM_TRY(attribute({[&] {
                       outcome = run_compiler(walls, job);
-                      if (!outcome || !has_failed(*outcome)) return std::nullopt;
-                      return evidence_of(*outcome, {job.source_name});
+                      return evidence_of(outcome, {job.source_name});
                     },
-                    [&]() -> expected<void> {
-                      auto ours = run_compiler(walls, control);
-                      KM_TRY(ours);
-                      if (!has_failed(*ours)) return {};
-                      return tl::unexpected<error>{
-                          fault_of_control(*ours, "a C++ source of ours with sanitizers")};
+                    [&] {
+                      return result_of_control(run_compiler(walls, control),
+                                               "a C++ source of ours with sanitizers");
                     }}));
   KM_TRY(outcome);
   if (outcome->timed_out)

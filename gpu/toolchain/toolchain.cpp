@@ -18,8 +18,6 @@
 #include "gpu/toolchain/precompiled.hpp"
 #include "gpu/toolchain/torch_toolchain.hpp"
 #include "messages/base/digest.hpp"
-#include "messages/base/files.hpp"
-#include "messages/base/source_text.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -177,10 +175,7 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
 expected<void> native_toolchain::state::control(const compiler_facts& compiler,
                                                 const std::string& source, int deadline_ms) {
   auto [kind, name] = control_of(compiler, options.backend);
-  auto outcome = run(compiler, control_source(kind, source), deadline_ms, {});
-  KM_TRY(outcome);
-  if (!has_failed(*outcome)) return {};
-  return tl::unexpected<error>{fault_of_control(*outcome, name)};
+  return result_of_control(run(compiler, control_source(kind, source), deadline_ms, {}), name);
 }
 
 // The outcome of the source's own build. Fails where the machine is at fault.
@@ -191,10 +186,7 @@ expected<compiler_outcome> native_toolchain::state::run_attributed(const compile
       headers && wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
   const std::vector<std::string> own{compiler.source_name};
   expected<compiler_outcome> latest = run(compiler, source, deadline_ms, directory);
-  auto judged = [&]() -> std::optional<build_evidence> {
-    if (!latest || !has_failed(*latest)) return std::nullopt;
-    return evidence_of(*latest, own);
-  };
+  auto judged = [&] { return evidence_of(latest, own); };
   // Precompiled headers may be damaged, and a message that leads to them may be about a name that
   // the kernel never asked for; in any case it should name the kernel's own #include.
   if (auto evidence = judged();
@@ -268,11 +260,8 @@ expected<void> native_toolchain::probe(contract_kind contract) {
     return x.control(*compiler, {}, deadline);
   // The others take seconds, so what was built is remembered, until another compiler or header is
   // installed.
-  auto mark = x.cache.directory() + "/probe-" + sha256_hex(cache_generation + compiler->digest);
-  if (read_whole(mark)) return {};
-  KM_TRY(x.control(*compiler, {}, deadline));
-  [[maybe_unused]] auto kept = write_atomically(mark, "built", 0444);
-  return {};
+  return build_once(x.cache.directory(), cache_generation + compiler->digest,
+                    [&] { return x.control(*compiler, {}, deadline); });
 }
 
 native_toolchain::native_toolchain(sandbox& walls, toolchain_options options)
@@ -300,8 +289,7 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
   auto contract = contract_of(request.getContract().cStr());
   if (contract == contract_kind::torch) return state_->torch->build(request, deadline);
   bool device = contract == contract_kind::device;
-  auto source =
-      normal_source(std::string_view{request.getSource().begin(), request.getSource().size()});
+  auto source = source_of(request);
   if (device)
     if (auto plan = parse_launch_plan(source); !plan) return refuse(plan.error());
   auto compiler = device ? state_->learn_device() : state_->learn();

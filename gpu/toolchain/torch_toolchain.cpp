@@ -19,7 +19,6 @@
 #include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
-#include "messages/base/source_text.hpp"
 #include "messages/folder_file.hpp"
 
 namespace kernelmill {
@@ -44,10 +43,6 @@ std::string digest_of_package() {
   std::sort(files.begin(), files.end());
   for (auto& x : files) all += x.string() + '\n' + read_whole(x.string()).value_or("") + '\n';
   return sha256_hex(all);
-}
-
-std::string source_of(wire::BuildRequest::Reader request) {
-  return normal_source(std::string_view{request.getSource().begin(), request.getSource().size()});
 }
 
 expected<listed_extension> list_source(torch_extension_builder& builder,
@@ -90,8 +85,8 @@ struct torch_toolchain::state {
 
   expected<const known*> learn();
   expected<torch_compilers> find_compilers(const python_facts& python);
-  build_findings make(const known& x, const std::string& key, wire::BuildRequest::Reader request,
-                      int deadline_ms);
+  build_findings make(const known& x, const std::string& key, std::string source,
+                      wire::BuildRequest::Reader request, int deadline_ms);
   void build_extensions(const known& x, const std::vector<extension_request>& requests,
                         int deadline_ms, torch_artifact& artifact, build_findings& out);
 };
@@ -178,8 +173,9 @@ void torch_toolchain::state::build_extensions(const known& x,
 }
 
 build_findings torch_toolchain::state::make(const known& x, const std::string& key,
-                                            wire::BuildRequest::Reader request, int deadline_ms) {
-  torch_artifact artifact{source_of(request), {}, {}};
+                                            std::string source, wire::BuildRequest::Reader request,
+                                            int deadline_ms) {
+  torch_artifact artifact{std::move(source), {}, {}};
   auto begin = std::chrono::steady_clock::now();
   recorder_options how{options.backend, options.architecture, cache.directory(), x.recorder.get()};
   auto recorded = record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(),
@@ -249,11 +245,9 @@ expected<void> torch_toolchain::probe(int deadline_ms) {
   auto facts = state_->learn();
   KM_TRY(facts);
   const auto& x = **facts;
-  auto mark = state_->cache.directory() + "/probe-" + sha256_hex(torch_cache_generation + x.digest);
-  if (read_whole(mark)) return {};
-  KM_TRY(x.builder->control(state_->options.backend == "cuda", true, deadline_ms));
-  [[maybe_unused]] auto kept = write_atomically(mark, "built", 0444);
-  return {};
+  return build_once(state_->cache.directory(), torch_cache_generation + x.digest, [&] {
+    return x.builder->control(state_->options.backend == "cuda", true, deadline_ms);
+  });
 }
 
 Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader request,
@@ -273,7 +267,7 @@ Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader req
                  std::to_string(deadline_ms) + ' ' + std::to_string(state_->options.memory_bytes) +
                  '\n' + sha256_hex(problem) + '\n' + source);
   if (auto found = state_->cache.find(key)) return *found;
-  auto made = state_->make(x, key, request, deadline_ms);
+  auto made = state_->make(x, key, std::move(source), request, deadline_ms);
   auto result =
       to_message(made, state_->cache.library_path(key), x.identity, state_->options.architecture);
   auto cls = made.fault.cls;

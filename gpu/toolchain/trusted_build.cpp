@@ -138,10 +138,7 @@ expected<void> trusted_builder::control(const std::vector<std::string>& command,
   auto made = product + ".control";
   auto outcome = run(command, made, source, {});
   for (const auto& x : {source, made}) ::unlink(x.c_str());
-  KM_TRY(outcome);
-  if (!has_failed(*outcome)) return {};
-  return tl::unexpected<error>{
-      fault_of_control(*outcome, cuda ? "a CUDA source of ours" : "a C++ source of ours")};
+  return result_of_control(outcome, cuda ? "a CUDA source of ours" : "a C++ source of ours");
 }
 
 expected<void> trusted_builder::compile(const std::vector<std::string>& command,
@@ -150,10 +147,9 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
   auto declared = command;
   if (!declaration.empty()) declared.insert(declared.end(), {"-include", declared_at});
   expected<compiler_outcome> latest = compiler_outcome{};
-  KM_TRY(attribute({[&]() -> std::optional<build_evidence> {
+  KM_TRY(attribute({[&] {
                       latest = run(declared, product, source_path, declaration);
-                      if (!latest || !has_failed(*latest)) return std::nullopt;
-                      return evidence_of(*latest, {source_path});
+                      return evidence_of(latest, {source_path});
                     },
                     [&] { return control(command, product); }}));
   KM_TRY(latest);

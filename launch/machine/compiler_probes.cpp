@@ -5,7 +5,6 @@
 #include "launch/config/paths.hpp"
 #include "launch/config/run_config.hpp"
 #include "launch/machine/programs.hpp"
-#include "launch/machine/python.hpp"
 
 namespace kernelmill {
 
@@ -63,15 +62,13 @@ std::vector<compiler_probe> probe_compilers() {
   return tried(planned_probes());
 }
 
-std::optional<compiler_probe> probe_torch_extension() {
-  auto python = find_python({});
-  if (!python) return std::nullopt;
+std::optional<compiler_probe> probe_torch_extension(const found_python& python) {
   toolchain_options options;
-  options.python = python->path;
+  options.python = python.path;
   options.deadline_ms = compile_section{}.torch_deadline_ms;
-  if (!python->cuda.empty() && !find_nvcc().empty()) {
+  if (auto nvcc = find_nvcc(); !python.cuda.empty() && !nvcc.empty()) {
     options.backend = "cuda";
-    options.compiler = find_nvcc();
+    options.compiler = nvcc;
   }
   auto all = tried({{{"torch",
                       "an extension of load_inline",

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/machine/python.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -22,7 +23,7 @@ struct compiler_probe {
 /// started in a sandbox.
 std::vector<compiler_probe> probe_compilers();
 
-/// An extension for torch, for the interpreter that find_python({}) finds; nothing without one.
-std::optional<compiler_probe> probe_torch_extension();
+/// An extension for torch, for an interpreter that has it.
+std::optional<compiler_probe> probe_torch_extension(const found_python& python);
 
 } // namespace kernelmill

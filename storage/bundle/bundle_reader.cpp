@@ -2,8 +2,6 @@
 #include <optional>
 #include <unordered_set>
 
-#include <openssl/evp.h>
-
 #include "messages/base/digest.hpp"
 #include "storage/bundle/bundle_file.hpp"
 #include "storage/bundle/packed_stream.hpp"
@@ -88,24 +86,16 @@ expected<std::string> read_named(member_reader& from, const char* path, uint64_t
   return result;
 }
 
-struct free_hash {
-  void operator()(EVP_MD_CTX* x) const { EVP_MD_CTX_free(x); }
-};
-
 /// Reads one file, hashes it and says what is wrong with it; holds it for `take`.
 expected<std::string> read_listed(member_reader& from, const tar_entry& entry,
                                   const listed_file& want, bool hold, std::string& held) {
-  std::unique_ptr<EVP_MD_CTX, free_hash> hash{EVP_MD_CTX_new()};
-  EVP_DigestInit_ex(hash.get(), EVP_sha256(), nullptr);
+  sha256_stream hash;
   held.clear();
   KM_TRY(from.read(entry, [&](std::string_view part) {
-    EVP_DigestUpdate(hash.get(), part.data(), part.size());
+    hash.add(part);
     if (hold) held += part;
   }));
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_DigestFinal_ex(hash.get(), digest, &size);
-  if (to_hex(digest, size) == want.sha256) return std::string{};
+  if (hash.hex() == want.sha256) return std::string{};
   return want.path + " was changed: its SHA-256 is not the listed one";
 }
 

@@ -3,7 +3,6 @@
 #include <optional>
 #include <vector>
 
-#include <openssl/evp.h>
 #include <zstd.h>
 
 #include "messages/base/digest.hpp"
@@ -16,9 +15,6 @@ namespace {
 
 constexpr int compression_level = 3;
 
-struct free_digest {
-  void operator()(EVP_MD_CTX* x) const { EVP_MD_CTX_free(x); }
-};
 struct free_stream {
   void operator()(ZSTD_CCtx* x) const { ZSTD_freeCCtx(x); }
 };
@@ -28,13 +24,12 @@ struct free_stream {
 struct row_file::state {
   std::optional<atomic_file> file;
   byte_taker stream;
-  std::unique_ptr<EVP_MD_CTX, free_digest> digest{EVP_MD_CTX_new()};
+  sha256_stream digest;
   std::unique_ptr<ZSTD_CCtx, free_stream> packer;
   std::vector<char> packed;
   written_file facts;
 
   explicit state(bool zstd) {
-    EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr);
     if (!zstd) return;
     packer.reset(ZSTD_createCCtx());
     ZSTD_CCtx_setParameter(packer.get(), ZSTD_c_compressionLevel, compression_level);
@@ -43,7 +38,7 @@ struct row_file::state {
   }
 
   expected<void> write(std::string_view bytes) {
-    EVP_DigestUpdate(digest.get(), bytes.data(), bytes.size());
+    digest.add(bytes);
     facts.bytes += bytes.size();
     return file ? file->append(bytes) : stream(bytes);
   }
@@ -94,10 +89,7 @@ expected<void> row_file::append(const nlohmann::ordered_json& row) {
 
 expected<written_file> row_file::finish() {
   if (state_->packer) KM_TRY(state_->pack({}, ZSTD_e_end));
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_DigestFinal_ex(state_->digest.get(), digest, &size);
-  state_->facts.sha256 = to_hex(digest, size);
+  state_->facts.sha256 = state_->digest.hex();
   if (state_->file) KM_TRY(state_->file->commit());
   return state_->facts;
 }

@@ -24,6 +24,8 @@ MOST_TEXT = 4000
 DIRECTORY = "/tmp/candidate"
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 LARGEST_FROM_HEAP = 32 << 20  # that mallopt takes
+# What a task's precision makes of all that floats; None: each tensor keeps its own type.
+PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "own": None}
 TRITON_FILES: dict[str, str] = {}  # what the warm process built of Triton's own
 
 

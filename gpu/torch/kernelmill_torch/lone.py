@@ -21,12 +21,11 @@ import torch  # noqa: E402
 from kernelmill_torch import artifact, candidate  # noqa: E402
 
 ARTIFACT, INPUTS = 3, 4
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "own": None}
 
 
 def call(precision: str, device: str = "cuda", calls: str = "1") -> None:
     """Builds the model with the problem's arguments and calls it so often."""
-    dtype = PRECISIONS[precision]
+    dtype = candidate.PRECISIONS[precision]
     with os.fdopen(INPUTS, "rb") as file:
         given = torch.load(file, weights_only=False)
     module = candidate.import_module(artifact.read(ARTIFACT))

@@ -17,12 +17,11 @@ import torch
 
 from kernelmill_torch import contents
 from kernelmill_torch.buffers import Layout, TensorSpec
-from kernelmill_torch.candidate import calling_on_copies, made_in, seed_everything
+from kernelmill_torch.candidate import PRECISIONS, calling_on_copies, made_in, seed_everything
 from kernelmill_torch.contents import CHUNK, Traits, widened
 from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.task_files import path_in
 
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "own": None}
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
 # they are, so what takes indices or classes is in danger only where numbers are cast to them.

@@ -123,12 +123,12 @@ def unchanged_passes(inputs: list[Any], truth: Truth, rules: list[compare.Rule])
 def unchanged_passes_always(bench: Bench, inputs: list[Any], truth: Truth, float32: str) -> bool:
     """Whether the first input would be accepted as the output, on contents of every kind."""
     rules = compare.honest_rules(truth, float32, False)
-    return unchanged_passes(inputs, truth, rules) and all(
-        unchanged_passes(
-            bench.problem.draw(SEEDS[0], x), bench.truth(bench.problem.draw(SEEDS[0], x), SEEDS[0], x), rules
-        )
-        for x in bench.admitted.others
-    )
+
+    def passes(kind: str) -> bool:
+        drawn = bench.problem.draw(SEEDS[0], kind)
+        return unchanged_passes(drawn, bench.truth(drawn, SEEDS[0], kind), rules)
+
+    return unchanged_passes(inputs, truth, rules) and all(passes(x) for x in bench.admitted.others)
 
 
 def answers_to(other: Truth) -> dict[str, list[Optional[torch.Tensor]]]:

@@ -34,7 +34,8 @@ void examine_torch(findings& out) {
               : "none, needed by tasks of the contract torch only; " + python.error().message,
        {},
        {}});
-  if (auto x = probe_torch_extension()) out.push_back(shown(*x, finding_state::warn));
+  if (!python) return;
+  if (auto x = probe_torch_extension(*python)) out.push_back(shown(*x, finding_state::warn));
 }
 
 } // namespace kernelmill::commands
