@@ -232,10 +232,10 @@ private:
 } // namespace
 
 expected<foreign_traces> read_kernel_rl_traces(const std::string& path) {
-  errno = std::filesystem::is_directory(path) ? EISDIR : 0;
+  if (std::filesystem::is_directory(path))
+    return tl::unexpected<error>{file_error(EISDIR, "read", path)};
   line_reader lines{path};
-  if (errno == EISDIR || !lines.is_open())
-    return tl::unexpected<error>{file_error(errno, "read", path)};
+  if (!lines.is_open()) return tl::unexpected<error>{file_error(errno, "read", path)};
   auto bad = [&](size_t line, const std::string& why) {
     return configuration_error(
         "bad_import", "failed to import " + path + ": line " + std::to_string(line) + " " + why,

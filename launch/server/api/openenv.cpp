@@ -102,7 +102,7 @@ private:
     auto chosen = given("seed") ? data["seed"].get<uint64_t>() : std::random_device{}();
     auto what = all[chosen % all.size()];
     if (given("split") || given("index")) {
-      auto drawn = task_at(data);
+      auto drawn = task_at(*api_->tasks, data);
       if (!drawn) return refuse(words_of(drawn.error()));
       what = *drawn;
     }
@@ -125,22 +125,6 @@ private:
     say({{"type", "observation"},
          {"data",
           {{"observation", observation(nullptr, "")}, {"reward", nullptr}, {"done", false}}}});
-  }
-
-  // As OpenEnv's task API counts them.
-  expected<std::shared_ptr<const task>> task_at(const nlohmann::json& data) const {
-    auto split = data.find("split");
-    auto index = data.find("index");
-    if (split == data.end() || !split->is_string() || index == data.end() ||
-        !index->is_number_unsigned())
-      return configuration_error("bad_request",
-                                 "\"split\" must be a text and \"index\" a whole number", "");
-    auto all = tasks_of_split(*api_->tasks, split->get<std::string>());
-    KM_TRY(all);
-    if (*index >= all->size())
-      return configuration_error(
-          "bad_request", "the field \"index\" must be below " + std::to_string(all->size()), "");
-    return (*all)[index->get<size_t>()];
   }
 
   void step(const nlohmann::json& data) {
@@ -309,15 +293,11 @@ std::vector<http::route> openenv_routes(const api_ptr& x) {
     to->on_text([made](std::string text) { made->take(std::move(text)); });
     to->on_gone([made] { made->gone(); });
   };
-  auto whole = [](const json& document) {
-    return [answer = json_response(200, document)](
-               const http::request&, const http::exchange_ptr& to) { to->answer(answer); };
-  };
-  json about{{"name", "kernelmill"},
+  json about{{"name", openenv_name},
              {"description", "GPU kernels, compiled, checked, timed and judged turn by turn"}};
   std::vector<http::route> result{{"GET", "/ws", {}, socket, false, true},
-                                  {"GET", "/schema", {}, whole(schema_document())},
-                                  {"GET", "/metadata", {}, whole(about)}};
+                                  fixed_route("/schema", schema_document()),
+                                  fixed_route("/metadata", about)};
   for (auto& one : openenv_task_routes(x)) result.push_back(std::move(one));
   return result;
 }

@@ -40,6 +40,22 @@ size_t bound_of(const nlohmann::json& given, const char* name, size_t count, siz
   return static_cast<size_t>(at < 0 ? at + size : at);
 }
 
+expected<size_t> index_in(const task_list& all, const nlohmann::json& given) {
+  auto index = given.find("index");
+  if (index == given.end() || !index->is_number_unsigned() || *index >= all.size())
+    return configuration_error(
+        "bad_request",
+        "the field \"index\" must be a whole number below " + std::to_string(all.size()), "");
+  return index->get<size_t>();
+}
+
+expected<std::string> split_in(const nlohmann::json& given) {
+  auto split = given.find("split");
+  if (split == given.end() || !split->is_string())
+    return configuration_error("bad_request", "the field \"split\" must be a text", "");
+  return split->get<std::string>();
+}
+
 expected<json> listed(const task_list& all, const nlohmann::json&, const std::string& split) {
   return json{{"tasks", specs_of(all, 0, all.size(), split)}, {"env_name", openenv_name}};
 }
@@ -49,12 +65,9 @@ expected<json> counted(const task_list& all, const nlohmann::json&, const std::s
 }
 
 expected<json> one_of(const task_list& all, const nlohmann::json& given, const std::string& split) {
-  auto index = given.find("index");
-  if (index == given.end() || !index->is_number_unsigned() || *index >= all.size())
-    return configuration_error(
-        "bad_request",
-        "the field \"index\" must be a whole number below " + std::to_string(all.size()), "");
-  return json{{"task", spec_of(all, index->get<size_t>(), split)}};
+  auto index = index_in(all, given);
+  KM_TRY(index);
+  return json{{"task", spec_of(all, *index, split)}};
 }
 
 expected<json> range_of(const task_list& all, const nlohmann::json& given,
@@ -69,12 +82,12 @@ using answering = expected<json> (*)(const task_list&, const nlohmann::json&, co
 expected<json> answer_to(const task_shelf& tasks, const std::string& body, answering with) {
   auto given = read_json(body);
   KM_TRY(given);
-  if (!given->is_object() || !given->contains("split") || !(*given)["split"].is_string())
-    return configuration_error("bad_request", "the field \"split\" must be a text", "");
-  auto split = (*given)["split"].get<std::string>();
-  auto all = tasks_of_split(tasks, split);
+  if (!given->is_object()) return configuration_error("bad_request", "the body is no object", "");
+  auto split = split_in(*given);
+  KM_TRY(split);
+  auto all = tasks_of_split(tasks, *split);
   KM_TRY(all);
-  return with(*all, *given, split);
+  return with(*all, *given, *split);
 }
 
 http::route asking(const api_ptr& x, const char* name, answering with) {
@@ -85,13 +98,23 @@ http::route asking(const api_ptr& x, const char* name, answering with) {
   return {"POST", std::string{"/"} + openenv_name + "/" + name, {}, handle};
 }
 
-http::route whole(std::string path, const json& document) {
+} // namespace
+
+http::route fixed_route(std::string path, const json& document) {
   auto handle = [answer = json_response(200, document)](
                     const http::request&, const http::exchange_ptr& to) { to->answer(answer); };
   return {"GET", std::move(path), {}, handle};
 }
 
-} // namespace
+expected<std::shared_ptr<const task>> task_at(const task_shelf& from, const nlohmann::json& given) {
+  auto split = split_in(given);
+  KM_TRY(split);
+  auto all = tasks_of_split(from, *split);
+  KM_TRY(all);
+  auto index = index_in(*all, given);
+  KM_TRY(index);
+  return (*all)[*index];
+}
 
 expected<task_list> tasks_of_split(const task_shelf& from, const std::string& split) {
   if (split != "train" && split != "dev")
@@ -107,8 +130,8 @@ std::vector<http::route> openenv_task_routes(const api_ptr& x) {
   json splits = json::array();
   splits.push_back({{"name", "train"}, {"type", "train"}});
   splits.push_back({{"name", "dev"}, {"type", "validation"}});
-  return {whole("/list_environments", json::array({openenv_name})),
-          whole(std::string{"/"} + openenv_name + "/splits", splits),
+  return {fixed_route("/list_environments", json::array({openenv_name})),
+          fixed_route(std::string{"/"} + openenv_name + "/splits", splits),
           asking(x, "tasks", listed),
           asking(x, "num_tasks", counted),
           asking(x, "task", one_of),
