@@ -48,6 +48,10 @@ struct admitted_job {
     deadline = started + (given.count() > 0 ? given : longest);
     return facts;
   }
+
+  /// Whether a server that has the request since `sent` had it for most of its time. An answer that
+  /// is late is the policy's doing only then.
+  bool mostly_since(time_point sent) const { return (deadline - sent) * 2 >= deadline - started; }
 };
 
 /// The actors that wait for answers. The owner monitors each of them once.

@@ -108,9 +108,9 @@ void http_policy_client_state::take(metrics_answered& answer) {
 
 // -- requests whose time is over --------------------------------------------------------------
 
-// Stops the transfer; false when the server has not had the request for most of its time.
+// Stops the transfer; false when the lateness is not the server's.
 bool http_policy_client_state::stop_at_deadline(job& x) {
-  if (x.transfer == 0 || (now() - x.sent) * 2 < x.deadline - x.started) return false;
+  if (x.transfer == 0 || !x.mostly_since(x.sent)) return false;
   x.overdue = true;
   x.judged_at = now() + control_time;
   timers_.erase(x.at_deadline);

@@ -147,6 +147,7 @@ Message<wire::CompletionRequest> policy_pool_state::request_with_deadline(const 
 
 void policy_pool_state::send(job& x, const server_ptr& to) {
   x.attempt = next_attempt_++;
+  x.sent = now();
   x.at = to;
   x.trial = to->health.begin();
   x.weights = to->weights;
@@ -197,6 +198,8 @@ void policy_pool_state::on_result(uint64_t id, uint64_t attempt, const result_me
   if (i == jobs_.end() || i->second.attempt != attempt) return;
   auto& x = i->second;
   auto why = fault_of(result.open()->getFault());
+  // The client of the last server knows only of the time that the others have left it.
+  if (why.category == "answer_overdue" && !x.mostly_since(x.sent)) return fail(x, came_late(x));
   if (why.cls == fault_class::infrastructure || why.cls == fault_class::configuration)
     on_fault(x, why, result);
   else
@@ -244,6 +247,17 @@ void policy_pool_state::on_fault(job& x, const error& why, const result_message&
   if (x.last.cls == why.cls && x.last.category != why.category) return fail(x, all_failed(x));
   ++failed_;
   finish(x, result);
+}
+
+// An answer that is late because its request waited elsewhere before.
+error policy_pool_state::came_late(const job& x) const {
+  if (!x.last.message.empty()) return all_failed(x);
+  using seconds = std::chrono::duration<double>;
+  return {fault_class::infrastructure, "policy_timeout",
+          fmt::format("failed to complete a request: {} had it for {:.1f} of {:.1f} s", x.at->name,
+                      seconds(x.deadline - x.sent).count(),
+                      seconds(x.deadline - x.started).count()),
+          "raise policy.timeout_ms, or attach policy servers before the run"};
 }
 
 error policy_pool_state::all_failed(const job& x) const {

@@ -102,6 +102,7 @@ private:
 
     // Of the attempt in flight; `attempt` is 0 while the job waits.
     uint64_t attempt = 0;
+    time_point sent;
     server_ptr at;
     bool trial = false;
     policy_client_actor relay;
@@ -132,6 +133,7 @@ private:
   void expire();
   error expired(const job& x) const;
   error all_failed(const job& x) const; ///< REQUIRES: `last` says why
+  error came_late(const job& x) const;
 
   void examine(const server_ptr& x);
   void sicken(const server_ptr& x, const std::string& why);

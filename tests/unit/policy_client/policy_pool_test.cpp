@@ -361,6 +361,33 @@ TEST_F(policy_pool_simulation, a_deadline_that_cuts_the_last_attempt_short_hides
   EXPECT_NE(said.find("it is broken"), said.npos) << said;
 }
 
+TEST_F(policy_pool_simulation, what_other_servers_took_of_the_time_is_not_charged_to_the_policy) {
+  attach("a");
+  attach("b");
+  auto [first, second] = in_order_of("s");
+  error overdue{fault_class::policy, "answer_overdue", "within 0.1 s", {}};
+  member(first).silent = true;
+  member(first).fault = broken;
+  member(second).fault = overdue;
+  ask(1, "s", 5000);
+  advance(3s);
+  answer_now(first);
+  EXPECT_EQ(category(1), "policy_unavailable");
+  member(second).fault.cls = fault_class::none;
+  member(first).fault = overdue;
+  advance(3s);
+  ask(2, "s", 5000);
+  EXPECT_EQ(category(2), "answer_overdue") << "it had all of the time";
+}
+
+TEST_F(policy_pool_simulation, one_that_waited_for_a_server_is_not_charged_to_the_policy) {
+  ask(1, "s", 5000);
+  advance(3s);
+  member("a").fault = {fault_class::policy, "answer_overdue", "within 2.0 s", {}};
+  attach("a");
+  EXPECT_EQ(category(1), "policy_timeout");
+}
+
 TEST_F(policy_pool_simulation, a_refused_key_of_one_server_is_not_the_fault_of_one_that_is_late) {
   attach("a");
   attach("b");
