@@ -27,7 +27,12 @@ struct Finding {
   evidence @2 :Text;   # the numbers that make the case
 }
 
-enum Outcome { accepted @0; rejected @1; infrastructure @2; }
+enum Outcome {
+  accepted @0;
+  rejected @1;
+  infrastructure @2;
+  open @3;             # of a turn that asked for no verdict: its tool calls only looked, tried and changed
+}
 
 struct Quantity { name @0 :Text; value @1 :Float64; unit @2 :Text; }
 

@@ -31,6 +31,7 @@ struct EvaluateRequest {
   sanitizeMs @15 :UInt32;          # of deadlineMs, for that
   source @16 :Text;                # of a library for the CPU whose memory is checked: it is built again
   lostBefore @17 :Bool;            # another referee was lost beside this candidate
+  visibleOnly @18 :Bool;           # no hidden case is run and nothing is timed
 }
 
 struct CaseResult {

@@ -35,6 +35,48 @@ struct Completion {
   route @12 :Text;                 # how the completion was asked for
 }
 
+struct CallRecord {                # one tool call of a turn, done or refused
+  id @0 :Text;
+  tool @1 :Text;
+  arguments @2 :Common.Content;    # JSON as the model wrote it
+  observation @3 :Common.Content;  # what the model was told
+  status @4 :Text;                 # "ok", "failed" (what was tried did not pass), "refused" (nothing was done), "lost" (to the infrastructure)
+  transition @5 :Text;             # "inspect_only", "patch_applied", ...: actors/episode/transition.hpp lists the words
+  input @6 :Text;                  # the candidate that it began with: a CandidateNode's id; empty: none
+  output @7 :Text;                 # and the one that it ended with
+  steps @8 :UInt32;                # of the step budget
+  gpuSeconds @9 :Float64;          # of the budget of GPU seconds
+  seconds @10 :Float64;
+  hidden @11 :Bool;                # its outcome tells something of hidden cases
+  facts @12 :Verdict.TurnFacts;    # of a build, an evaluation or a profile; without the kernel text
+  verdict @13 :Verdict.Verdict;    # of an evaluation
+}
+
+struct CandidateNode {             # of an episode's graph of candidates, in the turn that made it
+  id @0 :Text;                     # "c0", "c1", ...: unique in the episode
+  parent @1 :Text;                 # empty: of none
+  sha256 @2 :Text;
+  source @3 :Common.Content;
+  role @4 :Text;                   # "baseline", "working", "patched", "branched", "reverted", "promoted", "synthesized"
+  origin @5 :Text;                 # "baseline", "patch", "branch", "revert", "promotion", "synthesis"
+  depth @6 :UInt32;                # edges to a root
+  patch @7 :Common.Content;        # unified diff from the parent; empty: they are the same, or there is none
+  patchKind @8 :Text;              # "bug_fix", "perf_transform", "refactor", "instrumentation", "no_op"
+  summary @9 :Text;                # in the policy's words
+}
+
+struct CandidateMark {             # what a turn found out of a candidate
+  id @0 :Text;
+  status @1 :Text;                 # "build_passed", "build_failed", "eval_passed", "eval_failed", "benchmarked", "profiled", "promoted", "dominated", "reverted"
+  speedup @2 :Common.Interval;     # of a benchmarked one
+}
+
+struct StrategyNote {
+  name @0 :Text;
+  state @1 :Text;                  # "pending", "exploring", "successful", "failed", "partial", "skipped", "combined"
+  note @2 :Text;
+}
+
 struct TurnRecord {
   turnId @0 :Text;                 # hex SHA-256 of run, task, episode and turn
   episode @1 :Common.EpisodeRef;
@@ -54,6 +96,11 @@ struct TurnRecord {
   startedAt @15 :Float64;          # seconds since 1970
   committedAt @16 :Float64;
   examples @17 :List(Text);        # ids of the retrieved examples
+  calls @18 :List(CallRecord);     # of mode `tools`, in order
+  candidates @19 :List(CandidateNode);   # that the turn has added to the episode's graph
+  marks @20 :List(CandidateMark);
+  strategies @21 :List(StrategyNote);    # as they were changed
+  active @22 :Text;                # the candidate that the next turn begins with
 }
 
 struct PromptPart { role @0 :Text; content @1 :Common.Content; }
@@ -72,6 +119,9 @@ struct EpisodeRecord {
   notTimed @10 :UInt32;            # turns that are right and have no time
   committedAt @11 :Float64;        # seconds since 1970
   unspentTurns @12 :UInt32;        # that a stop by speed left; the last reward is paid for each of them, too
+  terminalState @13 :Text;         # of mode `tools`: "success", "failure", "blocked" or "budget_exhausted"
+  steps @14 :UInt32;               # that its tool calls took
+  gpuSeconds @15 :Float64;
 }
 
 struct GroupRecord {

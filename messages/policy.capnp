@@ -5,7 +5,24 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("kernelmill::wire");
 using Common = import "common.capnp";
 
-struct ChatMessage { role @0 :Text; content @1 :Text; }
+struct ToolCall {
+  id @0 :Text;                     # as the server or the episode named it; unique within a conversation
+  name @1 :Text;
+  arguments @2 :Text;              # JSON as the model wrote it, broken or not
+}
+
+struct Tool {
+  name @0 :Text;
+  description @1 :Text;
+  parameters @2 :Text;             # a JSON Schema
+}
+
+struct ChatMessage {
+  role @0 :Text;                   # "system", "user", "assistant" or "tool"
+  content @1 :Text;
+  calls @2 :List(ToolCall);        # of an assistant
+  callId @3 :Text;                 # of a tool: what it answers
+}
 
 struct Sampling {
   temperature @0 :Float64 = 1.0;
@@ -25,6 +42,8 @@ struct CompletionRequest {
   threadIds @5 :List(Int32);       # prompt and completion of the turn before, as the server used them; empty: none kept
   threadSampled @6 :UInt32;        # how many of them, at the end, were sampled
   exactTokens @7 :Bool;            # asked in token ids; of attached servers, one that takes them is chosen
+  tools @8 :List(Tool);            # what the policy may call; empty: it writes text alone
+  toolChoice @9 :Text;             # "auto", "required" or "none"; empty: not sent
 }
 
 struct WeightSpan {                # which weights made which tokens of a completion
@@ -61,6 +80,7 @@ struct CompletionResult {
   fault @11 :Common.Fault;
   weightVersions @12 :List(WeightSpan);
   route @13 :Text;                 # "tokens", or "chat" and why not tokens when they were asked for
+  calls @14 :List(ToolCall);       # in the order in which they are to be answered
 }
 
 struct PolicyServer {              # what `kernelmill policy attach` says of a server
