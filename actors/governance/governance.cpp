@@ -14,6 +14,7 @@ Message<wire::Verdict> judge_and_count(rule_governance_state& state,
   auto view = verdict.open();
   switch (view->getOutcome()) {
     case wire::Outcome::ACCEPTED: ++state.accepted; break;
+    case wire::Outcome::OPEN: break; // no verdict was asked for
     case wire::Outcome::REJECTED: ++state.rejected; break;
     case wire::Outcome::INFRASTRUCTURE: ++state.infrastructure; break;
   }

@@ -28,6 +28,7 @@ void count_outcome(run_counters& counters, run_counts& kinds,
   }
   switch (outcome.getOutcome()) {
     case wire::Outcome::ACCEPTED: ++counters.accepted; break;
+    case wire::Outcome::OPEN: // of a turn, never of an episode
     case wire::Outcome::REJECTED: ++counters.rejected; break;
     case wire::Outcome::INFRASTRUCTURE:
       ++counters.infrastructure;

@@ -76,6 +76,7 @@ std::string status_of(wire::TurnRecord::Reader x) {
   switch (x.getVerdict().getOutcome()) {
     case wire::Outcome::ACCEPTED: return "ok";
     case wire::Outcome::REJECTED: return "failed";
+    case wire::Outcome::OPEN: return "open";
     case wire::Outcome::INFRASTRUCTURE: break;
   }
   return "error";

@@ -21,6 +21,7 @@ const char* outcome_word(wire::Outcome x) noexcept {
   switch (x) {
     case wire::Outcome::ACCEPTED: return "accepted";
     case wire::Outcome::REJECTED: return "rejected";
+    case wire::Outcome::OPEN: return "open";
     case wire::Outcome::INFRASTRUCTURE: break;
   }
   return "infrastructure";
