@@ -30,4 +30,9 @@ inline constexpr uint32_t episode_deadline_ms = 3'600'000;
 inline constexpr double gamma = 0.4;
 inline constexpr uint32_t feedback_bytes = 6000;
 
+inline constexpr uint32_t tool_steps = 24;
+inline constexpr double tool_gpu_seconds = 120;
+inline constexpr uint32_t tool_hidden_evaluations = 16;
+inline constexpr uint32_t tool_observation_bytes = 3000;
+
 } // namespace kernelmill::defaults

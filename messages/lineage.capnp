@@ -33,6 +33,7 @@ struct Completion {
   weightVersions @10 :List(Policy.WeightSpan);
   audit @11 :Policy.TokenAudit;    # of these ids against the turn before
   route @12 :Text;                 # how the completion was asked for
+  callsAsText @13 :Bool;           # its tool calls stand in the text, and were answered as text
 }
 
 struct CallRecord {                # one tool call of a turn, done or refused
@@ -50,6 +51,7 @@ struct CallRecord {                # one tool call of a turn, done or refused
   hidden @11 :Bool;                # its outcome tells something of hidden cases
   facts @12 :Verdict.TurnFacts;    # of a build, an evaluation or a profile; without the kernel text
   verdict @13 :Verdict.Verdict;    # of an evaluation
+  measured @14 :Text;              # which tool measured `output`, of a patch that was tested or a replay; empty: `tool`
 }
 
 struct CandidateNode {             # of an episode's graph of candidates, in the turn that made it
@@ -101,6 +103,7 @@ struct TurnRecord {
   marks @20 :List(CandidateMark);
   strategies @21 :List(StrategyNote);    # as they were changed
   active @22 :Text;                # the candidate that the next turn begins with
+  idleSteps @23 :UInt32;           # of the step budget, of a turn without a call
 }
 
 struct PromptPart { role @0 :Text; content @1 :Common.Content; }

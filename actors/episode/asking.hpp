@@ -1,6 +1,6 @@
 #pragma once
 
-// How an episode asks; for the sources of refining_episode_state alone.
+// How an episode asks; for the sources of episode_state alone.
 
 #include <chrono>
 
@@ -13,7 +13,7 @@
 namespace kernelmill {
 
 template <class Answer, class Handle, class F, class... Ts>
-void refining_episode_state::ask(const Handle& dest, std::chrono::milliseconds timeout,
+void episode_state::ask(const Handle& dest, std::chrono::milliseconds timeout,
                                  loss_handler when_lost, F on_answer, const Ts&... request) {
   auto number = ++question;
   answer_due = now() + timeout;

@@ -19,24 +19,24 @@ using std::chrono::milliseconds;
 
 // -- helpers ------------------------------------------------------------------------------------
 
-refining_episode_state::clock::time_point refining_episode_state::now() const {
+episode_state::clock::time_point episode_state::now() const {
   return clock::time_point{self->clock().now().time_since_epoch()};
 }
 
-double refining_episode_state::seconds_since(clock::time_point start) const {
+double episode_state::seconds_since(clock::time_point start) const {
   return std::chrono::duration<double>(now() - start).count();
 }
 
-void refining_episode_state::enter(episode_phase next) {
+void episode_state::enter(episode_phase next) {
   phase = next;
   phase_since = now();
 }
 
-episode_id refining_episode_state::id() const {
+episode_id episode_state::id() const {
   return {*where.run, where.what->id, where.group, where.member};
 }
 
-envelope refining_episode_state::make_envelope() const {
+envelope episode_state::make_envelope() const {
   envelope result;
   result.run = run_hash;
   result.episode = where.ordinal;
@@ -46,16 +46,16 @@ envelope refining_episode_state::make_envelope() const {
   return result;
 }
 
-bool refining_episode_state::over_deadline() const {
+bool episode_state::over_deadline() const {
   return now() - started >= settings->episode_deadline;
 }
 
-milliseconds refining_episode_state::within_deadline(milliseconds wanted) const {
+milliseconds episode_state::within_deadline(milliseconds wanted) const {
   auto left = duration_cast<milliseconds>(settings->episode_deadline - (now() - started));
   return std::max(milliseconds{1}, std::min(wanted, left));
 }
 
-refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const char* whom) {
+episode_state::loss_handler episode_state::turn_lost_to(const char* whom) {
   return [this, whom](const caf::error& why) {
     fail_turn(
         {fault_class::infrastructure,
@@ -65,7 +65,7 @@ refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const 
   };
 }
 
-refining_episode_state::loss_handler refining_episode_state::commit_lost() {
+episode_state::loss_handler episode_state::commit_lost() {
   return [this](const caf::error& why) {
     leave(wire::Outcome::INFRASTRUCTURE, commit_fault(why), "commit_failed");
   };
@@ -73,7 +73,7 @@ refining_episode_state::loss_handler refining_episode_state::commit_lost() {
 
 // A fault of ours or of the configuration ends the turn. A turn with a completion is recorded as it
 // is. A turn without one has nothing to record, and resume takes it again.
-void refining_episode_state::fail_turn(error why) {
+void episode_state::fail_turn(error why) {
   if (!current || phase == episode_phase::committing || phase == episode_phase::closing) {
     leave(wire::Outcome::INFRASTRUCTURE, std::move(why));
     return;
@@ -100,7 +100,7 @@ error first_prompt_too_long(const std::string& task, const std::string& cause) {
 
 // -- the steps ------------------------------------------------------------------------------------
 
-void refining_episode_state::ask_policy() {
+void episode_state::ask_policy() {
   if (cancelled) return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
   if (settings->drop) return close(stopped_by_infrastructure);
   if (dropped) return close(stopped_by_quorum);
@@ -117,7 +117,7 @@ void refining_episode_state::ask_policy() {
       atom::complete_v, make_envelope(), completion_request(*this, deadline));
 }
 
-void refining_episode_state::take_completion(const Message<wire::CompletionResult>& result) {
+void episode_state::take_completion(const Message<wire::CompletionResult>& result) {
   current->seconds.policy = seconds_since(phase_since);
   auto answer = result.open();
   auto fault = answer->getFault();
@@ -141,48 +141,56 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
   current->text = std::make_shared<const std::string>(text.begin(), text.size());
   if (fault.getClass() == wire::FaultClass::POLICY)
     current->fault = {fault_class::policy, fault.getCategory(), fault.getMessage(), {}};
-  if (current->fault.cls != fault_class::none) return ask_verdict(); // whatever else it says
-  current->parsed = parse_completion(*current->text);
-  if (answer->getFinishReason() == "length")
-    explain_cut(current->parsed, *current->text, limit_reached(*this, *answer));
-  if (!current->parsed.ok) return ask_verdict();
-  current->candidate_sha256 = sha256_hex(current->parsed.kernel);
-  ask_build();
+  mode->take_answer();
 }
 
 // A turn that was never sampled is none: the episode ends with those that it has.
-void refining_episode_state::end_unsampled(const char* reason) {
+void episode_state::end_unsampled(const char* reason) {
   current.reset();
   close(reason);
 }
 
-void refining_episode_state::ask_build() {
+trial_plan episode_state::full_trial() const {
+  trial_plan result;
+  result.profile = settings->profile_accepted;
+  result.sanitize = settings->sanitize;
+  return result;
+}
+
+void episode_state::begin_trial(trial_plan plan) {
+  current->plan = std::move(plan);
+  ask_build();
+}
+
+void episode_state::ask_build() {
   enter(episode_phase::building);
   ask<Message<wire::BuildResult>>(
       services->compiler, build_deadline(*this) + settings->lease_slack, turn_lost_to("compiler"),
       [this](const Message<wire::BuildResult>& result) {
-        current->seconds.build = seconds_since(phase_since);
+        current->seconds.build += seconds_since(phase_since);
         current->build = result;
-        if (result.open()->getCompiled())
+        if (!result.open()->getCompiled())
+          ask_verdict();
+        else if (current->plan.evaluate)
           ask_evaluation();
         else
-          ask_verdict();
+          mode->end_trial(nullptr);
       },
       atom::build_v, make_envelope(), build_request(candidate_of(*this), build_deadline(*this)));
 }
 
-void refining_episode_state::ask_evaluation() {
+void episode_state::ask_evaluation() {
   enter(episode_phase::evaluating);
   current->evaluation_request = evaluation_request(*this);
   ask<Message<wire::EvaluateResult>>(
       services->runner, evaluate_deadline(*this) + settings->sanitize_limit + settings->lease_slack,
       turn_lost_to("gpu_runner"),
       [this](const Message<wire::EvaluateResult>& result) {
-        current->seconds.evaluate = seconds_since(phase_since);
+        current->seconds.evaluate += seconds_since(phase_since);
         current->evaluation = result;
         for (auto span : result.open()->getSpans())
           slot_seconds[span.getName().cStr()] += span.getValue();
-        if (settings->profile_accepted && is_acceptable(*result.open()))
+        if (current->plan.profile && is_acceptable(*result.open()))
           ask_profile();
         else
           ask_verdict();
@@ -190,7 +198,7 @@ void refining_episode_state::ask_evaluation() {
       atom::evaluate_v, make_envelope(), current->evaluation_request);
 }
 
-void refining_episode_state::ask_profile() {
+void episode_state::ask_profile() {
   if (auto why = unprofiled_reason(settings->backend, where.what->contract == contract_kind::torch);
       !why.empty()) {
     current->profile = no_profile(why);
@@ -198,7 +206,7 @@ void refining_episode_state::ask_profile() {
   }
   enter(episode_phase::profiling);
   auto proceed = [this](const Message<wire::ProfileResult>& result) {
-    current->seconds.profile = seconds_since(phase_since);
+    current->seconds.profile += seconds_since(phase_since);
     current->profile = result;
     ask_verdict();
   };
@@ -209,31 +217,29 @@ void refining_episode_state::ask_profile() {
       atom::profile_v, make_envelope(), profile_request(*this));
 }
 
-void refining_episode_state::ask_verdict() {
+void episode_state::ask_verdict() {
   enter(episode_phase::judging);
   current->facts = turn_facts(*this);
   ask<Message<wire::Verdict>>(
       services->governance, settings->commit_deadline, turn_lost_to("governance"),
       [this](const Message<wire::Verdict>& verdict) {
-        current->seconds.judge = seconds_since(phase_since);
-        commit_turn(verdict);
+        current->seconds.judge += seconds_since(phase_since);
+        mode->end_trial(&verdict);
       },
       atom::judge_v, make_envelope(), current->facts);
 }
 
-void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) {
+void episode_state::commit_turn(const Message<wire::Verdict>& verdict, std::string feedback,
+                                std::string stop_reason) {
   enter(episode_phase::committing);
   auto view = verdict.open();
   tell_verdict(*view);
-  auto facts = current->facts.open();
-  auto feedback = std::make_shared<const std::string>(
-      feedback_text(*facts, *view, settings->feedback_bytes, settings->profile_feedback));
-  auto stop_reason = stop_reason_after(*view);
+  auto told = std::make_shared<const std::string>(std::move(feedback));
   artifact_batch artifacts;
-  auto record = turn_record(*this, *view, *feedback, stop_reason, artifacts);
+  auto record = turn_record(*this, *view, *told, stop_reason, artifacts);
   ask<bool>(
       services->lineage, settings->commit_deadline, commit_lost(),
-      [this, record, feedback, stop_reason](bool) {
+      [this, record, told, stop_reason = std::move(stop_reason)](bool) {
         total.commit += seconds_since(phase_since);
         first_prompt->durable = true;
         {
@@ -241,8 +247,7 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
           turns.push_back(digest_of(committed->getTurn()));
           thread = thread_of(committed->getTurn().getCompletion());
         }
-        conversation.push_back({true, current->text});
-        conversation.push_back({false, feedback});
+        mode->committed(told);
         after_commit();
         if (stop_reason.empty())
           ask_policy();
@@ -252,7 +257,7 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
       atom::commit_v, make_envelope(), record, artifacts.message());
 }
 
-void refining_episode_state::after_commit() {
+void episode_state::after_commit() {
   total.policy += current->seconds.policy;
   total.build += current->seconds.build;
   total.evaluate += current->seconds.evaluate;
@@ -263,20 +268,7 @@ void refining_episode_state::after_commit() {
   self->send(run, atom::commit_v, turn, true);
 }
 
-std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verdict) const {
-  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return stopped_by_infrastructure;
-  bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
-  auto evaluation = current->evaluation.open();
-  auto low = evaluation->getTiming().getSpeedup().getLow();
-  if (accepted && settings->stop_on_correct) return "completed";
-  bool copied = std::string_view{verdict.getCategory().cStr()} == "unchanged";
-  if (accepted && !copied && settings->stop_speedup > 0 && low >= settings->stop_speedup)
-    return "completed";
-  if (turn + 1 >= settings->max_turns) return "max_turns";
-  return {};
-}
-
-void refining_episode_state::close(std::string reason) {
+void episode_state::close(std::string reason) {
   enter(episode_phase::closing);
   auto record = episode_record(*this, reason);
   ask<bool>(
@@ -291,7 +283,7 @@ void refining_episode_state::close(std::string reason) {
 }
 
 // Ends the episode without a record of its own: what is committed stays, and resume goes on.
-void refining_episode_state::leave(wire::Outcome outcome, error why, std::string reason) {
+void episode_state::leave(wire::Outcome outcome, error why, std::string reason) {
   if (reason.empty()) reason = why.category;
   self->send(run, atom::finished_v, departure_message(*this, outcome, why, reason));
   enter(episode_phase::ended);
@@ -301,7 +293,7 @@ void refining_episode_state::leave(wire::Outcome outcome, error why, std::string
 // -- behavior -----------------------------------------------------------------------------------
 
 episode_actor::behavior_type
-refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
+agent_episode(episode_actor::stateful_pointer<episode_state> self,
                  std::shared_ptr<const episode_settings> settings,
                  std::shared_ptr<const episode_services> services, episode_assignment where,
                  run_actor run) {
@@ -311,6 +303,8 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
   state.where = std::move(where);
   state.run_hash = run_number(*state.where.run);
   state.run = std::move(run);
+  state.mode = state.settings->mode == mode_kind::tools ? make_tools_mode(state)
+                                                        : make_refine_mode(state);
   self->send(self, atom::proceed_v);
   return {
       [self](atom::status) { return self->state.snapshot(); },

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "actors/episode/completion_parser.hpp"
+#include "actors/episode/episode_mode.hpp"
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/prompt_cache.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
+#include "actors/policy_client/protocol/tool_call.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/actors.hpp"
 #include "messages/defaults.hpp"
@@ -28,8 +30,22 @@
 
 namespace kernelmill {
 
+enum class mode_kind : unsigned char { refine, tools };
+enum class call_form : unsigned char { native, text };
+
+/// What an episode of mode `tools` may use up, and how it is told of its tools.
+struct tool_settings {
+  call_form calls = call_form::native;
+  uint32_t steps = defaults::tool_steps;
+  double gpu_seconds = defaults::tool_gpu_seconds;
+  uint32_t hidden_evaluations = defaults::tool_hidden_evaluations;
+  size_t observation_bytes = defaults::tool_observation_bytes;
+};
+
 /// What all episodes of a run share; immutable once the run has started.
 struct episode_settings {
+  mode_kind mode = mode_kind::refine;
+  tool_settings tools;
   uint64_t run_seed = 1;        ///< of what the run draws
   int32_t priority = 0;         ///< among runs that share nodes and policy servers
   uint32_t required_layers = 0; ///< layer_bits() of the sandbox's, where jobs may go
@@ -57,6 +73,7 @@ struct episode_settings {
   std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};
   Message<wire::CompletionRequest> sampling;  ///< its `sampling` is copied into every request
   Message<wire::TimingPolicy> timing;         ///< is copied into every request
+  Message<wire::TimingPolicy> coarse_timing;  ///< of tool calls that decide no reward
   std::optional<std::string> evaluation_seed; ///< replay: makes inputs a function of the turn
 };
 
@@ -96,10 +113,31 @@ enum class episode_phase : unsigned char {
 
 const char* to_string(episode_phase x) noexcept;
 
-struct refining_episode_state {
+enum class chat_role : unsigned char { user, assistant, tool };
+
+/// One message of a conversation.
+struct chat_part {
+  chat_role role = chat_role::user;
+  std::shared_ptr<const std::string> text;
+  std::vector<tool_call> calls; ///< of an assistant
+  std::string call_id;          ///< of a tool: what it answers
+};
+
+/// How far one candidate is tried.
+struct trial_plan {
+  bool evaluate = true;  ///< else no verdict is asked for when it is built
+  bool profile = false;  ///< where the evaluation leaves nothing to reject it for
+  bool visible_only = false;
+  bool timed = true;
+  bool coarse = false;   ///< settings.coarse_timing in place of settings.timing
+  std::string sanitize;  ///< as episode_settings has it
+  uint32_t number = 0;   ///< of the trial within its turn
+};
+
+struct episode_state {
   using clock = std::chrono::steady_clock;
 
-  explicit refining_episode_state(episode_actor::pointer owner) : self(owner) {
+  explicit episode_state(episode_actor::pointer owner) : self(owner) {
     // nop
   }
 
@@ -111,11 +149,13 @@ struct refining_episode_state {
   void retrieve();
   void ask_policy();
   void take_completion(const Message<wire::CompletionResult>& result);
+  void begin_trial(trial_plan plan); ///< of the candidate in `current`
   void ask_build();
   void ask_evaluation();
   void ask_profile();
   void ask_verdict();
-  void commit_turn(const Message<wire::Verdict>& verdict);
+  void commit_turn(const Message<wire::Verdict>& verdict, std::string feedback,
+                   std::string stop_reason);
   void after_commit();
   void end_unsampled(const char* reason);
   void close(std::string reason);
@@ -137,7 +177,7 @@ struct refining_episode_state {
   bool waits_for_answer() const;
   double best_reward() const;
   double best_speedup_low() const;
-  std::string stop_reason_after(wire::Verdict::Reader verdict) const;
+  trial_plan full_trial() const; ///< of what decides a reward
 
   using loss_handler = std::function<void(const caf::error&)>;
 
@@ -156,18 +196,15 @@ struct refining_episode_state {
 
   // -- member variables ----------------------------------------------------------------------
 
-  struct text_part {
-    bool assistant;
-    std::shared_ptr<const std::string> text;
-  };
-
-  /// Facts of the turn in progress; gone when it is committed.
+  /// Facts of the turn in progress; gone when it is committed. Of several trials in a turn the last
+  /// one's.
   struct turn_scratch {
     clock::time_point started;
     clock::time_point stage_started;
     double started_at = 0;
     Message<wire::CompletionResult> completion;
     std::shared_ptr<const std::string> text;
+    trial_plan plan;
     parsed_completion parsed;
     std::string candidate_sha256;
     Message<wire::BuildResult> build;
@@ -209,7 +246,8 @@ struct refining_episode_state {
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;
-  std::vector<text_part> conversation; // after the first prompt
+  std::vector<chat_part> conversation; // after the first prompt
+  std::unique_ptr<episode_mode> mode;
   token_thread thread;                 // of the last committed turn; empty: its ids are not known
   std::vector<turn_digest> turns;
   std::unique_ptr<turn_scratch> current;
@@ -223,12 +261,12 @@ struct refining_episode_state {
     double policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0, commit = 0;
   } total;
 
-  static inline const char* name = "refining-episode";
+  static inline const char* name = "agent-episode";
 };
 
-/// An episode that shows the policy what became of its last kernel and asks for a better one.
+/// An episode of the mode that its settings name.
 episode_actor::behavior_type
-refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
+agent_episode(episode_actor::stateful_pointer<episode_state> self,
                  std::shared_ptr<const episode_settings> settings,
                  std::shared_ptr<const episode_services> services, episode_assignment where,
                  run_actor run);

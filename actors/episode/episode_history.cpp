@@ -12,7 +12,7 @@ namespace kernelmill {
 
 namespace {
 
-void set_stage_seconds(wire::EpisodeOutcome::Builder x, const refining_episode_state& state) {
+void set_stage_seconds(wire::EpisodeOutcome::Builder x, const episode_state& state) {
   const std::pair<const char*, double> stages[] = {
       {"retrieve", state.retrieve_seconds}, {"policy", state.total.policy},
       {"build", state.total.build},         {"evaluate", state.total.evaluate},
@@ -32,7 +32,7 @@ void set_stage_seconds(wire::EpisodeOutcome::Builder x, const refining_episode_s
 
 } // namespace
 
-Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
+Message<wire::EpisodeOutcome> outcome_message(const episode_state& state,
                                               wire::EpisodeRecord::Reader record) {
   return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
     set_episode(x.initEpisode(), state.where);
@@ -57,7 +57,7 @@ Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& stat
   });
 }
 
-Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
+Message<wire::EpisodeOutcome> departure_message(const episode_state& state,
                                                 wire::Outcome outcome, const error& why,
                                                 const std::string& reason) {
   return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
@@ -72,8 +72,8 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
 
 // -- back from records ---------------------------------------------------------------------------
 
-refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
-  refining_episode_state::turn_digest result;
+episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
+  episode_state::turn_digest result;
   auto verdict = record.getVerdict();
   result.candidate_sha256 = record.getCandidateSha256().cStr();
   result.reward = verdict.getReward();

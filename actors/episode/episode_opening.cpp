@@ -5,7 +5,7 @@
 
 namespace kernelmill {
 
-void refining_episode_state::open() {
+void episode_state::open() {
   started = now();
   if (settings->resume)
     recall();
@@ -13,7 +13,7 @@ void refining_episode_state::open() {
     retrieve();
 }
 
-void refining_episode_state::recall() {
+void episode_state::recall() {
   enter(episode_phase::recalling);
   auto query = kernelmill::build<wire::ReadQuery>([this](wire::ReadQuery::Builder x) {
     x.setRun(*where.run);
@@ -33,12 +33,11 @@ void refining_episode_state::recall() {
       atom::read_v, query);
 }
 
-void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
+void episode_state::restore(wire::EpisodeHistory::Reader history) {
   for (auto record : history.getTurns()) {
     turns.push_back(digest_of(record));
     if (record.getTurn() == 0) first_prompt = prompt_of(record);
-    conversation.push_back({true, text_of(record.getCompletion().getText())});
-    conversation.push_back({false, text_of(record.getFeedback())});
+    mode->restore(record);
     thread = thread_of(record.getCompletion());
     ++turn;
   }
@@ -59,9 +58,10 @@ void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
   }
 }
 
-void refining_episode_state::retrieve() {
+void episode_state::retrieve() {
   if (settings->example_count == 0 || settings->drop) {
     first_prompt = services->prompts->open(*where.what, Message<wire::RetrieveResult>{});
+    mode->begin();
     ask_policy();
     return;
   }
@@ -78,6 +78,7 @@ void refining_episode_state::retrieve() {
     auto result = found.open();
     for (auto example : result->getExamples()) example_ids.emplace_back(example.getId().cStr());
     first_prompt = services->prompts->open(*where.what, found);
+    mode->begin();
     ask_policy();
   };
   // Examples help; their absence is no reason to lose an episode.

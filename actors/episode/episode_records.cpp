@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t inline_limit = 4096; // texts up to this size stay inside their record
 
-const char* transition(const refining_episode_state& state, wire::Verdict::Reader verdict) {
+const char* transition(const episode_state& state, wire::Verdict::Reader verdict) {
   std::vector<past_candidate> before;
   for (const auto& x : state.turns) before.push_back({x.candidate_sha256, x.accepted});
   return transition_of(before, state.current->candidate_sha256,
@@ -90,7 +90,33 @@ error commit_fault(const caf::error& why) {
 
 // -- requests ------------------------------------------------------------------------------------
 
-Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
+namespace {
+
+const char* to_string(chat_role x) noexcept {
+  switch (x) {
+    case chat_role::user: return "user";
+    case chat_role::assistant: return "assistant";
+    case chat_role::tool: return "tool";
+  }
+  return "user";
+}
+
+void set_part(wire::ChatMessage::Builder x, const chat_part& part) {
+  x.setRole(to_string(part.role));
+  x.setContent(*part.text);
+  if (!part.call_id.empty()) x.setCallId(part.call_id);
+  if (part.calls.empty()) return;
+  auto calls = x.initCalls(static_cast<unsigned>(part.calls.size()));
+  for (unsigned i = 0; i < calls.size(); ++i) {
+    calls[i].setId(part.calls[i].id);
+    calls[i].setName(part.calls[i].name);
+    calls[i].setArguments(part.calls[i].arguments);
+  }
+}
+
+} // namespace
+
+Message<wire::CompletionRequest> completion_request(const episode_state& state,
                                                     std::chrono::milliseconds deadline) {
   auto defaults = state.settings->sampling.open();
   return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
@@ -109,15 +135,12 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
     messages[0].setContent(state.first_prompt->system);
     messages[1].setRole("user");
     messages[1].setContent(state.first_prompt->user);
-    for (unsigned i = 2; i < count; ++i) {
-      auto& part = state.conversation[i - 2];
-      messages[i].setRole(part.assistant ? "assistant" : "user");
-      messages[i].setContent(*part.text);
-    }
+    for (unsigned i = 2; i < count; ++i) set_part(messages[i], state.conversation[i - 2]);
+    if (state.mode) state.mode->add_to(x);
   });
 }
 
-std::string limit_reached(const refining_episode_state& state,
+std::string limit_reached(const episode_state& state,
                           wire::CompletionResult::Reader answer) {
   auto asked = state.settings->sampling.open()->getSampling().getMaxTokens();
   auto sampled = std::max<uint32_t>(answer.getCompletionTokens(), answer.getTokenIds().size());
@@ -125,31 +148,35 @@ std::string limit_reached(const refining_episode_state& state,
   return "the end of the model's context after " + std::to_string(sampled) + " tokens";
 }
 
-std::chrono::milliseconds build_deadline(const refining_episode_state& state) {
+std::chrono::milliseconds build_deadline(const episode_state& state) {
   return state.where.what->contract == contract_kind::torch ? state.settings->torch_build_deadline
                                                             : state.settings->build_deadline;
 }
 
-std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state) {
+std::chrono::milliseconds evaluate_deadline(const episode_state& state) {
   return state.where.what->contract == contract_kind::torch
              ? state.settings->torch_evaluate_deadline
              : state.settings->evaluate_deadline;
 }
 
-candidate_view candidate_of(const refining_episode_state& state) {
+candidate_view candidate_of(const episode_state& state) {
   return {*state.where.what, state.current->parsed, state.current->candidate_sha256};
 }
 
-Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
+Message<wire::EvaluateRequest> evaluation_request(const episode_state& state) {
   sha256_digest seed;
-  evaluation_terms terms{
-      {}, {}, evaluate_deadline(state), state.settings->sanitize, state.settings->sanitize_limit};
-  if (state.settings->evaluation_seed) {
-    seed = sha256(*state.settings->evaluation_seed + turn_id(state.id(), state.turn));
+  const auto& plan = state.current->plan;
+  const auto& settings = *state.settings;
+  evaluation_terms terms{{}, {}, evaluate_deadline(state), plan.sanitize, settings.sanitize_limit};
+  if (settings.evaluation_seed) {
+    auto number = plan.number > 0 ? "." + std::to_string(plan.number) : std::string{};
+    seed = sha256(*settings.evaluation_seed + turn_id(state.id(), state.turn) + number);
     terms.seed = seed;
   }
-  auto timing = state.settings->timing.open();
+  auto timing = (plan.coarse ? settings.coarse_timing : settings.timing).open();
   terms.timing = *timing;
+  terms.timed = plan.timed;
+  terms.visible_only = plan.visible_only;
   return evaluation_request(candidate_of(state), *state.current->build.open(), terms);
 }
 
@@ -158,7 +185,7 @@ Message<wire::ProfileResult> no_profile(std::string_view why) {
       [&](wire::ProfileResult::Builder x) { x.initMissing(1).set(0, std::string{why}); });
 }
 
-Message<wire::ProfileRequest> profile_request(const refining_episode_state& state) {
+Message<wire::ProfileRequest> profile_request(const episode_state& state) {
   auto evaluation = state.current->evaluation_request.open();
   auto& what = *state.where.what;
   auto value = [&](const expression& x) {
@@ -175,7 +202,7 @@ Message<wire::ProfileRequest> profile_request(const refining_episode_state& stat
   });
 }
 
-Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
+Message<wire::TurnFacts> turn_facts(const episode_state& state) {
   const auto& x = *state.current;
   const turn_course course{x.build, x.evaluation, x.profile,
                            x.fault, state.turn,   state.settings->max_turns};
@@ -195,7 +222,7 @@ std::vector<int32_t> values_of(capnp::List<int32_t>::Reader xs) {
 
 namespace {
 
-void set_completion(wire::Completion::Builder x, const refining_episode_state& state,
+void set_completion(wire::Completion::Builder x, const episode_state& state,
                     artifact_batch& artifacts) {
   auto answer = state.current->completion.open();
   artifacts.put(x.initText(), *state.current->text);
@@ -241,7 +268,7 @@ void set_first_prompt(wire::TurnRecord::Builder x, const prompt_text& text,
 }
 
 void set_seconds(wire::StageSeconds::Builder x,
-                 const refining_episode_state::turn_scratch& current) {
+                 const episode_state::turn_scratch& current) {
   x.setRetrieve(current.seconds.retrieve);
   x.setPolicy(current.seconds.policy);
   x.setBuild(current.seconds.build);
@@ -252,7 +279,7 @@ void set_seconds(wire::StageSeconds::Builder x,
 
 } // namespace
 
-Message<wire::Record> turn_record(const refining_episode_state& state,
+Message<wire::Record> turn_record(const episode_state& state,
                                   wire::Verdict::Reader verdict, const std::string& feedback,
                                   const std::string& stop_reason, artifact_batch& artifacts) {
   auto& current = *state.current;
@@ -281,18 +308,19 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
       auto examples = x.initExamples(static_cast<unsigned>(state.example_ids.size()));
       for (unsigned i = 0; i < examples.size(); ++i) examples.set(i, state.example_ids[i]);
     }
+    if (state.mode) state.mode->add_to(x, artifacts);
   };
   return build<wire::Record>(fill);
 }
 
 // Of an episode that its speed ended: who holds a fast kernel back gains nothing.
-static unsigned unspent_turns(const refining_episode_state& state, const std::string& reason) {
+static unsigned unspent_turns(const episode_state& state, const std::string& reason) {
   const auto& settings = *state.settings;
   bool by_speed = reason == "completed" && !settings.stop_on_correct && settings.stop_speedup > 0;
   return by_speed && settings.max_turns > state.turn ? settings.max_turns - state.turn : 0;
 }
 
-Message<wire::Record> episode_record(const refining_episode_state& state,
+Message<wire::Record> episode_record(const episode_state& state,
                                      const std::string& reason) {
   std::vector<scored_turn> turns;
   for (const auto& x : state.turns)
@@ -306,6 +334,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
                   unspent_turns(state, reason));
     x.setSeconds(state.seconds_since(state.started));
     x.setCommittedAt(wall_seconds(state.now()));
+    if (state.mode) state.mode->add_to(x, reason);
   });
 }
 

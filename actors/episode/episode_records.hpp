@@ -36,32 +36,32 @@ double wall_seconds(std::chrono::steady_clock::time_point x);
 error cancellation();
 error commit_fault(const caf::error& why);
 
-Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
+Message<wire::CompletionRequest> completion_request(const episode_state& state,
                                                     std::chrono::milliseconds deadline);
 /// What cut an answer off whose finish reason is "length": "max_tokens = 4096".
-std::string limit_reached(const refining_episode_state& state,
+std::string limit_reached(const episode_state& state,
                           wire::CompletionResult::Reader answer);
-std::chrono::milliseconds build_deadline(const refining_episode_state& state);
-std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state);
-candidate_view candidate_of(const refining_episode_state& state); ///< of the turn in progress
-Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state);
+std::chrono::milliseconds build_deadline(const episode_state& state);
+std::chrono::milliseconds evaluate_deadline(const episode_state& state);
+candidate_view candidate_of(const episode_state& state); ///< of the turn in progress
+Message<wire::EvaluateRequest> evaluation_request(const episode_state& state);
 Message<wire::ProfileResult> no_profile(std::string_view why);
-Message<wire::ProfileRequest> profile_request(const refining_episode_state& state);
-Message<wire::TurnFacts> turn_facts(const refining_episode_state& state);
-Message<wire::Record> turn_record(const refining_episode_state& state,
+Message<wire::ProfileRequest> profile_request(const episode_state& state);
+Message<wire::TurnFacts> turn_facts(const episode_state& state);
+Message<wire::Record> turn_record(const episode_state& state,
                                   wire::Verdict::Reader verdict, const std::string& feedback,
                                   const std::string& stop_reason, artifact_batch& artifacts);
-Message<wire::Record> episode_record(const refining_episode_state& state,
+Message<wire::Record> episode_record(const episode_state& state,
                                      const std::string& reason);
 
-Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
+Message<wire::EpisodeOutcome> outcome_message(const episode_state& state,
                                               wire::EpisodeRecord::Reader record);
-Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
+Message<wire::EpisodeOutcome> departure_message(const episode_state& state,
                                                 wire::Outcome outcome, const error& why,
                                                 const std::string& reason);
 
 /// Restores an episode's state from committed records.
-refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);
+episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);
 std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record);
 std::shared_ptr<const std::string> text_of(wire::Content::Reader content);
 /// The ids that the next turn's prompt continues; empty when ids are missing.

@@ -30,11 +30,11 @@ const char* to_string(episode_phase x) noexcept {
   return "unknown";
 }
 
-void refining_episode_state::tell(log_level level, const std::string& what) const {
+void episode_state::tell(log_level level, const std::string& what) const {
   services->log.write(level, {"episode", *where.run, short_name(id()), turn}, what);
 }
 
-void refining_episode_state::tell_verdict(wire::Verdict::Reader verdict) const {
+void episode_state::tell_verdict(wire::Verdict::Reader verdict) const {
   bool ours = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
   auto level = ours ? log_level::warn : log_level::debug;
   if (!services->log.takes(level)) return;
@@ -44,26 +44,26 @@ void refining_episode_state::tell_verdict(wire::Verdict::Reader verdict) const {
   tell(level, text);
 }
 
-bool refining_episode_state::waits_for_answer() const {
+bool episode_state::waits_for_answer() const {
   return phase != episode_phase::admitted && phase != episode_phase::ended;
 }
 
 // NaN: no turn has a reward.
-double refining_episode_state::best_reward() const {
+double episode_state::best_reward() const {
   auto result = std::numeric_limits<double>::quiet_NaN();
   for (const auto& x : turns)
     if (x.paid) result = std::fmax(result, x.reward);
   return result;
 }
 
-double refining_episode_state::best_speedup_low() const {
+double episode_state::best_speedup_low() const {
   double result = 0;
   for (const auto& x : turns)
     if (x.accepted) result = std::max(result, x.speedup_low);
   return result;
 }
 
-Message<wire::Snapshot> refining_episode_state::snapshot() const {
+Message<wire::Snapshot> episode_state::snapshot() const {
   return build<wire::Snapshot>([this](wire::Snapshot::Builder x) {
     x.setActor("episode");
     x.setId(short_name(id()));

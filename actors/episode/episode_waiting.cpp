@@ -30,18 +30,18 @@ bool is_worked_off(wire::Snapshot::Reader cluster, std::string_view kind) {
 
 } // namespace
 
-void refining_episode_state::give_up_waiting(const caf::error& why) {
+void episode_state::give_up_waiting(const caf::error& why) {
   ++question; // an answer that comes now is ignored
   auto lost = std::move(on_loss);
   lost(why);
 }
 
-bool refining_episode_state::waits_for_work() const {
+bool episode_state::waits_for_work() const {
   return phase == episode_phase::building || phase == episode_phase::evaluating ||
          phase == episode_phase::profiling;
 }
 
-void refining_episode_state::look_at_clock() {
+void episode_state::look_at_clock() {
   if (phase == episode_phase::admitted || phase == episode_phase::ended) return;
   if (cancelled && waits_for_work() && now() >= cancelled_at + cancel_patience)
     return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
@@ -55,7 +55,7 @@ void refining_episode_state::look_at_clock() {
 // A job that waits behind others is not late: its own time begins with its lease, and the cluster
 // ends a lease that takes too long. It is late when no worker serves its queue, or when the cluster
 // does not answer.
-void refining_episode_state::ask_about_line() {
+void episode_state::ask_about_line() {
   line_asked = true;
   answer_due = now() + line_patience;
   bool builds = phase == episode_phase::building;

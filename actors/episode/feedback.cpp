@@ -51,8 +51,18 @@ public:
   }
 
   std::string text(size_t limit) {
+    put(out_, "Turn {} of {}: ", facts_.getTurn() + 1, facts_.getMaxTurns());
     write_body();
-    auto tail = last_line();
+    return cut(limit, last_line());
+  }
+
+  std::string body(size_t limit) {
+    write_body();
+    return cut(limit, {});
+  }
+
+private:
+  std::string cut(size_t limit, std::string tail) {
     if (tail.size() >= limit) return std::string{utf8_prefix(tail, limit)};
     if (out_.size() + tail.size() > limit) {
       auto room = limit - tail.size();
@@ -63,11 +73,9 @@ public:
     return std::move(out_) + tail;
   }
 
-private:
   bool left_out() const { return verdict_.getOutcome() == wire::Outcome::INFRASTRUCTURE; }
 
   void write_body() {
-    put(out_, "Turn {} of {}: ", facts_.getTurn() + 1, facts_.getMaxTurns());
     if (left_out()) {
       // A fault of this machine does not concern the policy, and might teach it about the machine.
       out_ +=
@@ -310,6 +318,11 @@ private:
 std::string feedback_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
                           size_t limit, profile_words profile) {
   return feedback{facts, verdict, profile}.text(limit);
+}
+
+std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, size_t limit,
+                         profile_words profile) {
+  return feedback{facts, verdict, profile}.body(limit);
 }
 
 } // namespace kernelmill

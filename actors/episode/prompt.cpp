@@ -75,8 +75,7 @@ constexpr std::string_view how_it_is_judged =
     "tampering with the measurement are detected; such an answer is rejected whatever its speed.\n"
     "- Time is compared with a baseline that runs in turns with yours. What counts is the lower "
     "end "
-    "of the speedup's confidence interval, and only when all results are right.\n"
-    "After each answer you are told what happened, and you may improve it.\n";
+    "of the speedup's confidence interval, and only when all results are right.\n";
 
 void append_cases(std::string& out, const task& x) {
   out += "Shapes that you may see:\n";
@@ -99,18 +98,37 @@ const char* language(const task& x) {
 
 } // namespace
 
-std::string system_prompt(const task& x) {
-  if (x.contract == contract_kind::torch) return torch_system_prompt(x);
-  std::string out;
-  out.reserve(3072);
-  bool cuda = x.terms.backend == "cuda";
-  out.append(cuda ? role_cuda : role_cpu).append(format_head);
+namespace {
+
+std::string_view role_of(const task& x) {
+  return x.terms.backend == "cuda" ? role_cuda : role_cpu;
+}
+
+std::string format_of(const task& x) {
+  std::string out{format_head};
   if (x.verb == "diagnose") out += format_diagnosis;
-  out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);
+  return out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);
+}
+
+std::string judging_of(const task& x) {
   bool device = x.contract == contract_kind::device;
-  out.append(device ? built_for_device : cuda ? built_for_cuda : built_for_cpu);
-  out += how_it_is_judged;
-  return out;
+  std::string out{device                        ? built_for_device
+                  : x.terms.backend == "cuda" ? built_for_cuda
+                                              : built_for_cpu};
+  return out += how_it_is_judged;
+}
+
+} // namespace
+
+std::string system_prompt(const task& x) {
+  if (x.contract == contract_kind::torch)
+    return torch_role(x) + torch_format() + torch_judging(x).append(after_each_answer);
+  return std::string{role_of(x)} + format_of(x) + judging_of(x).append(after_each_answer);
+}
+
+std::string judging_prompt(const task& x) {
+  if (x.contract == contract_kind::torch) return torch_role(x) + torch_judging(x);
+  return std::string{role_of(x)} + judging_of(x);
 }
 
 std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {

@@ -11,6 +11,9 @@ namespace kernelmill {
 /// The system message: the role, the answer format (<think>, <KERNEL>), what is judged.
 std::string system_prompt(const task& x);
 
+/// The same without an answer format: the role and what is judged.
+std::string judging_prompt(const task& x);
+
 /// The first user message: "[task: ID]" on its first line, the task's prompt, the declaration,
 /// the starter source where there is one, the diagnoses to choose from, the visible cases, and
 /// the retrieved examples.
@@ -25,5 +28,9 @@ enum class profile_words : unsigned char { none, card, numbers };
 /// bytes are removed; at most `limit` bytes.
 std::string feedback_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
                           size_t limit = 6000, profile_words profile = profile_words::card);
+
+/// What a tool call says of a candidate: the same without the turn and without what to do next.
+std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, size_t limit,
+                         profile_words profile);
 
 } // namespace kernelmill

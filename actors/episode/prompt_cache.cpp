@@ -1,6 +1,5 @@
 #include "actors/episode/prompt_cache.hpp"
 
-#include "actors/episode/prompt.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
@@ -17,7 +16,7 @@ prompt_cache::open(const task& what, const Message<wire::RetrieveResult>& exampl
   auto& known = entries_[what.id];
   if (known.text && known.examples == bytes) return known.text;
   auto text = std::make_shared<prompt_text>();
-  text->system = system_prompt(what);
+  text->system = system_(what);
   auto view = examples.open();
   text->user = task_prompt(what, *view);
   text->system_sha256 = sha256_hex(text->system);

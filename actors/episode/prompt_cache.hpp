@@ -1,12 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "actors/episode/prompt.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/message.hpp"
@@ -36,6 +38,13 @@ private:
 /// Thread safety: any number of threads.
 class prompt_cache {
 public:
+  using system_words = std::function<std::string(const task&)>;
+
+  /// `system` writes the system messages.
+  explicit prompt_cache(system_words system = system_prompt) : system_(std::move(system)) {
+    // nop
+  }
+
   std::shared_ptr<const prompt_text> open(const task& what,
                                           const Message<wire::RetrieveResult>& examples);
 
@@ -44,6 +53,7 @@ private:
     std::string examples; // the bytes of the answer that the prompt was written with
     std::shared_ptr<const prompt_text> text;
   };
+  system_words system_;
   std::mutex mutex_;
   std::map<std::string, entry, std::less<>> entries_; // by task id
 };

@@ -16,6 +16,14 @@ inline constexpr std::string_view format_head =
     "a few short lines: what costs time, what you will do\n"
     "</think>\n";
 
+inline constexpr std::string_view after_each_answer =
+    "After each answer you are told what happened, and you may improve it.\n";
+
+/// Parts of the system message of a task of the contract `torch`.
+std::string torch_role(const task& x);
+std::string torch_format();
+std::string torch_judging(const task& x);
+
 /// Appends `text` in a fence that no line of it can close, cleaned, at most `limit` bytes.
 void append_fenced(std::string& out, std::string_view text, std::string_view language,
                    size_t limit);
@@ -23,8 +31,7 @@ void append_fenced(std::string& out, std::string_view text, std::string_view lan
 /// Appends what a retriever found, under a line of introduction.
 void append_examples(std::string& out, wire::RetrieveResult::Reader found);
 
-/// The two messages of a task of the contract `torch`.
-std::string torch_system_prompt(const task& x);
+/// The first user message of a task of the contract `torch`.
 std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader examples);
 
 } // namespace kernelmill

@@ -80,8 +80,7 @@ constexpr std::string_view rules =
     "measurement are detected; such an answer is rejected whatever its speed. So is one that "
     "falls back to Model's operators when its own kernel fails.\n"
     "- Time is compared with Model's own, which runs in turns with yours. What counts is the lower "
-    "end of the speedup's confidence interval, and only when all results are right.\n"
-    "After each answer you are told what happened, and you may improve it.\n";
+    "end of the speedup's confidence interval, and only when all results are right.\n";
 
 // What forward may leave in its inputs.
 std::string writes(const task& x) {
@@ -97,15 +96,23 @@ std::string writes(const task& x) {
 
 } // namespace
 
-std::string torch_system_prompt(const task& x) {
-  std::string out;
-  out.reserve(4096);
-  out.append("You make PyTorch modules faster on ").append(where(x));
-  out.append(", with kernels of your own.\n\n").append(format_head);
+std::string torch_role(const task& x) {
+  return std::string{"You make PyTorch modules faster on "} + where(x) +
+         ", with kernels of your own.\n\n";
+}
+
+std::string torch_format() {
+  std::string out{format_head};
   out += "<KERNEL>\n```python\n# the complete module\n```\n</KERNEL>\n"
          "Only what stands between <KERNEL> and </KERNEL>, behind </think>, is read as code. Give "
          "exactly one Python module, complete, with its imports. Tests and examples of use do not "
          "belong in it.\n\n";
+  return out;
+}
+
+std::string torch_judging(const task& x) {
+  std::string out;
+  out.reserve(4096);
   out += names;
   out += languages(x);
   if (x.terms.language != "triton" && x.terms.language != "torch") out += extensions;

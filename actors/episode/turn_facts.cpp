@@ -33,6 +33,8 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
     out.setLibrarySha256(built.getLibrarySha256());
     out.setContract(to_string(x.what.contract));
     out.setTiming(terms.timing);
+    if (!terms.timed || terms.visible_only) out.getTiming().setEnabled(false);
+    out.setVisibleOnly(terms.visible_only);
     if (x.what.contract == contract_kind::torch) {
       out.setMode(x.what.terms.mode);
       out.setLanguage(x.what.terms.language);

@@ -33,6 +33,8 @@ struct evaluation_terms {
   std::chrono::milliseconds deadline;
   std::string_view sanitize = {};              ///< "on_accept" or "always"; empty: never
   std::chrono::milliseconds sanitize_limit{0}; ///< on top of `deadline`
+  bool timed = true;                           ///< else as if `timing` said so
+  bool visible_only = false;                   ///< no hidden case is run, and nothing is timed
 };
 
 Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,

@@ -390,4 +390,11 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
   });
 }
 
+Message<wire::Verdict> open_verdict() {
+  return build<wire::Verdict>([](wire::Verdict::Builder out) {
+    out.setOutcome(wire::Outcome::OPEN);
+    out.setCategory("open");
+  });
+}
+
 } // namespace kernelmill

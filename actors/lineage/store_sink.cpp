@@ -33,6 +33,14 @@ expected<void> fill_in(wire::TurnRecord::Builder turn, const text_lookup& look_u
     if (auto ok = fill_in(part.getContent(), look_up); !ok) return ok;
   if (auto ok = fill_in(turn.getCompletion().getText(), look_up); !ok) return ok;
   if (auto ok = fill_in_candidate(turn, look_up); !ok) return ok;
+  for (auto call : turn.getCalls()) {
+    if (auto ok = fill_in(call.getArguments(), look_up); !ok) return ok;
+    if (auto ok = fill_in(call.getObservation(), look_up); !ok) return ok;
+  }
+  for (auto candidate : turn.getCandidates()) {
+    if (auto ok = fill_in(candidate.getSource(), look_up); !ok) return ok;
+    if (auto ok = fill_in(candidate.getPatch(), look_up); !ok) return ok;
+  }
   return fill_in(turn.getFeedback(), look_up);
 }
 

@@ -59,7 +59,7 @@ void batch_run_state::start_episode(uint64_t ordinal, std::shared_ptr<const epis
   where.member = static_cast<uint32_t>(ordinal % plan.group_size);
   where.what = plan.groups[where.group];
   where.ordinal = ordinal;
-  auto episode = self->spawn<caf::monitored>(refining_episode, std::move(how), services, where,
+  auto episode = self->spawn<caf::monitored>(agent_episode, std::move(how), services, where,
                                              caf::actor_cast<run_actor>(self));
   ordinals.emplace(episode.address(), ordinal);
   if (has_quorum(where.group)) self->send(episode, atom::drop_v);

@@ -89,7 +89,7 @@ void add_run_keys(std::vector<config_key>& k) {
                          "Usable episodes of a group after which the others are dropped: they "
                          "are closed, left out of its advantages and counted. 0: waits for all."),
                      0, 4096));
-  k.push_back(within(KEY(tasks.max_turns, "Maximum number of turns of an episode."), 1, 256));
+  k.push_back(within(KEY(tasks.max_turns, "Maximum number of turns of an episode of mode `refine`."), 1, 256));
 }
 
 void add_policy_keys(std::vector<config_key>& k) {
@@ -175,7 +175,36 @@ void add_retrieval_keys(std::vector<config_key>& k) {
       within(KEY(retrieval.embedder.timeout_ms, "Time for one request for embeddings."), 1, 600e3));
 }
 
+void add_agent_keys(std::vector<config_key>& k) {
+  k.push_back(one_of(KEY(tools.calls,
+                         "How the policy calls tools in mode `tools`: `native` as OpenAI's API has "
+                         "it, `text` between tags in its text. `kernelmill policy probe` says "
+                         "what a server takes."),
+                     {"native", "text"}));
+  k.push_back(within(KEY(tools.steps, "Steps that the tool calls of an episode may take; "
+                                      "docs/reference/tools.md has each tool's."),
+                     1, 1000));
+  k.push_back(within(KEY(tools.gpu_seconds, "Seconds of a slot (a GPU, or cores) that the tool "
+                                            "calls of an episode may take, without submit's."),
+                     1, 1e6));
+  k.push_back(within(KEY(tools.hidden_evaluations,
+                         "Tool calls of an episode that may try a candidate on hidden cases."),
+                     0, 1000));
+  k.push_back(above(KEY(tools.half_width, "As evaluation.timing.half_width, of tool calls; submit "
+                                          "is timed by evaluation.timing."),
+                    0, 1));
+  k.push_back(within(KEY(tools.gamma, "As episode.gamma, in mode `tools`."), 0, 1));
+  k.push_back(within(KEY(tools.observation_bytes, "Maximum size of what one call is told, in "
+                                                  "bytes."),
+                     500, 1e6));
+}
+
 void add_judgement_keys(std::vector<config_key>& k) {
+  k.push_back(one_of(KEY(episode.mode,
+                         "`refine`: each answer is a whole program, and the next one is asked for "
+                         "with what became of it. `tools`: answers call tools on a graph of "
+                         "candidates until one is submitted."),
+                     {"refine", "tools"}));
   k.push_back(
       within(KEY(episode.gamma, "Discount of the returns: R_t = r_t + gamma R_(t+1)."), 0, 1));
   k.push_back(
@@ -310,6 +339,7 @@ std::vector<config_key> make_keys() {
   add_policy_keys(keys);
   add_retrieval_keys(keys);
   add_tool_keys(keys);
+  add_agent_keys(keys);
   add_judgement_keys(keys);
   add_notification_keys(keys);
   for (const char* name : changeable) find_in(keys, name).may_change = true;

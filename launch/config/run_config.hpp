@@ -121,6 +121,7 @@ struct profile_section {
 };
 
 struct episode_section {
+  std::string mode = "refine";
   double gamma = defaults::gamma;
   bool stop_on_correct = false;
   double stop_speedup = 0; ///< 0: never
@@ -128,6 +129,16 @@ struct episode_section {
   uint32_t turn_deadline_ms = defaults::turn_deadline_ms;
   uint32_t deadline_ms = defaults::episode_deadline_ms;
   uint32_t max_live = defaults::max_live;
+};
+
+struct tools_section {
+  std::string calls = "native";
+  uint32_t steps = defaults::tool_steps;
+  double gpu_seconds = defaults::tool_gpu_seconds;
+  uint32_t hidden_evaluations = defaults::tool_hidden_evaluations;
+  double half_width = 0.1;
+  double gamma = 1;
+  uint32_t observation_bytes = defaults::tool_observation_bytes;
 };
 
 /// A weight that is not given comes from the preset.
@@ -194,6 +205,7 @@ struct run_config {
   evaluation_section evaluation;
   profile_section profile;
   episode_section episode;
+  tools_section tools;
   reward_section reward;
   std::string advantage = "mean_centered";
   storage_section storage;

@@ -6,6 +6,7 @@
 #include <caf/all.hpp>
 
 #include "actors/caf_error.hpp"
+#include "actors/episode/tools/tool_words.hpp"
 #include "actors/monitor/monitor.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/retriever/indexed_retriever.hpp"
@@ -111,7 +112,7 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.profiler = cluster;
   services.governance = keep(system->spawn(rule_governance, governance));
   services.lineage = keep(spawn_group_commit_lineage(*system, make_sink(), lineage_config{}));
-  services.prompts = std::make_shared<prompt_cache>();
+  services.prompts = prompts_of(*settings);
   services.log = log;
 }
 

@@ -158,6 +158,18 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   result->backend = backend;
   result->max_turns = config.tasks.max_turns;
   result->gamma = config.episode.gamma;
+  if (config.episode.mode == "tools") {
+    result->mode = mode_kind::tools;
+    result->tools = {config.tools.calls == "text" ? call_form::text : call_form::native,
+                     config.tools.steps, config.tools.gpu_seconds, config.tools.hidden_evaluations,
+                     config.tools.observation_bytes};
+    // Each turn takes a step at least, and one more is for the submission.
+    result->max_turns = config.tools.steps + 1;
+    result->gamma = config.tools.gamma;
+    auto coarse = config.evaluation.timing;
+    coarse.half_width = config.tools.half_width;
+    result->coarse_timing = timing_policy(coarse, config.evaluation.clock);
+  }
   result->stop_on_correct = config.episode.stop_on_correct;
   result->stop_speedup = config.episode.stop_speedup;
   result->feedback_bytes = config.episode.feedback_bytes;

@@ -15,7 +15,7 @@ Message<wire::CompletionRequest> request_of(uint64_t run_seed, int64_t sampling_
       [&](wire::CompletionRequest::Builder x) { x.initSampling().setSeed(sampling_seed); });
   auto what = std::make_shared<task>();
   what->id = "native/row_sum";
-  refining_episode_state state{nullptr};
+  episode_state state{nullptr};
   state.settings = settings;
   state.where = {std::make_shared<const std::string>("first"), what, 0, member, member};
   state.first_prompt = std::make_shared<const prompt_text>();

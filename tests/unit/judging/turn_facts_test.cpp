@@ -51,7 +51,7 @@ protected:
     state_.where = {std::make_shared<const std::string>("first"), what, 0, 0, 0};
     prompts_ = std::make_shared<prompt_cache>();
     state_.first_prompt = prompts_->open(*what, {});
-    state_.current = std::make_unique<refining_episode_state::turn_scratch>();
+    state_.current = std::make_unique<episode_state::turn_scratch>();
     state_.current->parsed = offered_.parsed;
     state_.current->candidate_sha256 = offered_.sha256;
     built_ = build<wire::BuildResult>([](wire::BuildResult::Builder x) {
@@ -76,7 +76,7 @@ protected:
   }
 
   offered_candidate offered_;
-  refining_episode_state state_{nullptr};
+  episode_state state_{nullptr};
   std::shared_ptr<prompt_cache> prompts_;
   Message<wire::BuildResult> built_;
   Message<wire::EvaluateResult> evaluated_;
