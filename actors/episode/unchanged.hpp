@@ -12,13 +12,6 @@
 
 namespace kernelmill {
 
-/// C++ or CUDA without comments, and without spaces where they say nothing.
-std::string normalized_cpp(std::string_view code);
-
-/// Python without comments, blank lines and docstrings: one line for each logical line, behind as
-/// many tabs as it is deep. Long strings are taken for C++, as inline sources are.
-std::string normalized_python(std::string_view code);
-
 /// The code that a policy was shown, made ready to be compared with many answers: what the task
 /// brings, its baseline's file included, and every fenced block of the episode's first prompt.
 /// Thread safety: a value; any number of threads may compare.

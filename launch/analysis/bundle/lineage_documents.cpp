@@ -1,7 +1,7 @@
 // Where a candidate came from: patches/ and candidate/.
 
+#include "actors/episode/patch/make_diff.hpp"
 #include "launch/analysis/bundle/documents.hpp"
-#include "launch/analysis/study/line_diff.hpp"
 
 namespace kernelmill::bundles {
 
@@ -91,8 +91,7 @@ json transition_of(const turn_material& x, const std::string& diff) {
 expected<void> put_lineage(const turn_material& x, const std::string& folder, const file_put& put) {
   std::string diff;
   if (!x.parent_sha256.empty() && !x.code.empty())
-    diff = study::unified_diff(x.parent_code, x.code, "a/candidate/source.txt",
-                               "b/candidate/source.txt");
+    diff = unified_diff(x.parent_code, x.code, "a/candidate/source.txt", "b/candidate/source.txt");
   auto turn = x.record;
   auto none = not_run(x.parent_sha256.empty() ? "it is the first candidate of its episode"
                                               : "the candidate is that of the turn before");

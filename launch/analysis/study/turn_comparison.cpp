@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "launch/analysis/study/line_diff.hpp"
+#include "actors/episode/patch/make_diff.hpp"
 #include "launch/analysis/study/run_scores.hpp"
 #include "launch/analysis/study/wire_values.hpp"
 #include "messages/judged.hpp"

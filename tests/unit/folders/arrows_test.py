@@ -56,7 +56,10 @@ ARROWS = {
     "actors": "",
     "actors/cluster": "actors gpu/task storage",
     "actors/compiler": "actors gpu/toolchain",
-    "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/profiler gpu/task",
+    "actors/episode": (
+        "actors actors/episode/patch actors/governance actors/policy_client/protocol gpu/profiler gpu/task"
+    ),
+    "actors/episode/patch": "",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
     "actors/handoff": "actors storage/lineage",
@@ -73,11 +76,13 @@ ARROWS = {
     # launch/
     "launch": "launch/cli launch/commands",
     "launch/analysis/bundle": (
-        "launch/analysis/study storage storage/bundle storage/export/licences storage/journal storage/lineage"
+        "actors/episode/patch storage storage/bundle storage/export/licences storage/journal storage/lineage"
     ),
     "launch/analysis/report": "launch/cli storage storage/lineage",
     "launch/analysis/simulate": "storage/lineage",
-    "launch/analysis/study": "launch/analysis/report launch/analysis/watch storage storage/export storage/lineage",
+    "launch/analysis/study": (
+        "actors/episode/patch launch/analysis/report launch/analysis/watch storage storage/export storage/lineage"
+    ),
     "launch/analysis/watch": "launch/cli storage storage/lineage",
     "launch/cli": "launch/config",
     "launch/cluster": (

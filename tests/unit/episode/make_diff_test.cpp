@@ -1,13 +1,18 @@
-#include "launch/analysis/study/line_diff.hpp"
+#include "actors/episode/patch/make_diff.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <sstream>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace kernelmill::study {
-namespace line_diff_test {
+#include "messages/base/files.hpp"
+
+namespace kernelmill {
+namespace make_diff_test {
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> result;
@@ -104,5 +109,48 @@ TEST(unified_diff, of_long_texts_without_a_line_in_common_is_one_change) {
   EXPECT_EQ(patched(a, diff), b);
 }
 
-} // namespace line_diff_test
-} // namespace kernelmill::study
+TEST(unified_diff, of_long_texts_of_one_line_over_and_over_is_bounded) {
+  std::string a, b;
+  for (int i = 0; i < 300'000; ++i) {
+    a += i % 5 == 0 ? "x\n" : "\n";
+    b += i % 7 == 0 ? "x\n" : "\n";
+  }
+  EXPECT_EQ(patched(a, unified_diff(a, b, "a", "b")), b);
+}
+
+TEST(unified_diff, leads_git_apply_to_the_same_text) {
+  if (std::system("git --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "git is not installed";
+  std::string folder = (std::filesystem::temp_directory_path() / "make_diff_XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::mt19937 random{11};
+  const std::vector<std::string> words{"a\n",    "b\n",    "\n",    "\r\n",
+                                       "-- c\n", "++ d\n", "a b\n", " \n"};
+  auto text = [&](size_t most) {
+    std::string x;
+    for (size_t i = random() % most; i > 0; --i) x += words[random() % words.size()];
+    if (random() % 4 == 0 && !x.empty()) x.pop_back();
+    return x;
+  };
+  std::string patch;
+  std::vector<std::pair<std::string, std::string>> after; // by file
+  for (int round = 0; round < 1000; ++round) {
+    auto from = text(40);
+    auto to = random() % 3 == 0 ? text(40) : from;
+    for (size_t i = random() % 4; i > 0; --i) to.insert(random() % (to.size() + 1), text(3));
+    auto name = "f" + std::to_string(round) + ".cu";
+    std::ofstream{folder + "/" + name} << from;
+    patch += unified_diff(from, to, name);
+    after.emplace_back(name, to);
+  }
+  std::ofstream{folder + "/all.patch"} << patch;
+  auto command = "cd '" + folder + "' && git apply --whitespace=nowarn all.patch";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  for (const auto& [name, to] : after) {
+    auto made = read_whole(folder + "/" + name);
+    EXPECT_TRUE(made && *made == to) << name;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+} // namespace make_diff_test
+} // namespace kernelmill

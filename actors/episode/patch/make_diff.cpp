@@ -1,17 +1,21 @@
-#include "launch/analysis/study/line_diff.hpp"
+#include "actors/episode/patch/make_diff.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
-namespace kernelmill::study {
+namespace kernelmill {
 
 namespace {
 
 /// Lines that may be deleted and inserted before the search for the fewest is given up: it takes
 /// memory with the square of them.
 constexpr size_t most_changes = 2000;
+
+/// Lines that may be compared before it: long texts of a few lines over and over take the product
+/// of their length and their changes.
+constexpr size_t most_comparisons = 20'000'000;
 
 std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> result;
@@ -39,17 +43,19 @@ public:
     std::vector<long> furthest(static_cast<size_t>(2 * most + 3), 0);
     auto at = [&](long k) -> long& { return furthest[static_cast<size_t>(k + most + 1)]; };
     std::vector<std::vector<long>> trace;
-    for (long d = 0; d <= most; ++d) {
+    size_t comparisons = 0;
+    for (long d = 0; d <= most && comparisons < most_comparisons; ++d) {
       trace.emplace_back(furthest.begin() + (most + 1 - d - 1),
                          furthest.begin() + (most + 1 + d + 2));
       for (long k = -d; k <= d; k += 2) {
         bool down = k == -d || (k != d && at(k - 1) < at(k + 1));
         long x = down ? at(k + 1) : at(k - 1) + 1;
-        long y = x - k;
+        long y = x - k, begin = x;
         while (x < n && y < m && a_[static_cast<size_t>(x)] == b_[static_cast<size_t>(y)]) {
           ++x;
           ++y;
         }
+        comparisons += static_cast<size_t>(x - begin) + 1;
         at(k) = x;
         if (x >= n && y >= m) return walk_back(trace, n, m);
       }
@@ -155,4 +161,10 @@ std::string unified_diff(std::string_view a, std::string_view b, const std::stri
   return result;
 }
 
-} // namespace kernelmill::study
+std::string unified_diff(const std::string& before, const std::string& after,
+                         const std::string& name) {
+  auto diff = unified_diff(before, after, "a/" + name, "b/" + name, 3);
+  return diff.empty() ? diff : "diff --git a/" + name + " b/" + name + "\n" + diff;
+}
+
+} // namespace kernelmill
