@@ -14,7 +14,7 @@ namespace kernelmill {
 
 template <class Answer, class Handle, class F, class... Ts>
 void episode_state::ask(const Handle& dest, std::chrono::milliseconds timeout,
-                                 loss_handler when_lost, F on_answer, const Ts&... request) {
+                        loss_handler when_lost, F on_answer, const Ts&... request) {
   auto number = ++question;
   answer_due = now() + timeout;
   line_asked = false;

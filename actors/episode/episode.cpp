@@ -292,19 +292,18 @@ void episode_state::leave(wire::Outcome outcome, error why, std::string reason) 
 
 // -- behavior -----------------------------------------------------------------------------------
 
-episode_actor::behavior_type
-agent_episode(episode_actor::stateful_pointer<episode_state> self,
-                 std::shared_ptr<const episode_settings> settings,
-                 std::shared_ptr<const episode_services> services, episode_assignment where,
-                 run_actor run) {
+episode_actor::behavior_type agent_episode(episode_actor::stateful_pointer<episode_state> self,
+                                           std::shared_ptr<const episode_settings> settings,
+                                           std::shared_ptr<const episode_services> services,
+                                           episode_assignment where, run_actor run) {
   auto& state = self->state;
   state.settings = std::move(settings);
   state.services = std::move(services);
   state.where = std::move(where);
   state.run_hash = run_number(*state.where.run);
   state.run = std::move(run);
-  state.mode = state.settings->mode == mode_kind::tools ? make_tools_mode(state)
-                                                        : make_refine_mode(state);
+  state.mode =
+      state.settings->mode == mode_kind::tools ? make_tools_mode(state) : make_refine_mode(state);
   self->send(self, atom::proceed_v);
   return {
       [self](atom::status) { return self->state.snapshot(); },

@@ -125,13 +125,13 @@ struct chat_part {
 
 /// How far one candidate is tried.
 struct trial_plan {
-  bool evaluate = true;  ///< else no verdict is asked for when it is built
-  bool profile = false;  ///< where the evaluation leaves nothing to reject it for
+  bool evaluate = true; ///< else no verdict is asked for when it is built
+  bool profile = false; ///< where the evaluation leaves nothing to reject it for
   bool visible_only = false;
   bool timed = true;
-  bool coarse = false;   ///< settings.coarse_timing in place of settings.timing
-  std::string sanitize;  ///< as episode_settings has it
-  uint32_t number = 0;   ///< of the trial within its turn
+  bool coarse = false;  ///< settings.coarse_timing in place of settings.timing
+  std::string sanitize; ///< as episode_settings has it
+  uint32_t number = 0;  ///< of the trial within its turn
 };
 
 struct episode_state {
@@ -248,7 +248,7 @@ struct episode_state {
   std::vector<std::string> example_ids;
   std::vector<chat_part> conversation; // after the first prompt
   std::unique_ptr<episode_mode> mode;
-  token_thread thread;                 // of the last committed turn; empty: its ids are not known
+  token_thread thread; // of the last committed turn; empty: its ids are not known
   std::vector<turn_digest> turns;
   std::unique_ptr<turn_scratch> current;
   double retrieve_seconds = 0;
@@ -265,10 +265,9 @@ struct episode_state {
 };
 
 /// An episode of the mode that its settings name.
-episode_actor::behavior_type
-agent_episode(episode_actor::stateful_pointer<episode_state> self,
-                 std::shared_ptr<const episode_settings> settings,
-                 std::shared_ptr<const episode_services> services, episode_assignment where,
-                 run_actor run);
+episode_actor::behavior_type agent_episode(episode_actor::stateful_pointer<episode_state> self,
+                                           std::shared_ptr<const episode_settings> settings,
+                                           std::shared_ptr<const episode_services> services,
+                                           episode_assignment where, run_actor run);
 
 } // namespace kernelmill

@@ -57,9 +57,8 @@ Message<wire::EpisodeOutcome> outcome_message(const episode_state& state,
   });
 }
 
-Message<wire::EpisodeOutcome> departure_message(const episode_state& state,
-                                                wire::Outcome outcome, const error& why,
-                                                const std::string& reason) {
+Message<wire::EpisodeOutcome> departure_message(const episode_state& state, wire::Outcome outcome,
+                                                const error& why, const std::string& reason) {
   return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
     set_episode(x.initEpisode(), state.where);
     x.setTurns(static_cast<uint32_t>(state.turns.size()));

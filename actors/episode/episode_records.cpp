@@ -140,8 +140,7 @@ Message<wire::CompletionRequest> completion_request(const episode_state& state,
   });
 }
 
-std::string limit_reached(const episode_state& state,
-                          wire::CompletionResult::Reader answer) {
+std::string limit_reached(const episode_state& state, wire::CompletionResult::Reader answer) {
   auto asked = state.settings->sampling.open()->getSampling().getMaxTokens();
   auto sampled = std::max<uint32_t>(answer.getCompletionTokens(), answer.getTokenIds().size());
   if (sampled == 0 || sampled >= asked) return "max_tokens = " + std::to_string(asked);
@@ -267,8 +266,7 @@ void set_first_prompt(wire::TurnRecord::Builder x, const prompt_text& text,
   artifacts.put(parts[1].initContent(), text.user, text.user_sha256, text.durable);
 }
 
-void set_seconds(wire::StageSeconds::Builder x,
-                 const episode_state::turn_scratch& current) {
+void set_seconds(wire::StageSeconds::Builder x, const episode_state::turn_scratch& current) {
   x.setRetrieve(current.seconds.retrieve);
   x.setPolicy(current.seconds.policy);
   x.setBuild(current.seconds.build);
@@ -279,9 +277,9 @@ void set_seconds(wire::StageSeconds::Builder x,
 
 } // namespace
 
-Message<wire::Record> turn_record(const episode_state& state,
-                                  wire::Verdict::Reader verdict, const std::string& feedback,
-                                  const std::string& stop_reason, artifact_batch& artifacts) {
+Message<wire::Record> turn_record(const episode_state& state, wire::Verdict::Reader verdict,
+                                  const std::string& feedback, const std::string& stop_reason,
+                                  artifact_batch& artifacts) {
   auto& current = *state.current;
   auto facts = current.facts.open();
   auto fill = [&](wire::Record::Builder record) {
@@ -320,8 +318,7 @@ static unsigned unspent_turns(const episode_state& state, const std::string& rea
   return by_speed && settings.max_turns > state.turn ? settings.max_turns - state.turn : 0;
 }
 
-Message<wire::Record> episode_record(const episode_state& state,
-                                     const std::string& reason) {
+Message<wire::Record> episode_record(const episode_state& state, const std::string& reason) {
   std::vector<scored_turn> turns;
   for (const auto& x : state.turns)
     turns.push_back({x.reward, x.speedup_low, x.accepted, x.infrastructure, x.paid, x.evidence,

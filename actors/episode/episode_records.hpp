@@ -39,8 +39,7 @@ error commit_fault(const caf::error& why);
 Message<wire::CompletionRequest> completion_request(const episode_state& state,
                                                     std::chrono::milliseconds deadline);
 /// What cut an answer off whose finish reason is "length": "max_tokens = 4096".
-std::string limit_reached(const episode_state& state,
-                          wire::CompletionResult::Reader answer);
+std::string limit_reached(const episode_state& state, wire::CompletionResult::Reader answer);
 std::chrono::milliseconds build_deadline(const episode_state& state);
 std::chrono::milliseconds evaluate_deadline(const episode_state& state);
 candidate_view candidate_of(const episode_state& state); ///< of the turn in progress
@@ -48,17 +47,15 @@ Message<wire::EvaluateRequest> evaluation_request(const episode_state& state);
 Message<wire::ProfileResult> no_profile(std::string_view why);
 Message<wire::ProfileRequest> profile_request(const episode_state& state);
 Message<wire::TurnFacts> turn_facts(const episode_state& state);
-Message<wire::Record> turn_record(const episode_state& state,
-                                  wire::Verdict::Reader verdict, const std::string& feedback,
-                                  const std::string& stop_reason, artifact_batch& artifacts);
-Message<wire::Record> episode_record(const episode_state& state,
-                                     const std::string& reason);
+Message<wire::Record> turn_record(const episode_state& state, wire::Verdict::Reader verdict,
+                                  const std::string& feedback, const std::string& stop_reason,
+                                  artifact_batch& artifacts);
+Message<wire::Record> episode_record(const episode_state& state, const std::string& reason);
 
 Message<wire::EpisodeOutcome> outcome_message(const episode_state& state,
                                               wire::EpisodeRecord::Reader record);
-Message<wire::EpisodeOutcome> departure_message(const episode_state& state,
-                                                wire::Outcome outcome, const error& why,
-                                                const std::string& reason);
+Message<wire::EpisodeOutcome> departure_message(const episode_state& state, wire::Outcome outcome,
+                                                const error& why, const std::string& reason);
 
 /// Restores an episode's state from committed records.
 episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);

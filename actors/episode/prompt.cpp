@@ -112,7 +112,7 @@ std::string format_of(const task& x) {
 
 std::string judging_of(const task& x) {
   bool device = x.contract == contract_kind::device;
-  std::string out{device                        ? built_for_device
+  std::string out{device                      ? built_for_device
                   : x.terms.backend == "cuda" ? built_for_cuda
                                               : built_for_cpu};
   return out += how_it_is_judged;

@@ -89,7 +89,8 @@ void add_run_keys(std::vector<config_key>& k) {
                          "Usable episodes of a group after which the others are dropped: they "
                          "are closed, left out of its advantages and counted. 0: waits for all."),
                      0, 4096));
-  k.push_back(within(KEY(tasks.max_turns, "Maximum number of turns of an episode of mode `refine`."), 1, 256));
+  k.push_back(within(
+      KEY(tasks.max_turns, "Maximum number of turns of an episode of mode `refine`."), 1, 256));
 }
 
 void add_policy_keys(std::vector<config_key>& k) {

@@ -1,6 +1,7 @@
 #include "tests/sim/world.hpp"
 
 #include "actors/cluster/cluster.hpp"
+#include "actors/episode/tools/tool_words.hpp"
 #include "actors/governance/governance.hpp"
 #include "messages/base/digest.hpp"
 
@@ -37,6 +38,67 @@ std::string reply_of(std::string_view session, uint32_t turn) {
   if (what == quality::malformed) return "I would rather talk about the weather.";
   return "<think>plan</think><KERNEL>\n// " + std::string{session} + " " + std::to_string(turn) +
          " " + names[static_cast<int>(what)] + "\n</KERNEL>";
+}
+
+// -- and which tools it calls ------------------------------------------------------------------
+
+/// A source of one of the qualities that workers tell by its words.
+std::string source_of(std::string_view session, uint32_t turn, unsigned luck) {
+  static constexpr const char* names[] = {"broken", "wrong", "slow", "fast"};
+  return "// head\n// " + std::string{session} + " " + std::to_string(turn) + " " +
+         names[luck % 4] + "\n";
+}
+
+struct said_call {
+  std::string name, arguments;
+};
+
+std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
+  auto digest = sha256(std::string{session} + "!" + std::to_string(turn));
+  auto quoted = [](const std::string& text) {
+    std::string out;
+    for (char c : text) out += c == '\n' ? std::string{"\\n"} : std::string(1, c);
+    return '"' + out + '"';
+  };
+  auto patch = [&](const std::string& by) {
+    return quoted("<<<<<<< SEARCH\n// head\n=======\n// head " + by + "\n>>>>>>> REPLACE\n");
+  };
+  auto write = [&](unsigned luck) {
+    return said_call{"write_candidate",
+                     "{\"source\": " + quoted(source_of(session, turn, luck)) + "}"};
+  };
+  if (turn == 0) return {write(digest[1]), {"build", ""}};
+  if (turn >= 9 + digest[2] % 4u) return {{"submit", "{}"}, {"bench", "{}"}};
+  switch (digest[0] % 16) {
+    case 0: return {write(3), {"bench", "{}"}, {"promote", "{}"}};
+    case 1: return {{"test_patch", "{\"measure\": \"eval\", \"patch\": " + patch("wrong") + "}"}};
+    case 2: return {{"patch_candidate", "{\"patch\": " + patch("two") + "}"}, {"bench", "{}"}};
+    case 3: return {{"branch", "{\"candidate\": \"c0\"}"}, {"eval", "{}"}};
+    case 4: return {{"revert", "{\"candidate\": \"c0\"}"}};
+    case 5: return {{"eval", "{"}};
+    case 6: return {{"fly", "{}"}, {"run", "{\"candidate\": \"c99\"}"}};
+    case 7: return {};
+    case 8: return {{"compare", "{\"left\": \"c0\"}"}, {"inspect", "{\"section\": \"history\"}"}};
+    case 9: return {{"note_strategy", "{\"name\": \"tiles\", \"state\": \"exploring\"}"}};
+    case 10: return {{"replay", "{}"}};
+    case 11: return {{"eval", "{}"}, {"sanitize", "{}"}, {"profile", "{}"}};
+    case 12: return {{"knowledge_query", "{\"query\": \"sum\"}"}, {"task_show", "{}"}};
+    case 13: return {{"submit", "{\"candidate\": \"c0\"}"}};
+    default: return {write(digest[1]), {"bench", "{}"}};
+  }
+}
+
+Message<wire::CompletionResult> calls_message(std::string_view session, uint32_t turn) {
+  auto calls = calls_of(session, turn);
+  return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
+    x.setText("Turn " + std::to_string(turn));
+    auto list = x.initCalls(static_cast<unsigned>(calls.size()));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setId("id" + std::to_string(i));
+      list[i].setName(calls[i].name);
+      list[i].setArguments(calls[i].arguments);
+    }
+  });
 }
 
 bool says(std::string_view source, std::string_view word) {
@@ -121,6 +183,9 @@ policy(sim_policy::stateful_pointer<role_state<wire::CompletionResult>> self, ui
         auto lost = ".e" + std::to_string(s.how.lost_member);
         if (view->getTurn() == 1 && std::string_view{view->getSession().cStr()}.ends_with(lost))
           return later(self, delay, infrastructure_fault<wire::CompletionResult>("policy_down"));
+        if (view->getTools().size() > 0)
+          return later(self, delay,
+                       calls_message(view->getSession().cStr(), view->getTurn()));
         auto text = reply_of(view->getSession().cStr(), view->getTurn());
         return later(self, delay, build<wire::CompletionResult>([&](auto x) { x.setText(text); }));
       },
@@ -149,6 +214,7 @@ Message<wire::EvaluateResult> evaluate_result(wire::EvaluateRequest::Reader requ
   return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
     x.setCorrect(!wrong);
     x.setDeterministic(true);
+    x.setSeconds(0.25);
     auto cases = x.initCases(1);
     cases[0].setName("small");
     cases[0].setPass(!wrong);
@@ -158,6 +224,7 @@ Message<wire::EvaluateResult> evaluate_result(wire::EvaluateRequest::Reader requ
       fault.setCategory("wrong_result");
       return;
     }
+    if (!request.getTiming().getEnabled()) return;
     auto timing = x.initTiming();
     if (!timed) return timing.setNotTimed(wire::NotTimed::MACHINE);
     timing.setMeasured(true);
@@ -359,9 +426,14 @@ private:
     lineage_config lineage;
     lineage.own_thread = false;
     services->lineage = keep(spawn_group_commit_lineage(system_, std::move(sink), lineage));
-    services->prompts = std::make_shared<prompt_cache>();
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = what.max_turns;
+    if (what.tools) {
+      settings->mode = mode_kind::tools;
+      settings->max_turns = settings->tools.steps + 1;
+      settings->gamma = 1;
+    }
+    services->prompts = prompts_of(*settings);
     settings->resume = resume;
     settings->profile_accepted = !what.profiled_backend.empty();
     if (settings->profile_accepted) settings->backend = what.profiled_backend;

@@ -29,8 +29,7 @@ public:
     auto facts = episode_.current->facts.open();
     auto view = verdict->open();
     episode_.commit_turn(
-        *verdict,
-        feedback_text(*facts, *view, settings.feedback_bytes, settings.profile_feedback),
+        *verdict, feedback_text(*facts, *view, settings.feedback_bytes, settings.profile_feedback),
         stop_reason_after(*view));
   }
 

@@ -26,7 +26,7 @@ struct board_candidate {
   std::string sha256;
   std::string role, origin;
   uint32_t depth = 0;
-  std::string patch;      ///< from the parent
+  std::string patch; ///< from the parent
   std::string patch_kind;
   std::string summary;
 
@@ -36,8 +36,8 @@ struct board_candidate {
     double estimate = 0, low = 0, high = 0; ///< low 0: not timed
   } speedup;
   bool promoted = false;
-  std::string measured_by;                  ///< the last tool that measured it, for `replay`
-  std::string category;                     ///< of its last verdict
+  std::string measured_by; ///< the last tool that measured it, for `replay`
+  std::string category;    ///< of its last verdict
   std::map<std::string, std::string, std::less<>> sections; ///< "build", "result", ...: last words
 };
 
@@ -48,8 +48,8 @@ struct strategy_note {
 class candidate_board {
 public:
   /// Adds a candidate; it becomes the active one. Its parent is on the board, or empty.
-  board_candidate& add(std::string parent, std::string source, std::string role,
-                       std::string origin, std::string summary);
+  board_candidate& add(std::string parent, std::string source, std::string role, std::string origin,
+                       std::string summary);
 
   board_candidate* find(std::string_view id);
   const board_candidate* find(std::string_view id) const;

@@ -53,7 +53,8 @@ expected<std::string> patched(const std::string& source, const std::string& patc
   auto files = parse_unified_diff(patch);
   KM_TRY(files);
   if (files->size() != 1 || files->front().change != file_change::modify)
-    return tl::unexpected<error>{error{fault_class::policy, "bad_patch",
+    return tl::unexpected<error>{error{fault_class::policy,
+                                       "bad_patch",
                                        "a candidate is one file: the diff is to change it, and no "
                                        "other",
                                        {}}};
@@ -73,8 +74,9 @@ board_candidate* tools_mode::candidate_of_act() {
     std::string name;
     append_clean(name, wanted, 40);
     refuse(wanted.empty() ? "there is no candidate yet; write_candidate makes one\n"
-                          : "there is no candidate \"" + name + "\"; `inspect` with the section "
-                            "`history` lists them\n");
+                          : "there is no candidate \"" + name +
+                                "\"; `inspect` with the section "
+                                "`history` lists them\n");
     return nullptr;
   }
   a.input = a.output = x->id;
@@ -225,15 +227,16 @@ void tools_mode::patch_candidate(bool measured) {
   a.output = x.id;
   a.transition = "patch_applied";
   if (measured) return measure(x, how);
-  settle("ok", fmt::format("{} is the active candidate now{}\n", x.id,
-                           x.patch_kind == "no_op" ? "; nothing but comments and spaces differs"
-                                                   : ""));
+  settle("ok",
+         fmt::format("{} is the active candidate now{}\n", x.id,
+                     x.patch_kind == "no_op" ? "; nothing but comments and spaces differs" : ""));
 }
 
 void tools_mode::branch(board_candidate& from) {
   auto& a = *current_;
   auto source = *from.source;
-  auto& x = board_.add(from.id, std::move(source), "branched", "branch", a.arguments.text("summary"));
+  auto& x =
+      board_.add(from.id, std::move(source), "branched", "branch", a.arguments.text("summary"));
   candidate_board::inherit(x, from); // references to candidates stay valid
   a.output = x.id;
   a.transition = "branched";
@@ -324,18 +327,17 @@ void tools_mode::take_measurement(const Message<wire::Verdict>* verdict) {
                    "candidate\n");
     return finish_turn(kept);
   }
-  auto words = verdict == nullptr
-                   ? std::string{"it builds\n"}
-                   : verdict_text(*facts, *judged, limit(), profile_words::numbers);
+  auto words = verdict == nullptr ? std::string{"it builds\n"}
+                                  : verdict_text(*facts, *judged, limit(), profile_words::numbers);
   bool passed = verdict == nullptr || judged->getOutcome() == wire::Outcome::ACCEPTED;
   bool before = x.right == true;
   auto category = x.category;
   board_.learn(x, tool_of(a.measure).name, *facts, *judged, words);
   const auto* parent = board_.find(x.parent);
-  bool repaired = passed && tells_hidden(a.measure) && !before && parent != nullptr &&
-                  parent->right == false;
+  bool repaired =
+      passed && tells_hidden(a.measure) && !before && parent != nullptr && parent->right == false;
   if (a.transition == "inspect_only" && a.measure != tool_kind::build)
-    a.transition = repaired                              ? "repaired"
+    a.transition = repaired                                  ? "repaired"
                    : a.measure == tool_kind::bench && passed ? "benchmarked"
                                                              : "evaluated";
   else if (repaired)
@@ -374,9 +376,9 @@ void tools_mode::submit(board_candidate& x) {
                (x.right != true || x.speedup.low < best->speedup.low);
   if (worse && asked_about_ != x.id && !current_->arguments.flag("confirm")) {
     asked_about_ = x.id;
-    return settle("ok", "not handed in yet: " + best->id + " is better as far as is known. Submit " +
-                            best->id + ", or submit " + x.id + " again.\n" +
-                            comparison_text(*best, x, limit()));
+    return settle("ok", "not handed in yet: " + best->id +
+                            " is better as far as is known. Submit " + best->id + ", or submit " +
+                            x.id + " again.\n" + comparison_text(*best, x, limit()));
   }
   measure(x, tool_kind::submit);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What an episode of mode `tools` has used up: sums over its calls, so that a resumed episode counts
-// the same.
+// What an episode of mode `tools` has used up: sums over its calls, so that a resumed episode
+// counts the same.
 
 #include <cstdint>
 

@@ -59,7 +59,8 @@ std::vector<tool> make_tools() {
        {{"source", text, true, "The complete source file.", {}}, summary_field()}},
       {tool_kind::patch_candidate,
        "patch_candidate",
-       "Makes a new candidate by a change to another. It becomes the active one. A change that does "
+       "Makes a new candidate by a change to another. It becomes the active one. A change that "
+       "does "
        "not fit changes nothing.",
        1,
        {{"patch", text, true, patch_text, {}}, candidate_field(), summary_field()}},
@@ -84,7 +85,8 @@ std::vector<tool> make_tools() {
        {{"candidate", text, true, "Id of the candidate to go back to.", {}}, summary_field()}},
       {tool_kind::promote,
        "promote",
-       "Marks a candidate that passed `bench` as the best so far; `submit` takes it if nothing else "
+       "Marks a candidate that passed `bench` as the best so far; `submit` takes it if nothing "
+       "else "
        "is named.",
        1,
        {candidate_field()}},
@@ -144,8 +146,11 @@ std::vector<tool> make_tools() {
        "candidate is better as far as is known, the difference is shown first and submit is to be "
        "called again. Costs no steps.",
        0,
-       {{"candidate", text, false,
-         "Id of a candidate; left out: the promoted one, else the active one.", {}},
+       {{"candidate",
+         text,
+         false,
+         "Id of a candidate; left out: the promoted one, else the active one.",
+         {}},
         {"diagnosis", text, false, "Of a task that asks for one: the label.", {}},
         {"confirm", flag, false, "Hand it in whatever else is better.", {}}}},
   };

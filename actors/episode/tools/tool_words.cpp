@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view how_tools_work =
     "\nYou work with tools. Candidates are source files in a graph: write_candidate, "
     "patch_candidate, test_patch and branch add one, and the newest is the active one. build, run, "
-    "eval and bench measure; their timing is coarse. Only submit decides your reward: it judges one "
+    "eval and bench measure; their timing is coarse. Only submit decides your reward: it judges "
+    "one "
     "candidate in full and ends the episode, so submit before the steps are used up. Each answer "
     "of yours calls at least one tool; several are done in order.\n";
 
@@ -99,15 +100,13 @@ std::string budget_line(const candidate_board& board, const tool_budget& used,
   for (auto kind : legal_tools(board, used, settings)) names.push_back(tool_of(kind).name);
   auto left = used.steps < settings.steps ? settings.steps - used.steps : 0;
   const auto* active = board.active();
-  return fmt::format("[steps left {} of {}, seconds {:.0f} of {:.0f}, hidden measurements {} of {}; "
-                     "active {}; next: {}]\n",
-                     left, settings.steps, std::max(0.0, settings.gpu_seconds - used.gpu_seconds),
-                     settings.gpu_seconds,
-                     used.hidden < settings.hidden_evaluations
-                         ? settings.hidden_evaluations - used.hidden
-                         : 0,
-                     settings.hidden_evaluations, active == nullptr ? "none" : active->id,
-                     fmt::join(names, ", "));
+  return fmt::format(
+      "[steps left {} of {}, seconds {:.0f} of {:.0f}, hidden measurements {} of {}; "
+      "active {}; next: {}]\n",
+      left, settings.steps, std::max(0.0, settings.gpu_seconds - used.gpu_seconds),
+      settings.gpu_seconds,
+      used.hidden < settings.hidden_evaluations ? settings.hidden_evaluations - used.hidden : 0,
+      settings.hidden_evaluations, active == nullptr ? "none" : active->id, fmt::join(names, ", "));
 }
 
 std::string window(std::string_view text, int64_t first, int64_t count, size_t limit) {
@@ -129,8 +128,7 @@ std::string window(std::string_view text, int64_t first, int64_t count, size_t l
     if (out.back() != '\n') out += '\n';
     ++shown;
   }
-  if (shown < line)
-    out += fmt::format("[lines {} to {} of {}]\n", first, first + shown - 1, line);
+  if (shown < line) out += fmt::format("[lines {} to {} of {}]\n", first, first + shown - 1, line);
   return out;
 }
 
@@ -163,8 +161,8 @@ std::string history_text(const candidate_board& board) {
 
 std::string comparison_text(const board_candidate& left, const board_candidate& right,
                             size_t limit) {
-  auto out = fmt::format("{}: {}\n{}: {}\n", left.id, state_line(left), right.id,
-                         state_line(right));
+  auto out =
+      fmt::format("{}: {}\n{}: {}\n", left.id, state_line(left), right.id, state_line(right));
   auto diff = unified_diff(*left.source, *right.source, "candidate");
   if (diff.empty()) return out + "their sources are the same\n";
   out += "from " + left.id + " to " + right.id + ":\n";

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "actors/episode/episode.hpp"
+#include "actors/episode/prompt_cache.hpp"
 #include "actors/episode/tools/candidate_board.hpp"
 #include "actors/episode/tools/tool_budget.hpp"
 #include "actors/episode/tools/tool_list.hpp"
-#include "actors/episode/prompt_cache.hpp"
 
 namespace kernelmill {
 

@@ -15,8 +15,8 @@ namespace kernelmill {
 
 namespace {
 
-constexpr size_t most_calls = 32;         // of one answer; the rest is left out
-constexpr uint32_t most_empty_turns = 6;  // in a row; then the episode is blocked
+constexpr size_t most_calls = 32;        // of one answer; the rest is left out
+constexpr uint32_t most_empty_turns = 6; // in a row; then the episode is blocked
 constexpr size_t max_id = 64;
 
 constexpr const char* no_call =
@@ -121,7 +121,7 @@ void tools_mode::take_answer() {
   calls_.clear();
   problems_.clear();
   next_ = 0;
-  submitted_ = lost_ = false;
+  submitted_ = lost_ = ended_ = false;
   if (episode_.current->fault.cls == fault_class::none)
     read_calls();
   else
@@ -168,10 +168,9 @@ uint32_t tools_mode::steps_left() const {
 // Does calls until one has to wait, or all are done. Acts that wait come back by end_trial().
 void tools_mode::go_on() {
   while (!current_) {
-    if (lost_) return; // the turn is being committed
+    if (ended_) return;
     if (next_ == calls_.size()) return finish_turn();
-    if (episode_.cancelled)
-      return episode_.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+    if (episode_.cancelled) return episode_.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
     act x;
     x.call = calls_[next_++];
     x.begun = episode_.now();
@@ -192,8 +191,8 @@ void tools_mode::begin_act(act x) {
     for (const auto& one : all_tools()) names.push_back(one.name);
     std::string name;
     append_clean(name, a.call.name, 60);
-    return refuse(fmt::format("there is no tool \"{}\"; there are {}\n", name,
-                              fmt::join(names, ", ")));
+    return refuse(
+        fmt::format("there is no tool \"{}\"; there are {}\n", name, fmt::join(names, ", ")));
   }
   if (a.what->steps > steps_left())
     return refuse(fmt::format("{} takes {} steps and {} are left; submit takes none\n",
@@ -252,8 +251,8 @@ std::string tools_mode::joined_observations() const {
 
 std::string tools_mode::stop_reason_after(bool submitted) const {
   if (submitted) return "submitted";
-  bool any_done = std::any_of(acts_.begin(), acts_.end(),
-                              [](const act& x) { return x.status != "refused"; });
+  bool any_done =
+      std::any_of(acts_.begin(), acts_.end(), [](const act& x) { return x.status != "refused"; });
   if (!any_done && empty_turns_ + 1 >= most_empty_turns) return "blocked";
   // With no step left there is one more turn, for a submission.
   bool last = used_.steps >= episode_.settings->tools.steps;
@@ -261,6 +260,7 @@ std::string tools_mode::stop_reason_after(bool submitted) const {
 }
 
 void tools_mode::finish_turn(std::optional<Message<wire::Verdict>> verdict) {
+  ended_ = true;
   auto& current = *episode_.current;
   if (!verdict) {
     // Nothing of a measurement belongs to the turn as such: it asked for no verdict.

@@ -101,10 +101,11 @@ private:
   size_t next_ = 0;
   std::vector<act> acts_;
   std::optional<act> current_;
-  std::string problems_;    // with the answer itself, and calls that were left out
-  bool as_text_ = false;    // results go back as text
+  std::string problems_; // with the answer itself, and calls that were left out
+  bool as_text_ = false; // results go back as text
   bool submitted_ = false;
   bool lost_ = false;
+  bool ended_ = false; // the turn is being committed
 };
 
 } // namespace kernelmill

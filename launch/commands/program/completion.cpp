@@ -6,6 +6,7 @@
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/program/errors_page.hpp"
+#include "launch/commands/program/tools_page.hpp"
 #include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/server/api/api_fields.hpp"
@@ -45,6 +46,7 @@ expected<int> complete(const invocation& in) {
 expected<int> reference(const invocation& in) {
   const auto& page = in.value("PAGE");
   cli::print(page == "errors"         ? errors_page()
+             : page == "tools"        ? tools_page()
              : page == "openapi"      ? services::openapi_text()
              : page == "page-openapi" ? page_api_text()
                                       : cli::reference_page(all()));
@@ -80,11 +82,11 @@ cli::command reference_row() {
           "kernelmill __reference errors",
           "",
           {{"PAGE",
-            "cli, errors, openapi or page-openapi; without it cli.",
+            "cli, errors, tools, openapi or page-openapi; without it cli.",
             false,
             false,
             nothing,
-            {"cli", "errors", "openapi", "page-openapi"}}},
+            {"cli", "errors", "tools", "openapi", "page-openapi"}}},
           {},
           reference,
           true};

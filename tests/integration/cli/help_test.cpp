@@ -79,7 +79,7 @@ TEST(version, says_the_same_in_both_forms) {
 }
 
 TEST(reference, pages_that_are_made_from_tables_are_up_to_date) {
-  for (std::string page : {"cli", "errors"}) {
+  for (std::string page : {"cli", "errors", "tools"}) {
     auto made = kernelmill({"__reference", page});
     auto file = run_program({"/bin/cat", source_file("docs/reference/" + page + ".md")});
     EXPECT_TRUE(made.out == file.out) << "run: build/bin/kernelmill __reference " << page

@@ -1,0 +1,170 @@
+// Episodes of mode `tools` under faults: what a node that dies leaves behind is, after resume, what
+// an undisturbed run would have made.
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/episode/tools/tool_list.hpp"
+#include "tests/sim/world.hpp"
+
+namespace kernelmill::sim {
+namespace tools_test {
+
+using lineage = std::map<std::string, Message<wire::Record>>;
+
+uint64_t seeds() {
+  auto* wish = std::getenv("KERNELMILL_SIM_SEEDS");
+  return wish != nullptr ? std::strtoull(wish, nullptr, 10) : 60;
+}
+
+struct life {
+  lineage records;
+  int deaths = 0;
+};
+
+life live(uint64_t seed, const plan& what, const faults& how) {
+  life result;
+  auto sink = std::make_shared<unreliable_sink>(seed ^ 99);
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    auto one = run_node(seed + static_cast<uint64_t>(attempt) * 1'000'003, what, how, sink,
+                        attempt > 0);
+    result.deaths += one.killed ? 1 : 0;
+    if (one.summary && std::string{one.summary->open()->getOutcome().cStr()} == "finished") break;
+  }
+  result.records = sink->records();
+  return result;
+}
+
+std::string text(wire::Content::Reader x) {
+  return x.isInline() ? x.getInline().cStr() : x.getArtifact().getSha256().cStr();
+}
+
+/// All of a turn that does not depend on when it was made.
+std::string essence(wire::TurnRecord::Reader x) {
+  std::string out = x.getTurnId().cStr();
+  auto add = [&](auto what) { out.append(" ").append(std::string{what}); };
+  for (auto call : x.getCalls()) {
+    add(call.getId().cStr()), add(call.getTool().cStr()), add(call.getStatus().cStr());
+    add(call.getTransition().cStr()), add(call.getInput().cStr()), add(call.getOutput().cStr());
+    add(std::to_string(call.getSteps())), add(std::to_string(call.getGpuSeconds()));
+    add(text(call.getObservation()));
+  }
+  for (auto node : x.getCandidates()) {
+    add(node.getId().cStr()), add(node.getParent().cStr()), add(node.getSha256().cStr());
+    add(node.getRole().cStr()), add(node.getOrigin().cStr()), add(node.getPatchKind().cStr());
+    add(std::to_string(node.getDepth()));
+  }
+  for (auto mark : x.getMarks()) add(mark.getId().cStr()), add(mark.getStatus().cStr());
+  add(x.getActive().cStr()), add(x.getVerdict().getCategory().cStr());
+  add(std::to_string(x.getVerdict().getReward())), add(x.getStopReason().cStr());
+  return out;
+}
+
+std::map<std::string, std::string> essences(const lineage& records) {
+  std::map<std::string, std::string> result;
+  for (const auto& [key, record] : records)
+    if (auto view = record.open(); view->isTurn()) result[key] = essence(view->getTurn());
+  return result;
+}
+
+plan hundred_episodes() {
+  plan what;
+  what.groups = 25;
+  what.group_size = 4;
+  what.max_live = 16;
+  what.tools = true;
+  return what;
+}
+
+plan few_episodes() {
+  plan what;
+  what.groups = 2;
+  what.group_size = 3;
+  what.tools = true;
+  return what;
+}
+
+TEST(tool_episodes, a_hundred_end_and_keep_their_budgets) {
+  auto what = hundred_episodes();
+  auto lived = live(7, what, {});
+  std::map<std::string, std::pair<uint32_t, double>> used;
+  std::set<std::string> ends, statuses, transitions, tools;
+  uint32_t episodes = 0;
+  auto name = [](wire::EpisodeRef::Reader x) {
+    return std::to_string(x.getGroup()) + "." + std::to_string(x.getMember());
+  };
+  for (const auto& [key, record] : lived.records) {
+    auto view = record.open();
+    if (!view->isTurn()) continue;
+    auto turn = view->getTurn();
+    auto& [steps, seconds] = used[name(turn.getEpisode())];
+    steps += turn.getIdleSteps();
+    std::set<std::string> ids;
+    for (auto call : turn.getCalls()) {
+      steps += call.getSteps();
+      seconds += call.getGpuSeconds();
+      statuses.insert(call.getStatus().cStr());
+      transitions.insert(call.getTransition().cStr());
+      tools.insert(call.getTool().cStr());
+      EXPECT_TRUE(ids.insert(call.getId().cStr()).second);
+      EXPECT_FALSE(text(call.getObservation()).empty());
+    }
+  }
+  for (const auto& [key, record] : lived.records) {
+    auto view = record.open();
+    if (!view->isEpisode()) continue;
+    ++episodes;
+    auto x = view->getEpisode();
+    ends.insert(x.getTerminalState().cStr());
+    auto [steps, seconds] = used.at(name(x.getEpisode()));
+    EXPECT_EQ(x.getSteps(), steps);
+    EXPECT_EQ(x.getGpuSeconds(), seconds);
+    EXPECT_LE(steps, tool_settings{}.steps);
+  }
+  EXPECT_EQ(episodes, 100u);
+  EXPECT_THAT(ends, testing::IsSupersetOf({"success", "failure", "budget_exhausted"}));
+  EXPECT_THAT(statuses, testing::UnorderedElementsAre("ok", "failed", "refused"));
+  EXPECT_THAT(transitions, testing::IsSupersetOf({"inspect_only", "patch_applied", "benchmarked",
+                                                  "evaluated", "reverted", "branched", "promoted",
+                                                  "repaired"}));
+  for (const auto& x : all_tools()) EXPECT_TRUE(tools.contains(std::string{x.name})) << x.name;
+}
+
+TEST(tool_episodes, a_node_that_dies_changes_nothing) {
+  int deaths = 0;
+  for (uint64_t seed = 0; seed < seeds(); ++seed) {
+    auto calm = live(seed, few_episodes(), {});
+    faults how;
+    how.node_dies = 0.003;
+    how.worker_dies = 0.02;
+    how.sink_full = 0.01;
+    auto rough = live(seed, few_episodes(), how);
+    deaths += rough.deaths;
+    EXPECT_EQ(essences(rough.records), essences(calm.records)) << "seed " << seed;
+  }
+  EXPECT_GT(deaths, static_cast<int>(seeds() / 2));
+}
+
+// What a machine breaks is no candidate's doing: such a turn is lost, and so is its episode.
+TEST(tool_episodes, a_fault_of_the_machine_pays_nothing) {
+  for (uint64_t seed = 0; seed < seeds() / 4; ++seed) {
+    faults how;
+    how.worker_fault = 0.3;
+    auto lived = live(seed, few_episodes(), how);
+    for (const auto& [key, record] : lived.records) {
+      auto view = record.open();
+      if (!view->isTurn()) continue;
+      auto turn = view->getTurn();
+      bool lost = false;
+      for (auto call : turn.getCalls()) lost |= std::string{call.getStatus().cStr()} == "lost";
+      EXPECT_EQ(lost, turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
+    }
+  }
+}
+
+} // namespace tools_test
+} // namespace kernelmill::sim
