@@ -50,7 +50,8 @@ expected<built_file> open_built(const std::string& path, const std::string& dige
 
 evaluation_options options_of(wire::EvaluateRequest::Reader request) {
   evaluation_options result;
-  result.timed = request.getTiming().getEnabled();
+  result.visible_only = request.getVisibleOnly();
+  result.timed = request.getTiming().getEnabled() && !result.visible_only;
   result.half_width = request.getTiming().getHalfWidth();
   result.clock = clock_of(request.getTiming());
   result.profiled = request.getProfile();

@@ -123,6 +123,7 @@ enum class paid_clock : unsigned char { call, device };
 struct evaluation_options {
   double half_width = 0.03; ///< of the interval, relative, that ends the timing
   bool timed = true;
+  bool visible_only = false; ///< hidden cases are not run, and nothing is timed
   paid_clock clock = paid_clock::device;
   bool profiled = false; ///< calls are counted; no case is run, and nothing is found right
   bool seeded = false;   ///< `seed` replays an evaluation; else one is drawn

@@ -94,7 +94,10 @@ public:
     end();
   }
 
-  bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
+  bool timed() const {
+    return request_.getTiming().getEnabled() && !request_.getProfile() &&
+           !request_.getVisibleOnly();
+  }
 
   const evaluation_record& record() const { return record_; }
   void replace_record(evaluation_record x) { record_ = std::move(x); }
@@ -172,6 +175,7 @@ private:
                  {"language", request_.getLanguage().cStr()},
                  {"float32", request_.getFloat32().cStr()},
                  {"timed", timed()},
+                 {"visible_only", request_.getVisibleOnly()},
                  {"clock", request_.getTiming().getClock().cStr()},
                  {"seed", to_hex(request_.getSeed())},
                  {"seconds", deadline_ - now_seconds()}};

@@ -42,6 +42,10 @@ trial_plan plan_of(tool_kind x) {
   return plan;
 }
 
+profile_words words_of_profile(tool_kind x) {
+  return x == tool_kind::profile ? profile_words::numbers : profile_words::card;
+}
+
 tool_kind measure_named(std::string_view name) {
   const auto* x = find_tool(name);
   return x == nullptr ? tool_kind::build : x->kind;
@@ -328,7 +332,7 @@ void tools_mode::take_measurement(const Message<wire::Verdict>* verdict) {
     return finish_turn(kept);
   }
   auto words = verdict == nullptr ? std::string{"it builds\n"}
-                                  : verdict_text(*facts, *judged, limit(), profile_words::numbers);
+                                  : verdict_text(*facts, *judged, limit(), words_of_profile(a.measure));
   bool passed = verdict == nullptr || judged->getOutcome() == wire::Outcome::ACCEPTED;
   bool before = x.right == true;
   auto category = x.category;

@@ -278,6 +278,9 @@ void tools_mode::finish_turn(std::optional<Message<wire::Verdict>> verdict) {
 
 void tools_mode::add_to(wire::TurnRecord::Builder x, artifact_batch& artifacts) const {
   board_.write(x, artifacts);
+  auto changes = std::find_if(acts_.rbegin(), acts_.rend(),
+                              [](const act& one) { return one.transition != "inspect_only"; });
+  x.setTransition(changes == acts_.rend() ? "inspect_only" : changes->transition);
   x.getCompletion().setCallsAsText(as_text_);
   x.setIdleSteps(acts_.empty() ? 1 : 0);
   auto list = x.initCalls(static_cast<unsigned>(acts_.size()));

@@ -28,6 +28,7 @@ class Judged:
         self.first_call_seconds = first_call_seconds(bench.device, compiles)
         self.mode = options.get("mode") or "honest"
         self.is_timed = bool(options.get("timed"))
+        self.visible_only = bool(options.get("visible_only"))
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.seconds = float(options["seconds"])
         self.deadline = time.monotonic() + self.seconds

@@ -110,7 +110,7 @@ class Judgement(TimedOutputs):
         for index in range(count):
             if self.trial(f"trial {index + 1}", index) is False:
                 return False
-        return self.run_hidden(count)
+        return self.visible_only or self.run_hidden(count)
 
     def run_hidden(self, index: int) -> bool:
         """Trials of other kinds of contents: turned signs, then as many as there is time for, in an order that nobody
