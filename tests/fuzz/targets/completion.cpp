@@ -3,6 +3,7 @@
 #include "actors/episode/clean_text.hpp"
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/fence.hpp"
+#include "actors/episode/patch/normalized.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "messages/base/utf8.hpp"

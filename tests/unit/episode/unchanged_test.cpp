@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/episode/patch/normalized.hpp"
 #include "actors/episode/prompt.hpp"
 #include "messages/base/files.hpp"
 
