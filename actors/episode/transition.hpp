@@ -21,9 +21,9 @@ struct past_candidate {
 ///   "reverted"    byte for byte an earlier one
 ///   "repaired"    another program, accepted where the last turn was not
 ///   "rewritten"   another program
-/// Of mode `tools` a call has one of "inspect_only", "patch_applied", "reformulated" (a whole source),
-/// "evaluated", "benchmarked", "repaired" (it passes, and its parent failed), "branched", "reverted"
-/// and "promoted"; a turn has that of its last call that was more than a look.
+/// Of mode `tools` a call has one of "inspect_only", "patch_applied", "reformulated" (a whole
+/// source), "evaluated", "benchmarked", "repaired" (it passes, and its parent failed), "branched",
+/// "reverted" and "promoted"; a turn has that of its last call that was more than a look.
 const char* transition_of(const std::vector<past_candidate>& before, std::string_view sha256,
                           bool accepted);
 

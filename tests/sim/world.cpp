@@ -81,7 +81,7 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     case 8: return {{"compare", "{\"left\": \"c0\"}"}, {"inspect", "{\"section\": \"history\"}"}};
     case 9: return {{"note_strategy", "{\"name\": \"tiles\", \"state\": \"exploring\"}"}};
     case 10: return {{"replay", "{}"}};
-    case 11: return {{"eval", "{}"}, {"sanitize", "{}"}, {"profile", "{}"}};
+    case 11: return {{"eval", "{}"}, {"sanitize", "{}"}};
     case 12: return {{"knowledge_query", "{\"query\": \"sum\"}"}, {"task_show", "{}"}};
     case 13: return {{"submit", "{\"candidate\": \"c0\"}"}};
     default: return {write(digest[1]), {"bench", "{}"}};
@@ -184,8 +184,7 @@ policy(sim_policy::stateful_pointer<role_state<wire::CompletionResult>> self, ui
         if (view->getTurn() == 1 && std::string_view{view->getSession().cStr()}.ends_with(lost))
           return later(self, delay, infrastructure_fault<wire::CompletionResult>("policy_down"));
         if (view->getTools().size() > 0)
-          return later(self, delay,
-                       calls_message(view->getSession().cStr(), view->getTurn()));
+          return later(self, delay, calls_message(view->getSession().cStr(), view->getTurn()));
         auto text = reply_of(view->getSession().cStr(), view->getTurn());
         return later(self, delay, build<wire::CompletionResult>([&](auto x) { x.setText(text); }));
       },

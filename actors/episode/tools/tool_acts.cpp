@@ -331,8 +331,9 @@ void tools_mode::take_measurement(const Message<wire::Verdict>* verdict) {
                    "candidate\n");
     return finish_turn(kept);
   }
-  auto words = verdict == nullptr ? std::string{"it builds\n"}
-                                  : verdict_text(*facts, *judged, limit(), words_of_profile(a.measure));
+  auto words = verdict == nullptr
+                   ? std::string{"it builds\n"}
+                   : verdict_text(*facts, *judged, limit(), words_of_profile(a.measure));
   bool passed = verdict == nullptr || judged->getOutcome() == wire::Outcome::ACCEPTED;
   bool before = x.right == true;
   auto category = x.category;

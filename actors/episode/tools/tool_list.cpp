@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "messages/base/json_value.hpp"
 
 namespace kernelmill {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "actors/episode/clean_text.hpp"
 #include "actors/episode/patch/make_diff.hpp"
 #include "actors/episode/prompt.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {

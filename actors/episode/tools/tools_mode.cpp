@@ -90,7 +90,7 @@ void tools_mode::committed(const std::shared_ptr<const std::string>& feedback) {
     used_.hidden += x.hidden ? 1 : 0;
     any_done |= x.status != "refused";
   }
-  if (acts_.empty()) ++used_.steps;
+  used_.steps += idle_steps_;
   empty_turns_ = any_done ? 0 : empty_turns_ + 1;
   remember(episode_.current->text, acts_, *feedback);
   board_.begin_turn();
@@ -243,7 +243,7 @@ std::string tools_mode::joined_observations() const {
   if (acts_.empty()) {
     out += no_call;
     auto used = used_;
-    ++used.steps;
+    used.steps += idle_steps_;
     out += budget_line(board_, used, episode_.settings->tools);
   }
   return out;
@@ -261,6 +261,7 @@ std::string tools_mode::stop_reason_after(bool submitted) const {
 
 void tools_mode::finish_turn(std::optional<Message<wire::Verdict>> verdict) {
   ended_ = true;
+  idle_steps_ = acts_.empty() ? std::min(1u, steps_left()) : 0;
   auto& current = *episode_.current;
   if (!verdict) {
     // Nothing of a measurement belongs to the turn as such: it asked for no verdict.
@@ -282,7 +283,7 @@ void tools_mode::add_to(wire::TurnRecord::Builder x, artifact_batch& artifacts) 
                               [](const act& one) { return one.transition != "inspect_only"; });
   x.setTransition(changes == acts_.rend() ? "inspect_only" : changes->transition);
   x.getCompletion().setCallsAsText(as_text_);
-  x.setIdleSteps(acts_.empty() ? 1 : 0);
+  x.setIdleSteps(idle_steps_);
   auto list = x.initCalls(static_cast<unsigned>(acts_.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
     const auto& from = acts_[i];

@@ -105,7 +105,8 @@ private:
   bool as_text_ = false; // results go back as text
   bool submitted_ = false;
   bool lost_ = false;
-  bool ended_ = false; // the turn is being committed
+  uint32_t idle_steps_ = 0; // of an answer without a call
+  bool ended_ = false;      // the turn is being committed
 };
 
 } // namespace kernelmill

@@ -31,10 +31,10 @@ TEST(tool_list, a_schema_says_what_the_check_of_arguments_wants) {
     json given = json::object();
     for (auto name : schema.value("required", json::array())) {
       const auto& field = schema["properties"][name.get<std::string>()];
-      given[name.get<std::string>()] = field.contains("enum")         ? field["enum"][0]
-                                       : field["type"] == "string"    ? json("x")
-                                       : field["type"] == "boolean"   ? json(true)
-                                                                      : json(1);
+      given[name.get<std::string>()] = field.contains("enum")       ? field["enum"][0]
+                                       : field["type"] == "string"  ? json("x")
+                                       : field["type"] == "boolean" ? json(true)
+                                                                    : json(1);
     }
     EXPECT_TRUE(read_arguments(x, given.dump())) << x.name << " " << given;
     given["surplus"] = 1;
@@ -45,7 +45,8 @@ TEST(tool_list, a_schema_says_what_the_check_of_arguments_wants) {
 TEST(tool_arguments, what_is_wrong_is_named) {
   EXPECT_THAT(why_not("eval", "{"), HasSubstr("no JSON"));
   EXPECT_THAT(why_not("eval", "[1]"), HasSubstr("no JSON object"));
-  EXPECT_THAT(why_not("eval", R"({"candidate": 3})"), HasSubstr("\"candidate\" is to be of type string"));
+  EXPECT_THAT(why_not("eval", R"({"candidate": 3})"),
+              HasSubstr("\"candidate\" is to be of type string"));
   EXPECT_THAT(why_not("inspect", R"({"section": "sauce"})"), HasSubstr("one of source, diff"));
   EXPECT_THAT(why_not("inspect", "{}"), HasSubstr("lacks the argument \"section\""));
   EXPECT_THAT(why_not("inspect", R"({"section": "source", "lines": 2.5})"), HasSubstr("integer"));

@@ -60,6 +60,10 @@ ARROWS = {
         "actors actors/episode/patch actors/governance actors/policy_client/protocol gpu/profiler gpu/task"
     ),
     "actors/episode/patch": "",
+    "actors/episode/refine": "actors/episode",
+    "actors/episode/tools": (
+        "actors/episode actors/episode/patch actors/governance actors/policy_client/protocol gpu/task"
+    ),
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
     "actors/handoff": "actors storage/lineage",
@@ -103,8 +107,8 @@ ARROWS = {
         "launch/judging/benching launch/judging/inspecting launch/machine launch/node storage"
     ),
     "launch/commands/program": (
-        "gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config launch/machine "
-        "launch/server/api storage/lineage"
+        "actors/episode/tools gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
+        "launch/machine launch/server/api storage/lineage"
     ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
@@ -140,8 +144,8 @@ ARROWS = {
         "gpu/cuda gpu/inspect gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/config"
     ),
     "launch/node": (
-        "actors actors/cluster actors/compiler actors/episode actors/governance actors/gpu_runner "
-        "actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler "
+        "actors actors/cluster actors/compiler actors/episode actors/episode/tools actors/governance "
+        "actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler "
         "actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine "
         "launch/server/scripted launch/server/trackers retrieval/corpora retrieval/search storage "
         "storage/export storage/export/licences storage/journal storage/lineage"
