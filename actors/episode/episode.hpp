@@ -51,6 +51,7 @@ struct episode_settings {
   uint32_t required_layers = 0; ///< layer_bits() of the sandbox's, where jobs may go
   uint32_t max_turns = defaults::max_turns;
   double gamma = defaults::gamma;
+  bool patches = false; ///< answers may be changes to the last kernel
   bool stop_on_correct = false;
   double stop_speedup = 0; ///< 0: speed never ends an episode
   size_t feedback_bytes = defaults::feedback_bytes;

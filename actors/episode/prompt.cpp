@@ -126,6 +126,14 @@ std::string system_prompt(const task& x) {
   return std::string{role_of(x)} + format_of(x) + judging_of(x).append(after_each_answer);
 }
 
+std::string patch_prompt() {
+  return "From your second answer on you may give, in place of the program, a change to your last "
+         "one between <PATCH> and </PATCH>: a unified diff of the one file, or blocks of\n"
+         "<<<<<<< SEARCH\n(lines that are there exactly once)\n=======\n(lines in their place)\n"
+         ">>>>>>> REPLACE\n"
+         "What it says was there must be there, byte for byte.\n";
+}
+
 std::string judging_prompt(const task& x) {
   if (x.contract == contract_kind::torch) return torch_role(x) + torch_judging(x);
   return std::string{role_of(x)} + judging_of(x);

@@ -11,6 +11,9 @@ namespace kernelmill {
 /// The system message: the role, the answer format (<think>, <KERNEL>), what is judged.
 std::string system_prompt(const task& x);
 
+/// What is added to it where answers may be changes to the last kernel.
+std::string patch_prompt();
+
 /// The same without an answer format: the role and what is judged.
 std::string judging_prompt(const task& x);
 

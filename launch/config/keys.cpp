@@ -206,6 +206,9 @@ void add_judgement_keys(std::vector<config_key>& k) {
                          "with what became of it. `tools`: answers call tools on a graph of "
                          "candidates until one is submitted."),
                      {"refine", "tools"}));
+  k.push_back(KEY(episode.patches, "Whether an answer of mode `refine` may be a change to the last "
+                                   "kernel, a unified diff or blocks of SEARCH and REPLACE; the "
+                                   "prompt offers it then."));
   k.push_back(
       within(KEY(episode.gamma, "Discount of the returns: R_t = r_t + gamma R_(t+1)."), 0, 1));
   k.push_back(

@@ -122,6 +122,7 @@ struct profile_section {
 
 struct episode_section {
   std::string mode = "refine";
+  bool patches = false;
   double gamma = defaults::gamma;
   bool stop_on_correct = false;
   double stop_speedup = 0; ///< 0: never

@@ -170,6 +170,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
     coarse.half_width = config.tools.half_width;
     result->coarse_timing = timing_policy(coarse, config.evaluation.clock);
   }
+  result->patches = config.episode.patches;
   result->stop_on_correct = config.episode.stop_on_correct;
   result->stop_speedup = config.episode.stop_speedup;
   result->feedback_bytes = config.episode.feedback_bytes;

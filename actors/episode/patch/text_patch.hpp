@@ -4,6 +4,7 @@
 // and REPLACE. Nothing is guessed and nothing is half done: what a change says was there must be
 // there, byte for byte.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,5 +55,13 @@ bool looks_like_search(std::string_view text);
 ///   >>>>>>> REPLACE
 /// Errors: class policy, "bad_patch" and "patch_failed", with the block.
 expected<std::string> apply_search(std::string_view blocks, std::string_view base);
+
+/// A source of one file with a change applied that a policy wrote in either form, whatever its diff
+/// calls the file. Errors: class policy, "bad_patch" and "patch_failed".
+expected<std::string> apply_patch(std::string_view patch, std::string_view source);
+
+/// What stands in a text between <PATCH> and </PATCH>, without a fence around it; nothing where the
+/// text has no such part, or more than one.
+std::optional<std::string_view> patch_of_answer(std::string_view text);
 
 } // namespace kernelmill

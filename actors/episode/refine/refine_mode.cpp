@@ -1,6 +1,7 @@
 #include "actors/episode/asking.hpp"
 #include "actors/episode/episode_mode.hpp"
 #include "actors/episode/episode_records.hpp"
+#include "actors/episode/patch/text_patch.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
@@ -16,7 +17,7 @@ public:
   void take_answer() override {
     auto& x = *episode_.current;
     if (x.fault.cls != fault_class::none) return episode_.ask_verdict(); // whatever else it says
-    x.parsed = parse_completion(*x.text);
+    read_answer();
     if (auto answer = x.completion.open(); answer->getFinishReason() == "length")
       explain_cut(x.parsed, *x.text, limit_reached(episode_, *answer));
     if (!x.parsed.ok) return episode_.ask_verdict();
@@ -34,14 +35,34 @@ public:
   }
 
   void committed(const std::shared_ptr<const std::string>& feedback) override {
+    if (episode_.settings->patches && episode_.current->parsed.ok)
+      last_ = episode_.current->parsed.kernel;
     remember(episode_.current->text, feedback);
   }
 
   void restore(wire::TurnRecord::Reader record) override {
+    if (auto kernel = text_of(record.getCandidate());
+        episode_.settings->patches && !kernel->empty())
+      last_ = *kernel;
     remember(text_of(record.getCompletion().getText()), text_of(record.getFeedback()));
   }
 
 private:
+  // A change to the last kernel stands for the whole program that it makes.
+  void read_answer() {
+    auto& x = *episode_.current;
+    x.parsed = parse_completion(*x.text);
+    if (!episode_.settings->patches || last_.empty()) return;
+    auto patch = patch_of_answer(*x.text);
+    if (!patch) return;
+    auto made = apply_patch(*patch, last_);
+    x.parsed.ok = made.has_value();
+    x.parsed.problems.clear();
+    x.parsed.kernel = made ? std::move(*made) : std::string{};
+    x.parsed.kernel_begin = 0;
+    if (!made) x.parsed.problems.push_back("the patch was not applied: " + made.error().message);
+  }
+
   void remember(std::shared_ptr<const std::string> answer,
                 std::shared_ptr<const std::string> feedback) {
     episode_.conversation.push_back({chat_role::assistant, std::move(answer), {}, {}});
@@ -63,6 +84,7 @@ private:
   }
 
   episode_state& episode_;
+  std::string last_; // kernel that was read, where answers may be changes to it
 };
 
 } // namespace

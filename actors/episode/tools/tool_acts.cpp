@@ -51,20 +51,6 @@ tool_kind measure_named(std::string_view name) {
   return x == nullptr ? tool_kind::build : x->kind;
 }
 
-// A change as a policy writes it: one file, whatever it is called there.
-expected<std::string> patched(const std::string& source, const std::string& patch) {
-  if (looks_like_search(patch)) return apply_search(patch, source);
-  auto files = parse_unified_diff(patch);
-  KM_TRY(files);
-  if (files->size() != 1 || files->front().change != file_change::modify)
-    return tl::unexpected<error>{error{fault_class::policy,
-                                       "bad_patch",
-                                       "a candidate is one file: the diff is to change it, and no "
-                                       "other",
-                                       {}}};
-  return apply_diff(files->front(), source);
-}
-
 } // namespace
 
 // -- which candidate ------------------------------------------------------------------------------
@@ -216,7 +202,7 @@ void tools_mode::patch_candidate(bool measured) {
   auto how = measured ? measure_named(a.arguments.text("measure")) : tool_kind::build;
   // A patch that cannot be measured is not applied: the two are one act.
   if (auto why = measured ? why_not(how, *from) : std::string{}; !why.empty()) return refuse(why);
-  auto source = patched(*from->source, a.arguments.text("patch"));
+  auto source = apply_patch(a.arguments.text("patch"), *from->source);
   if (!source)
     return refuse("the patch was not applied, and nothing was changed: " + source.error().message +
                   "\n");

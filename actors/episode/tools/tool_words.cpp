@@ -70,6 +70,9 @@ std::string tools_system_prompt(const task& what, const tool_settings& settings)
 }
 
 std::shared_ptr<prompt_cache> prompts_of(const episode_settings& settings) {
+  if (settings.mode == mode_kind::refine && settings.patches)
+    return std::make_shared<prompt_cache>(
+        [](const task& what) { return system_prompt(what) + patch_prompt(); });
   if (settings.mode == mode_kind::refine) return std::make_shared<prompt_cache>();
   return std::make_shared<prompt_cache>(
       [tools = settings.tools](const task& what) { return tools_system_prompt(what, tools); });

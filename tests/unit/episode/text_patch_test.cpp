@@ -258,6 +258,25 @@ TEST(search_replace, refuses_what_is_not_there_or_several_times) {
   EXPECT_THAT(twice.error().message, HasSubstr("2 times"));
 }
 
+TEST(answered_patch, is_what_stands_between_its_tags) {
+  EXPECT_FALSE(patch_of_answer("<KERNEL>int a;</KERNEL>"));
+  EXPECT_FALSE(patch_of_answer("<think><PATCH>a</PATCH></think> no"));
+  EXPECT_FALSE(patch_of_answer("<PATCH>a"));
+  EXPECT_FALSE(patch_of_answer("<PATCH>a</PATCH><PATCH>b</PATCH>"));
+  EXPECT_EQ(patch_of_answer("<think>x</think>\n<PATCH>\na\n</PATCH>"), "a\n");
+  EXPECT_EQ(patch_of_answer("<PATCH>\n```diff\n-a\n+b\n```\n</PATCH>"), "-a\n+b\n");
+}
+
+TEST(answered_patch, takes_both_forms_for_one_file) {
+  EXPECT_EQ(apply_patch(block("two\n", "2\n"), base).value(), "one\n2\nthree\n");
+  EXPECT_EQ(apply_patch("--- a/x.cu\n+++ b/x.cu\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n", base)
+                .value(),
+            "one\n2\nthree\n");
+  auto created = apply_patch("--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+x\n", base);
+  ASSERT_FALSE(created);
+  EXPECT_THAT(created.error().message, HasSubstr("one file"));
+}
+
 } // namespace text_patch_test
 
 } // namespace kernelmill

@@ -60,7 +60,7 @@ ARROWS = {
         "actors actors/episode/patch actors/governance actors/policy_client/protocol gpu/profiler gpu/task"
     ),
     "actors/episode/patch": "",
-    "actors/episode/refine": "actors/episode",
+    "actors/episode/refine": "actors/episode actors/episode/patch",
     "actors/episode/tools": (
         "actors/episode actors/episode/patch actors/governance actors/policy_client/protocol gpu/task"
     ),
