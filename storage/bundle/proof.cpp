@@ -3,6 +3,7 @@
 #include <kj/exception.h>
 
 #include "messages/base/digest.hpp"
+#include "messages/contents.hpp"
 #include "messages/identity.hpp"
 
 namespace kernelmill::bundles {
@@ -48,14 +49,9 @@ std::string name_of(wire::Record::Reader x) {
 std::set<std::string> artifacts_of(wire::Record::Reader x) {
   std::set<std::string> result;
   if (!x.isTurn()) return result;
-  auto turn = x.getTurn();
-  auto note = [&](wire::Content::Reader content) {
+  for_each_content(x.getTurn(), [&](wire::Content::Reader content, const char*) {
     if (content.isArtifact()) result.insert(content.getArtifact().getSha256().cStr());
-  };
-  for (auto part : turn.getPrompt()) note(part.getContent());
-  note(turn.getCompletion().getText());
-  note(turn.getCandidate());
-  note(turn.getFeedback());
+  });
   return result;
 }
 
@@ -108,6 +104,14 @@ void proof_check::take_turn(const std::string& path, wire::TurnRecord::Reader tu
   ++turns_;
   if (view_of(turn.getTurnId()) != turn_id(id_of(turn.getEpisode()), turn.getTurn()))
     say(path, "its turn id is not the hash of run, task, episode and turn");
+  for (auto node : turn.getCandidates()) {
+    auto source = node.getSource();
+    auto sha256 = view_of(node.getSha256());
+    if (source.isArtifact()
+            ? view_of(source.getArtifact().getSha256()) != sha256
+            : !source.isInline() || sha256_hex(view_of(source.getInline())) != sha256)
+      say(path, "the source of a candidate of its graph has another SHA-256 than it says");
+  }
   auto want = view_of(turn.getCandidateSha256());
   if (want.empty()) return;
   auto candidate = turn.getCandidate();

@@ -10,6 +10,7 @@
 
 #include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/contents.hpp"
 #include "storage/files.hpp"
 #include "storage/lineage/store.hpp"
 
@@ -119,10 +120,7 @@ std::map<std::string, std::string> named_artifacts(const contents& in) {
       if (x.isArtifact())
         result.emplace(x.getArtifact().getSha256().cStr(), std::string{what} + " of " + name);
     };
-    for (auto part : turn.getPrompt()) note(part.getContent(), "a prompt");
-    note(turn.getCompletion().getText(), "the completion");
-    note(turn.getCandidate(), "the candidate");
-    note(turn.getFeedback(), "the feedback");
+    for_each_content(turn, note);
   }
   return result;
 }

@@ -20,6 +20,7 @@ constexpr std::array renamed_keys{
     renamed_key{"step", group_tag},
     renamed_key{"episodes", "Batch/NumTrajectories"},
     renamed_key{"turns", "Batch/NumTurns"},
+    renamed_key{"open_turns", "Batch/OpenTurns"},
     renamed_key{"infrastructure_turns", "Batch/InfrastructureTurns"},
     renamed_key{"not_timed_turns", "Batch/NotTimedTurns"},
     renamed_key{"reward/mean", "Reward/Mean"},

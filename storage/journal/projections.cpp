@@ -8,6 +8,7 @@
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "storage/files.hpp"
+#include "storage/journal/tool_lines.hpp"
 #include "storage/json_values.hpp"
 #include "storage/token_json.hpp"
 
@@ -151,11 +152,15 @@ struct series {
 struct tally {
   series reward, format, compile, correct, cheat, speedup, eval_seconds;
   std::map<std::string, series> parts; // of turns with a reward
-  uint64_t infrastructure = 0, not_timed = 0;
+  uint64_t infrastructure = 0, not_timed = 0, open = 0;
 
   void add(wire::TurnRecord::Reader turn) {
     if (turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE) {
       ++infrastructure;
+      return;
+    }
+    if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) { // no verdict was asked for
+      ++open;
       return;
     }
     auto facts = turn.getFacts();
@@ -261,6 +266,7 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
   result["feedback"] = *feedback;
   result["started_at"] = number(turn.getStartedAt());
   if (turn.getTerminal()) result["stop_condition"] = text_of(turn.getStopReason());
+  KM_TRY(add_tool_parts(result, turn, artifacts));
   return result;
 }
 
@@ -282,6 +288,7 @@ ordered_json episode_trace(wire::EpisodeRecord::Reader end) {
   result["readiness"] = {{"kind", word(end.getReadiness().getKind())}, {"reasons", reasons}};
   result["not_timed"] = end.getNotTimed();
   result["seconds"] = number(end.getSeconds());
+  add_tool_end(result, end);
   return result;
 }
 
@@ -320,7 +327,8 @@ ordered_json group_metrics(const stored_group& group) {
   x.update({{"step", group.group},
             {"task", task_of(group)},
             {"episodes", group.episodes.size()},
-            {"turns", all.format.values.size()},
+            {"turns", all.format.values.size() + all.open},
+            {"open_turns", all.open},
             {"infrastructure_turns", all.infrastructure},
             {"not_timed_turns", all.not_timed},
             {"reward/mean", all.reward.mean()},

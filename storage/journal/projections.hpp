@@ -34,7 +34,8 @@ nlohmann::ordered_json episode_trace(wire::EpisodeRecord::Reader end);
 nlohmann::ordered_json turn_metrics(wire::TurnRecord::Reader turn);
 
 /// Of metrics.jsonl, kind `group`: of one that has ended; its `step` is the group's number.
-/// Turns that the infrastructure lost count only as "infrastructure_turns". TensorBoard's files say
+/// Turns that the infrastructure lost count only as "infrastructure_turns"; those that asked for no
+/// verdict only as "turns" and "open_turns", and their rewards in returns. TensorBoard's files say
 /// the same (event_tags.hpp).
 nlohmann::ordered_json group_metrics(const stored_group& group);
 

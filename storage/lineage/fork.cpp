@@ -4,6 +4,7 @@
 
 #include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/contents.hpp"
 #include "messages/identity.hpp"
 #include "storage/lineage/group_reader.hpp"
 
@@ -25,10 +26,11 @@ public:
   text_mover(const artifact_store& from, artifact_store& to) : from_(from), to_(to) {}
 
   expected<void> move_all(wire::TurnRecord::Reader x) {
-    for (auto part : x.getPrompt()) KM_TRY(move(part.getContent()));
-    KM_TRY(move(x.getCompletion().getText()));
-    KM_TRY(move(x.getCandidate()));
-    return move(x.getFeedback());
+    expected<void> result;
+    for_each_content(x, [&](wire::Content::Reader content, const char*) {
+      if (result) result = move(content);
+    });
+    return result;
   }
 
   expected<void> put(wire::Content::Builder into, const std::string& text) {

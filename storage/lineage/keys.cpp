@@ -163,7 +163,12 @@ std::string flaw_of(wire::Record::Reader record) {
 }
 
 uint16_t schema_of(wire::Record::Reader record) {
-  return record.isTurn() && record.getTurn().getCandidate().isOfCompletion() ? 2 : 1;
+  if (!record.isTurn()) return 1;
+  auto turn = record.getTurn();
+  if (turn.getCalls().size() > 0 || turn.getCandidates().size() > 0 ||
+      turn.getVerdict().getOutcome() == wire::Outcome::OPEN)
+    return 3;
+  return turn.getCandidate().isOfCompletion() ? 2 : 1;
 }
 
 void write_value(unsigned char* into, const store_key& key, std::span<const char> words,

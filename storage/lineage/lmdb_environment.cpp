@@ -174,7 +174,7 @@ expected<void> lmdb_environment::check_schema(MDB_txn* txn, bool may_create) {
   MDB_val key{sizeof name - 1, name};
   MDB_val value{};
   int code = mdb_get(txn, databases_.meta, &key, &value);
-  uint32_t version = store_schema_version;
+  uint32_t version = first_schema_version;
   if (code == MDB_NOTFOUND && may_create) {
     value = {sizeof version, &version};
     code = mdb_put(txn, databases_.meta, &key, &value, 0);

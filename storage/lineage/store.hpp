@@ -21,8 +21,12 @@
 namespace kernelmill {
 
 /// 1: all of a turn's texts are inline or artifacts. 2: a candidate may be a part of its
-/// completion.
-inline constexpr uint32_t store_schema_version = 2;
+/// completion. 3: a turn may have calls of tools and candidates of an episode's graph, and the
+/// outcome `open`.
+inline constexpr uint32_t store_schema_version = 3;
+
+/// What a new store says; its first record that needs more raises it.
+inline constexpr uint32_t first_schema_version = 2;
 
 struct store_options {
   std::string directory;

@@ -1,69 +1,19 @@
 #include "storage/restore/trace_record.hpp"
 
-#include <limits>
 #include <stdexcept>
-#include <utility>
-
-#include <capnp/schema.h>
 
 #include "messages/base/digest.hpp"
-#include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
-#include "messages/json.hpp"
+#include "storage/restore/line_values.hpp"
+#include "storage/restore/tool_lines.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using namespace line_values;
 
 constexpr uint32_t most_cases = 10'000; // a line may say anything, and each takes 64 bytes
-
-// Null stands for what JSON cannot hold.
-double real(const json& x) {
-  return x.is_null() ? std::numeric_limits<double>::quiet_NaN() : x.get<double>();
-}
-
-std::string text(const json& x, const char* key) {
-  return x.at(key).get<std::string>();
-}
-
-// The library cuts off what does not fit.
-template <class T>
-T fitting(const json& x, const char* key) {
-  bool fits = x.is_number_unsigned()  ? std::in_range<T>(x.get<uint64_t>())
-              : x.is_number_integer() ? std::in_range<T>(x.get<int64_t>())
-                                      : false;
-  if (!fits) throw std::invalid_argument{"'" + std::string{key} + "' is no number that can be"};
-  return x.get<T>();
-}
-
-uint32_t whole(const json& x, const char* key) {
-  return fitting<uint32_t>(x.at(key), key);
-}
-
-// Keys that lines of older versions lack.
-std::string text_if(const json& x, const char* key) {
-  return x.value(key, std::string{});
-}
-
-// Names that commands print as they are.
-std::string name_in(std::string x) {
-  for (size_t i = 0; i < x.size(); ++i) {
-    auto c = static_cast<unsigned char>(x[i]);
-    bool later = c == 0xc2 && i + 1 < x.size() && static_cast<unsigned char>(x[i + 1]) < 0xa0;
-    if (c < 0x20 || c == 0x7f || later)
-      throw std::invalid_argument{"a name has control characters"};
-  }
-  return x;
-}
-
-template <class Enum>
-Enum value_of(const std::string& word) {
-  for (auto x : capnp::Schema::from<Enum>().getEnumerants())
-    if (snake_case(x.getProto().getName().cStr()) == word) return static_cast<Enum>(x.getOrdinal());
-  throw std::invalid_argument{"'" + word + "' is no word of this key"};
-}
 
 episode_id read_names(wire::EpisodeRef::Builder to, const json& line) {
   episode_id id{text(line, "run"), text(line, "task"), whole(line, "group"), whole(line, "member")};
@@ -259,6 +209,7 @@ void read_turn(wire::TurnRecord::Builder to, const json& line, long_texts& texts
   read_seconds(to.initSeconds(), line.at("metrics"));
   to.setStartedAt(real(line.at("started_at")));
   to.setCommittedAt(real(line.at("timestamp")));
+  read_tool_parts(to, line, texts);
   if (!line.contains("examples")) return;
   auto examples = to.initExamples(static_cast<uint32_t>(line["examples"].size()));
   for (uint32_t i = 0; i < examples.size(); ++i)
@@ -292,6 +243,7 @@ void read_episode(wire::EpisodeRecord::Builder to, const json& line) {
     reasons.set(i, said["reasons"][i].get<std::string>());
   to.setSeconds(real(line.at("seconds")));
   to.setNotTimed(whole(line, "not_timed"));
+  read_tool_end(to, line);
   to.setCommittedAt(real(line.at("timestamp")));
 }
 

@@ -10,6 +10,7 @@
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "messages/base/base64.hpp"
+#include "messages/contents.hpp"
 #include "messages/identity.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/group_reader.hpp"
@@ -44,15 +45,15 @@ Message<wire::Record> without_texts(wire::TurnRecord::Reader turn) {
     record.setTurn(turn);
     auto to = record.getTurn();
     to.initPrompt(std::min(turn.getPrompt().size(), 1U));
-    leave_mark(to.getCandidate());
-    leave_mark(to.getFeedback());
+    for_each_content(to, [](wire::Content::Builder x, const char*) { leave_mark(x); });
     auto completion = to.getCompletion();
-    leave_mark(completion.getText());
     completion.initPromptTokenIds(0);
     completion.initTokenIds(0);
     completion.initLogprobs(0);
     to.getFacts().getBuild().setLog(turn.getFacts().getBuild().getLog().size() > 0 ? left_out : "");
     to.getFacts().getEvaluation().setOutput("");
+    for (auto call : to.getCalls())
+      if (call.hasFacts()) call.initFacts();
   });
   // A copy has no holes where the texts were.
   auto view = blank.open();
@@ -80,10 +81,8 @@ public:
       return {};
     }
     add(record);
-    for (auto part : turn.getPrompt()) KM_TRY(add_text(part.getContent()));
-    KM_TRY(add_text(turn.getCompletion().getText()));
-    KM_TRY(add_text(turn.getCandidate()));
-    return add_text(turn.getFeedback());
+    for_each_content(turn, [&](wire::Content::Reader x, const char*) { add_text(x); });
+    return {};
   }
 
   expected<void> add_episode(const stored_episode& x) {
@@ -99,16 +98,15 @@ public:
 
 private:
   // One that is lost is told as lost there.
-  expected<void> add_text(wire::Content::Reader content) {
-    if (!content.isArtifact()) return {};
+  void add_text(wire::Content::Reader content) {
+    if (!content.isArtifact()) return;
     std::string sha256 = content.getArtifact().getSha256();
-    if (!told_.insert(sha256).second) return {};
+    if (!told_.insert(sha256).second) return;
     auto bytes = artifacts_.get(sha256);
-    if (!bytes) return {};
+    if (!bytes) return;
     auto text = to_base64(*bytes);
     size_ += text.size();
     texts.push_back({{"sha256", sha256}, {"bytes", std::move(text)}});
-    return {};
   }
 
   const artifact_store& artifacts_;

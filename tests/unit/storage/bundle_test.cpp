@@ -17,6 +17,7 @@ namespace kernelmill {
 namespace bundle_test {
 
 using namespace bundles;
+using kernelmill::fixtures::make_tool_turn;
 using kernelmill::fixtures::temporary_folder;
 using nlohmann::ordered_json;
 using ::testing::ElementsAre;
@@ -282,6 +283,30 @@ TEST_F(bundle, a_proof_holds_what_its_records_say) {
   EXPECT_EQ(check.turns(), 1u);
   EXPECT_EQ(check.artifacts(), 1u);
   EXPECT_THAT(check.finish("else"), ElementsAre(HasSubstr("another run")));
+}
+
+TEST_F(bundle, a_proof_has_the_texts_of_tool_calls_and_candidates) {
+  auto record = build<wire::Record>([&](wire::Record::Builder x) {
+    auto made = make_tool_turn(0, 0, 0, "c1", "c0", "int x;");
+    x.setTurn(made.open()->getTurn());
+    x.getTurn().getCalls()[0].getObservation().initArtifact().setSha256(std::string(64, 'a'));
+    x.getTurn().getCandidates()[0].getPatch().initArtifact().setSha256(std::string(64, 'b'));
+  });
+  EXPECT_THAT(artifacts_of(*record.open()),
+              ElementsAre(std::string(64, 'a'), std::string(64, 'b')));
+  auto check_of = [](const Message<wire::Record>& x) {
+    proof_check check;
+    check.take({record_path("g0.e0.t0"), x.size(), {}}, {x.data(), x.size()});
+    return check.finish("demo");
+  };
+  auto said = check_of(record);
+  EXPECT_THAT(said, ElementsAre(HasSubstr("missing, aaaa"), HasSubstr("missing, bbbb")));
+  auto lie = build<wire::Record>([&](wire::Record::Builder x) {
+    auto made = make_tool_turn(0, 0, 0, "c1", "c0", "int x;");
+    x.setTurn(made.open()->getTurn());
+    x.getTurn().getCandidates()[0].getSource().setInline("int y;");
+  });
+  EXPECT_THAT(check_of(lie), ElementsAre(HasSubstr("candidate of its graph has another SHA-256")));
 }
 
 TEST_F(bundle, a_proof_whose_signer_lied_of_a_candidate_is_found) {

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "messages/base/digest.hpp"
 #include "messages/identity.hpp"
 #include "messages/lineage.capnp.h"
 #include "messages/message.hpp"
@@ -114,6 +115,60 @@ inline Message<wire::Record> make_turn(uint32_t group, uint32_t member, uint32_t
     turn.setStartedAt(with.started);
     turn.setCommittedAt(with.started + 1);
   });
+}
+
+/// A turn of mode `tools`: a look, and a patch that makes the candidate `made` of `parent`. Long
+/// texts are inline; the caller makes artifacts of them.
+inline Message<wire::Record> make_tool_turn(uint32_t group, uint32_t member, uint32_t number,
+                                            const std::string& made, const std::string& parent,
+                                            const std::string& source, turn_options with = {}) {
+  with.outcome = wire::Outcome::OPEN;
+  auto plain = make_turn(group, member, number, with);
+  capnp::MallocMessageBuilder builder;
+  builder.setRoot(*plain.open());
+  auto turn = builder.getRoot<wire::Record>().getTurn();
+  turn.initCandidate();
+  turn.getVerdict().setCategory("open");
+  auto calls = turn.initCalls(2);
+  calls[0].setId("call-1");
+  calls[0].setTool("inspect");
+  calls[0].initArguments().setInline("{\"section\":\"build\"}");
+  calls[0].initObservation().setInline("nothing was built");
+  calls[0].setStatus("ok");
+  calls[0].setTransition("inspect_only");
+  calls[0].setInput(parent);
+  calls[0].setOutput(parent);
+  calls[0].setSteps(1);
+  calls[1].setId("call-2");
+  calls[1].setTool("patch_candidate");
+  calls[1].initArguments().setInline("{\"patch\":\"...\"}");
+  calls[1].initObservation().setInline(made + " is active\nnext: build");
+  calls[1].setStatus("ok");
+  calls[1].setTransition("patch_applied");
+  calls[1].setInput(parent);
+  calls[1].setOutput(made);
+  calls[1].setSteps(2);
+  calls[1].setGpuSeconds(0.5);
+  auto node = turn.initCandidates(1)[0];
+  node.setId(made);
+  node.setParent(parent);
+  node.setSha256(sha256_hex(source));
+  node.initSource().setInline(source);
+  node.setRole("patched");
+  node.setOrigin("patch");
+  node.setDepth(parent.empty() ? 0 : 1);
+  node.initPatch().setInline("--- a/x\n+++ b/x\n");
+  node.setPatchKind("perf_transform");
+  node.setSummary("wider loads");
+  auto mark = turn.initMarks(1)[0];
+  mark.setId(made);
+  mark.setStatus("build_passed");
+  auto strategy = turn.initStrategies(1)[0];
+  strategy.setName("vectorize");
+  strategy.setState("exploring");
+  strategy.setNote("float4");
+  turn.setActive(made);
+  return Message<wire::Record>{builder};
 }
 
 inline Message<wire::Record>

@@ -117,13 +117,28 @@ TEST(record, of_a_span_has_a_version_that_older_programs_refuse) {
   EXPECT_EQ(schema_of(*plain.open()), 1);
   EXPECT_EQ(schema_of(*spanned.open()), 2);
   EXPECT_EQ(schema_of(*make_episode(0, 0, {1}).open()), 1);
+  EXPECT_EQ(schema_of(*make_tool_turn(0, 0, 0, "c1", "c0", "x").open()), 3);
+  EXPECT_EQ(schema_of(*make_turn(0, 0, 0, {.outcome = wire::Outcome::OPEN}).open()), 3);
   store_key key{};
   std::vector<uint64_t> value((value_header_bytes + spanned.size()) / 8);
   auto* first = reinterpret_cast<unsigned char*>(value.data());
-  for (uint16_t schema : {1, 2, 3}) {
+  for (uint16_t schema : {1, 2, 3, 4}) {
     write_value(first, key, {spanned.data(), spanned.size()}, schema);
     auto read = read_value(key, {reinterpret_cast<const char*>(first), value.size() * 8});
-    EXPECT_EQ(read ? "read" : read.error().category, schema > 2 ? "store_newer" : "read");
+    EXPECT_EQ(read ? "read" : read.error().category, schema > 3 ? "store_newer" : "read");
+  }
+}
+
+TEST(store, says_that_it_has_turns_of_tools_from_the_first_on) {
+  temporary_folder folder;
+  auto directory = folder / "lineage";
+  for (auto [number, version] : {std::pair{0u, 2u}, {1u, 3u}}) {
+    auto lineage = store::open({.directory = directory, .map_bytes = 1 << 20});
+    ASSERT_TRUE(lineage) << render(lineage.error());
+    ASSERT_TRUE(lineage->commit({number == 0 ? make_turn_with_span("demo", 0, 8, 6)
+                                             : make_tool_turn(0, 0, 1, "c1", "c0", "x")}));
+    lineage = tl::unexpected<error>{error{}};
+    EXPECT_EQ(version_of(directory), version);
   }
 }
 

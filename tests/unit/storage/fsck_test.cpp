@@ -298,6 +298,45 @@ TEST_F(fsck_test, brings_artifacts_back_from_traces) {
   EXPECT_TRUE(sound(check()));
 }
 
+TEST_F(fsck_test, knows_the_texts_of_tool_calls_and_candidates) {
+  artifact_store artifacts{run_.artifacts};
+  const std::string arguments(5000, 'a'), observation(5000, 'o'), source(5000, 's'),
+      patch(5000, 'p');
+  {
+    auto plain = make_tool_turn(groups, 0, 0, "c1", "c0", source);
+    capnp::MallocMessageBuilder builder;
+    builder.setRoot(*plain.open());
+    auto turn = builder.getRoot<wire::Record>().getTurn();
+    auto keep = [&](wire::Content::Builder x, const std::string& text) {
+      ASSERT_TRUE(artifacts.put(sha256_hex(text), text));
+      auto ref = x.initArtifact();
+      ref.setSha256(sha256_hex(text));
+      ref.setSize(text.size());
+    };
+    keep(turn.getCalls()[1].getArguments(), arguments);
+    keep(turn.getCalls()[1].getObservation(), observation);
+    keep(turn.getCandidates()[0].getSource(), source);
+    keep(turn.getCandidates()[0].getPatch(), patch);
+    Message<wire::Record> record{builder};
+    auto lineage = store::open({.directory = run_.store, .durable = false});
+    auto journal = run_journal::open(run_);
+    ASSERT_TRUE(lineage && journal);
+    ASSERT_TRUE(lineage->commit({record}));
+    ASSERT_TRUE(journal->follow(*lineage, artifacts, *record.open()));
+  }
+  auto sane = check();
+  EXPECT_TRUE(sane.findings.empty()) << told(sane) << "nothing is orphaned";
+  for (const auto* text : {&arguments, &observation, &source, &patch})
+    fs::remove(artifact_file(*text));
+  auto before = check();
+  for (const char* what : {"the arguments of a call", "the observation of a call",
+                           "the source of a candidate", "the patch of a candidate"})
+    EXPECT_THAT(told(before), HasSubstr(std::string{"lost artifact_missing: "} + what));
+  auto after = check(true);
+  EXPECT_TRUE(sound(after)) << told(after) << "traces.jsonl has them all";
+  EXPECT_EQ(*artifact_store{run_.artifacts}.get(sha256_hex(source)), source);
+}
+
 TEST_F(fsck_test, keeps_the_journals_when_a_text_is_lost) {
   fs::remove(artifact_file(long_text(1, 1, 1)));
   auto lines = *read_file(run_.metrics_file());

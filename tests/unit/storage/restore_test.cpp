@@ -31,6 +31,28 @@ constexpr restore_options planned{.retrieves = true, .groups = 2, .group_size = 
 
 constexpr double unpaid = std::numeric_limits<double>::quiet_NaN();
 
+/// Calls and candidates, with texts that are too long for a record.
+void add_tool_parts(wire::TurnRecord::Builder to) {
+  auto made = make_tool_turn(0, 0, 1, "c1", "c0", "int x;");
+  auto view = made.open();
+  auto from = view->getTurn();
+  to.setCalls(from.getCalls());
+  to.setCandidates(from.getCandidates());
+  to.setMarks(from.getMarks());
+  to.setStrategies(from.getStrategies());
+  to.setActive(from.getActive());
+  to.getCalls()[1].getObservation().setInline(std::string(6000, 'o'));
+  to.getMarks()[0].getSpeedup().setLow(1.5);
+  auto call = to.getCalls()[1];
+  call.initFacts().initBuild().setCompiled(true);
+  auto evaluation = call.getFacts().initEvaluation();
+  evaluation.setCorrect(true);
+  evaluation.initTiming().setMeasured(true);
+  evaluation.getTiming().initSpeedup().setLow(1.5);
+  call.initVerdict().setCategory("success");
+  call.getVerdict().setReward(0.5);
+}
+
 /// A turn of which the line says all that a line can say.
 Message<wire::Record> full_turn(uint32_t group, uint32_t member, uint32_t number,
                                 turn_options with = {}) {
@@ -65,6 +87,7 @@ Message<wire::Record> full_turn(uint32_t group, uint32_t member, uint32_t number
   gate.setStatus(wire::GateStatus::NOT_RUN);
   if (with.outcome == wire::Outcome::INFRASTRUCTURE)
     turn.getVerdict().initFault().setMessage("the GPU is gone");
+  if (number == 1) add_tool_parts(turn);
   turn.setTerminal(with.terminal);
   if (with.terminal) turn.setStopReason("max_turns");
   return Message<wire::Record>{builder};

@@ -390,6 +390,28 @@ TEST_F(recorded_run, lines_have_the_fields_that_people_know) {
   EXPECT_EQ(metrics[6]["turns"], 1);
 }
 
+TEST_F(recorded_run, a_turn_that_asked_for_no_verdict_is_in_no_rate) {
+  turn_options good;
+  ASSERT_TRUE(
+      lineage->commit({make_tool_turn(0, 0, 0, "c1", "c0", "int y;"), make_turn(0, 0, 1, good),
+                       make_episode(0, 0, {0, 0.3}, good), make_group(0, {0}, good)}));
+  auto group = read_group(*lineage, "demo", 0);
+  ASSERT_TRUE(group);
+  auto x = group_metrics(*group);
+  EXPECT_EQ(x["turns"], 2);
+  EXPECT_EQ(x["open_turns"], 1);
+  EXPECT_EQ(x["kernel/correct_rate"], 1.0);
+  EXPECT_EQ(x["reward/mean"], 0.3);
+  auto line = turn_trace(group->episodes[0].turns[0].open()->getTurn(), *artifacts);
+  ASSERT_TRUE(line);
+  EXPECT_EQ((*line)["calls"][1]["tool"], "patch_candidate");
+  EXPECT_EQ((*line)["calls"][1]["observation"], "c1 is active\nnext: build");
+  EXPECT_EQ((*line)["candidates"][0]["source"], "int y;");
+  EXPECT_EQ((*line)["marks"][0]["status"], "build_passed");
+  EXPECT_EQ((*line)["strategies"][0]["state"], "exploring");
+  EXPECT_EQ((*line)["active"], "c1");
+}
+
 // Three siblings: timed, not timed by the machine, and not timed of its own doing.
 TEST_F(recorded_run, a_turn_that_the_machine_could_not_time_has_no_reward_anywhere) {
   turn_options good, machine{.not_timed = wire::NotTimed::MACHINE},

@@ -287,7 +287,7 @@ TEST(store_of_a_newer_schema, is_refused_with_both_versions) {
     auto lineage = store::open(options);
     ASSERT_FALSE(lineage);
     EXPECT_EQ(lineage.error().category, "store_newer");
-    EXPECT_THAT(lineage.error().message, HasSubstr("version 3"));
+    EXPECT_THAT(lineage.error().message, HasSubstr("version 4"));
   }
 }
 
