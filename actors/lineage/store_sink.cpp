@@ -2,13 +2,15 @@
 
 #include <deque>
 
+#include "messages/contents.hpp"
+
 namespace kernelmill {
 
 namespace {
 
 // Replaces an artifact by its text: an episode asks for a history to go on with the conversation.
 expected<void> fill_in(wire::Content::Builder content, const text_lookup& look_up) {
-  if (content.isInline()) return {};
+  if (!content.isArtifact()) return {};
   auto text = look_up(content.asReader());
   KM_TRY(text);
   content.setInline(*text);
@@ -16,9 +18,9 @@ expected<void> fill_in(wire::Content::Builder content, const text_lookup& look_u
 }
 
 // After the completion, which may hold it.
-expected<void> fill_in_candidate(wire::TurnRecord::Builder turn, const text_lookup& look_up) {
+expected<void> fill_in_candidate(wire::TurnRecord::Builder turn) {
   auto candidate = turn.getCandidate();
-  if (!candidate.isOfCompletion()) return fill_in(candidate, look_up);
+  if (!candidate.isOfCompletion()) return {};
   auto completion = turn.getCompletion().getText().getInline();
   auto part =
       part_of({completion.begin(), completion.size()}, candidate.asReader().getOfCompletion());
@@ -29,19 +31,11 @@ expected<void> fill_in_candidate(wire::TurnRecord::Builder turn, const text_look
 }
 
 expected<void> fill_in(wire::TurnRecord::Builder turn, const text_lookup& look_up) {
-  for (auto part : turn.getPrompt())
-    if (auto ok = fill_in(part.getContent(), look_up); !ok) return ok;
-  if (auto ok = fill_in(turn.getCompletion().getText(), look_up); !ok) return ok;
-  if (auto ok = fill_in_candidate(turn, look_up); !ok) return ok;
-  for (auto call : turn.getCalls()) {
-    if (auto ok = fill_in(call.getArguments(), look_up); !ok) return ok;
-    if (auto ok = fill_in(call.getObservation(), look_up); !ok) return ok;
-  }
-  for (auto candidate : turn.getCandidates()) {
-    if (auto ok = fill_in(candidate.getSource(), look_up); !ok) return ok;
-    if (auto ok = fill_in(candidate.getPatch(), look_up); !ok) return ok;
-  }
-  return fill_in(turn.getFeedback(), look_up);
+  expected<void> result;
+  for_each_content(turn, [&](wire::Content::Builder content, const char*) {
+    if (result) result = fill_in(content, look_up);
+  });
+  return result ? fill_in_candidate(turn) : result;
 }
 
 } // namespace

@@ -142,6 +142,24 @@ TEST(store, says_that_it_has_turns_of_tools_from_the_first_on) {
   }
 }
 
+TEST(history, has_the_texts_of_calls_and_candidates_in_full) {
+  temporary_folder folder;
+  artifact_store artifacts{folder / "artifacts"};
+  std::string source(5000, 's');
+  ASSERT_TRUE(artifacts.put(sha256_hex(source), source));
+  auto turn = build<wire::Record>([&](wire::Record::Builder x) {
+    auto made = make_tool_turn(0, 0, 0, "c1", "c0", source);
+    x.setTurn(made.open()->getTurn());
+    auto ref = x.getTurn().getCandidates()[0].getSource().initArtifact();
+    ref.setSha256(sha256_hex(source));
+    ref.setSize(source.size());
+  });
+  auto history = history_of({turn}, [&](wire::Content::Reader x) { return artifacts.text(x); });
+  ASSERT_TRUE(history) << render(history.error());
+  EXPECT_EQ(history->open()->getTurns()[0].getCandidates()[0].getSource().getInline().size(),
+            5000u);
+}
+
 TEST(candidate, outside_of_its_completion_is_damage) {
   artifact_store artifacts{"/nowhere"};
   for (auto [begin, size] : {std::pair{8u, 16u}, {24u, 0u}, {8u, UINT32_MAX}, {UINT32_MAX, 1u}}) {
