@@ -53,7 +53,7 @@ evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn, wire::Verdict::R
       (0.0 + (turn.getTurnId().size() > 0) + asked + is_there(turn.getCompletion().getText()) +
        (is_there(turn.getCandidate()) && turn.getCandidateSha256().size() > 0)) /
       4;
-  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return result;
+  if (!is_judged(verdict)) return result;
   auto build = turn.getFacts().getBuild();
   bool said = build.getCompiled() || build.getDiagnostics().size() > 0 || build.getLog().size() > 0;
   result.build = (build.getToolchain().size() > 0 ? 0.5 : 0) + (said ? 0.5 : 0);
@@ -80,7 +80,7 @@ turn_quality quality_of(wire::TurnRecord::Reader turn) {
 }
 
 turn_quality quality_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict) {
-  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return turn_quality::unusable;
+  if (!is_judged(verdict)) return turn_quality::unusable;
   if (verdict.getOutcome() == wire::Outcome::ACCEPTED)
     return verdict.getCategory() == "unchanged" ? turn_quality::negative : turn_quality::positive;
   auto cases = turn.getFacts().getEvaluation().getCases();
@@ -94,7 +94,8 @@ turn_quality quality_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader ver
 void evidence_summary::add(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict) {
   auto parts = evidence_parts_of(turn, verdict);
   turns_.push_back({turn.getTurn(), evidence_score(parts), parts, quality_of(turn, verdict),
-                    is_paid(verdict), is_critical(verdict)});
+                    is_paid(verdict), is_critical(verdict),
+                    verdict.getOutcome() == wire::Outcome::OPEN});
 }
 
 episode_evidence evidence_summary::finish(std::optional<uint32_t> best_turn,
@@ -120,8 +121,9 @@ episode_evidence evidence_summary::finish(std::optional<uint32_t> best_turn,
   need(result.benchmark, decided, "nothing says whether its best turn is right");
   need(result.sft, kind == wire::EpisodeKind::USABLE_POSITIVE_SFT, "it is not usable_positive_sft");
   need(result.rl, all([](const seen& x) { return x.paid; }), "a turn has no reward");
-  need(result.rl,
-       all([](const seen& x) { return x.parts.build > 0 || x.quality == turn_quality::negative; }),
+  need(result.rl, all([](const seen& x) {
+         return x.open || x.parts.build > 0 || x.quality == turn_quality::negative;
+       }),
        "a turn has no verdict");
   return result;
 }

@@ -35,7 +35,7 @@ evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn, wire::Verdict::R
 ///   positive    accepted, and no copy of what was shown
 ///   near_miss   compiled, at least half of its cases right, no critical finding, not accepted
 ///   negative    judged, and none of these
-///   unusable    lost to the infrastructure
+///   unusable    lost to the infrastructure, or without a verdict: it asked for none
 enum class turn_quality : unsigned char { unusable, negative, near_miss, positive };
 const char* to_string(turn_quality x) noexcept;
 turn_quality quality_of(wire::TurnRecord::Reader turn);
@@ -67,6 +67,7 @@ private:
     evidence_parts parts;
     turn_quality quality = turn_quality::unusable;
     bool paid = false, critical = false;
+    bool open = false; ///< asked for no verdict
   };
   std::vector<seen> turns_;
 };

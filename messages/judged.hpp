@@ -16,6 +16,11 @@ inline bool is_paid(wire::Verdict::Reader x) {
   return x.getOutcome() != wire::Outcome::INFRASTRUCTURE && !x.getUnpaid();
 }
 
+/// Whether a turn was judged: neither lost to the infrastructure nor one that asked for no verdict.
+inline bool is_judged(wire::Verdict::Reader x) {
+  return x.getOutcome() == wire::Outcome::ACCEPTED || x.getOutcome() == wire::Outcome::REJECTED;
+}
+
 /// Whether an answer says more of the machine than of what was asked: a fault of the
 /// infrastructure, or a right candidate that this machine could not time. `Reader` is of a result
 /// with a `fault`.

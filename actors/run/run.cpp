@@ -91,7 +91,7 @@ void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   if (!services->log.takes(level)) return;
   auto ref = outcome.getEpisode();
   episode_id id{plan.name, ref.getTask(), ref.getGroup(), ref.getMember()};
-  static constexpr const char* outcomes[] = {"accepted", "rejected", "infrastructure"};
+  static constexpr const char* outcomes[] = {"accepted", "rejected", "infrastructure", "open"};
   auto text = std::string{outcome.getClosed() ? "ended" : "left open"} + ": " + id.task + ", " +
               outcomes[static_cast<size_t>(outcome.getOutcome())] + " after " +
               std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();

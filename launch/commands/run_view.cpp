@@ -26,7 +26,7 @@ void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
   auto verdict = turn.getVerdict();
   x.categories.emplace_back(verdict.getCategory());
   x.not_timed += verdict.getCategory() == "not_timed";
-  if (is_paid(verdict))
+  if (is_judged(verdict) && is_paid(verdict))
     x.best_reward = std::fmax(x.best_reward, verdict.getReward()); // of a number
   auto timing = turn.getFacts().getEvaluation().getTiming();
   auto s = timing.getSpeedup();

@@ -56,6 +56,11 @@ private:
     for (const auto& record : facts.turns) {
       auto view = record.open();
       auto turn = view->getTurn();
+      if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) { // there is nothing to judge
+        scored.push_back(score_of(turn, turn.getVerdict()));
+        add_turn(turn, turn.getVerdict(), turn.getTransition().cStr());
+        continue;
+      }
       auto verdict = judge(turn.getFacts(), rules_.judge);
       auto judged = verdict.open();
       count_verdict(counts_, turn.getVerdict(), *judged);

@@ -319,7 +319,9 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
 std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
                          bool colour) {
   auto outcome = verdict.getOutcome();
-  auto shade = outcome == wire::Outcome::ACCEPTED ? cli::colour::green : cli::colour::red;
+  auto shade = outcome == wire::Outcome::ACCEPTED ? cli::colour::green
+               : outcome == wire::Outcome::OPEN   ? cli::colour::yellow
+                                                  : cli::colour::red;
   auto result = fmt::format("{}  candidate {}  {}/{}\n\n", str(facts.getTask()),
                             str(facts.getCandidateSha256()).substr(0, 12), str(facts.getBackend()),
                             str(facts.getContract()));

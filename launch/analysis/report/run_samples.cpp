@@ -75,6 +75,7 @@ public:
       auto turn = opened->getTurn();
       task = str(turn.getEpisode().getTask());
       if (turn.getTurn() < shared_turns_) continue;
+      if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) continue; // it is no sample
       lost.push_back(turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
       if (!lost.back()) judged.push_back(sample_of(run_, turn));
     }

@@ -17,7 +17,7 @@ struct open_episode {
 
 void take_turn(open_episode& to, wire::TurnRecord::Reader turn) {
   auto verdict = turn.getVerdict();
-  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return;
+  if (!is_judged(verdict)) return;
   ++to.judged;
   auto& x = to.score;
   if (is_paid(verdict) && (!x.reward || verdict.getReward() > *x.reward))

@@ -149,7 +149,7 @@ const std::vector<entry>& entries() {
       KM_FIELD("unchanged", "text", "what the code is a copy of; empty: nothing",
                json(text_of(x.getFacts().getUnchanged()))),
       // -- the verdict
-      KM_FIELD("outcome", "text", "accepted, rejected or infrastructure",
+      KM_FIELD("outcome", "text", "accepted, rejected, infrastructure or open",
                json(word(x.getVerdict().getOutcome()))),
       KM_FIELD("category", "text", "success, wrong_result, compile_error, ...",
                json(text_of(x.getVerdict().getCategory()))),
@@ -161,6 +161,8 @@ const std::vector<entry>& entries() {
                json(x.getVerdict().getOutcome() == wire::Outcome::REJECTED)),
       KM_FIELD("lost", "flag", "to the infrastructure",
                json(x.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE)),
+      KM_FIELD("open", "flag", "it asked for no verdict",
+               json(x.getVerdict().getOutcome() == wire::Outcome::OPEN)),
       KM_FIELD("formatted", "flag", "the answer had the format", json(passes(x, "format"))),
       KM_FIELD("built", "flag", "the code compiled", json(passes(x, "build"))),
       KM_FIELD("correct", "flag", "all cases were right", json(passes(x, "correctness"))),

@@ -74,7 +74,9 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
   auto name = short_name(id, x.getTurn());
   ++to.turns;
-  to.evidence_sum += evidence_score(evidence_parts_of(x));
+  bool open = verdict.getOutcome() == wire::Outcome::OPEN;
+  to.open_turns += open;
+  if (!open) to.evidence_sum += evidence_score(evidence_parts_of(x));
   to.near_misses += quality_of(x) == turn_quality::near_miss;
   to.format += passes(verdict, "format");
   to.built += passes(verdict, "build");

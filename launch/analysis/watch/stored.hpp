@@ -45,8 +45,10 @@ struct stored_summary {
   double best_speedup = 0; ///< lower bound; 0: none
   std::string best_turn;   ///< "g3.e1.t2"
 
-  // Turns, down the funnel.
+  // Turns, down the funnel, which those without a verdict do not enter.
   uint64_t turns = 0;
+  uint64_t open_turns = 0; ///< that asked for no verdict
+  uint64_t asked_turns() const { return turns - open_turns; }
   uint64_t format = 0, built = 0, correct = 0, timed = 0, faster = 0;
   std::map<std::string, uint64_t> categories;       ///< of verdicts
   std::map<std::string, double> seconds;            ///< by stage, summed over turns
@@ -62,8 +64,8 @@ struct stored_summary {
   std::map<std::string, trouble> troubles;
 
   double mean_evidence() const {
-    return turns > 0 ? evidence_sum / static_cast<double>(turns)
-                     : std::numeric_limits<double>::quiet_NaN();
+    return asked_turns() > 0 ? evidence_sum / static_cast<double>(asked_turns())
+                             : std::numeric_limits<double>::quiet_NaN();
   }
 
   double mean_reward() const {

@@ -287,7 +287,8 @@ expected<replay_summary> replay_all(const invocation& in, const place& at, repla
         auto outcome = turn.getVerdict().getOutcome();
         result.infrastructure += outcome == wire::Outcome::INFRASTRUCTURE;
         if (outcome == wire::Outcome::INFRASTRUCTURE) continue; // nothing was said of it
-        bool skip = in.has("--accepted") && outcome != wire::Outcome::ACCEPTED;
+        bool open = outcome == wire::Outcome::OPEN;             // it asked for no verdict
+        bool skip = open || (in.has("--accepted") && outcome != wire::Outcome::ACCEPTED);
         result.others += skip;
         if (skip) continue;
         auto one = by.replay(turn);

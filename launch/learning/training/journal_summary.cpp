@@ -51,7 +51,7 @@ void tally_key(std::pair<double, uint64_t>& to, const std::string& key, double x
 void add_turn(std::map<std::string, std::pair<std::string, rewarded_sample>>& episodes,
               const line& x) {
   auto episode = text_in(x, "episode");
-  if (!x.contains("reward") || !x["reward"].is_number()) return;
+  if (!x.contains("reward") || !x["reward"].is_number() || text_in(x, "outcome") == "open") return;
   rewarded_sample one;
   one.reward = x["reward"].get<double>();
   one.score.correct = flag_in(x, "kernel/correct", false) && text_in(x, "outcome") == "accepted";

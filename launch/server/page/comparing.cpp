@@ -48,7 +48,8 @@ group_member& member_of(groups_so_far& to, wire::EpisodeRef::Reader x) {
 void note_turn_of_member(group_member& to, wire::TurnRecord::Reader x) {
   ++to.turns;
   auto verdict = x.getVerdict();
-  if (is_paid(verdict)) to.best_reward = std::fmax(to.best_reward, verdict.getReward());
+  if (is_judged(verdict) && is_paid(verdict))
+    to.best_reward = std::fmax(to.best_reward, verdict.getReward());
   auto timing = x.getFacts().getEvaluation().getTiming();
   if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured())
     to.best_speedup = std::max(to.best_speedup, timing.getSpeedup().getLow());

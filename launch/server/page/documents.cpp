@@ -52,7 +52,7 @@ void note_turn(json& row, wire::TurnRecord::Reader x) {
   row["categories"] = categories + (categories.empty() ? "" : " ") + verdict.getCategory().cStr();
   row["findings"] = row["findings"].get<uint64_t>() + verdict.getFindings().size();
   row["committed_at"] = x.getCommittedAt();
-  if (is_paid(verdict) && !std::isnan(verdict.getReward()) &&
+  if (is_judged(verdict) && is_paid(verdict) && !std::isnan(verdict.getReward()) &&
       (row["best_reward"].is_null() || verdict.getReward() > row["best_reward"].get<double>()))
     row["best_reward"] = verdict.getReward();
   auto timing = x.getFacts().getEvaluation().getTiming();

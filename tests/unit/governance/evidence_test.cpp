@@ -98,6 +98,22 @@ TEST(quality, of_a_kernel_with_a_critical_finding_is_no_near_miss) {
   EXPECT_EQ(quality(x), turn_quality::negative);
 }
 
+Message<wire::TurnRecord> open_turn(uint32_t number) {
+  auto plain = turn_with([](wire::TurnFacts::Builder) {}, number);
+  capnp::MallocMessageBuilder builder;
+  builder.setRoot(*plain.open());
+  auto x = builder.getRoot<wire::TurnRecord>();
+  x.initCandidate();
+  x.setCandidateSha256("");
+  x.initVerdict().setOutcome(wire::Outcome::OPEN);
+  return Message<wire::TurnRecord>{builder};
+}
+
+TEST(quality, of_a_turn_that_asked_for_no_verdict_is_none) {
+  EXPECT_EQ(quality(open_turn(0)), turn_quality::unusable);
+  EXPECT_DOUBLE_EQ(score(open_turn(0)), 0.75 * .05) << "its lineage without a candidate";
+}
+
 episode_evidence summary(const std::vector<Message<wire::TurnRecord>>& turns,
                          std::optional<uint32_t> best, std::optional<wire::EpisodeKind> kind) {
   evidence_summary sum;
@@ -117,6 +133,14 @@ TEST(evidence, of_an_episode_is_that_of_its_best_turn) {
     EXPECT_TRUE(use->eligible);
     EXPECT_THAT(use->reasons, IsEmpty());
   }
+}
+
+TEST(evidence, of_an_episode_does_not_ask_open_turns_for_a_verdict) {
+  auto x = summary({open_turn(0), turn_with(fixtures::fill_good, 1)}, 1,
+                   wire::EpisodeKind::USABLE_POSITIVE_SFT);
+  EXPECT_TRUE(x.rl.eligible) << (x.rl.reasons.empty() ? "" : x.rl.reasons[0]);
+  EXPECT_TRUE(x.benchmark.eligible);
+  EXPECT_EQ(x.quality, turn_quality::positive);
 }
 
 TEST(evidence, says_why_an_episode_is_not_for_a_use) {
