@@ -24,6 +24,7 @@ struct option_spec {
   std::vector<std::string> choices;
   completes by = completes::nothing;
   std::string letter = {}; ///< "-f"; empty: none
+  bool repeat = false;     ///< may be given several times
 };
 
 struct argument_spec {

@@ -151,7 +151,7 @@ void add_option(CLI::App& app, const option_spec& spec, std::vector<std::string>
   // Repeated options are refused: the last one would win in silence.
   app.add_option(names, store)
       ->type_size(1)
-      ->expected(1)
+      ->expected(1, spec.repeat ? CLI::detail::expected_max_vector_size : 1)
       ->allow_extra_args(false)
       ->required(spec.required);
 }

@@ -22,6 +22,8 @@ json filter_json(const filter& x) {
           {"verb", words(x.verbs)},
           {"transition", words(x.transitions)},
           {"governance", words(x.governance)},
+          {"transition_kind", words(x.kinds)},
+          {"patch_bearing", x.patch_bearing},
           {"min_reward", x.min_reward ? json(*x.min_reward) : json(nullptr)},
           {"accepted", x.accepted},
           {"best_of_episode", x.best_of_episode}};
@@ -80,6 +82,13 @@ std::string counts(const report& done) {
   result += "\nLeft out, by reason:\n\n| reason | count |\n|---|---|\n";
   for (const auto& [reason, count] : done.without)
     result += fmt::format("| `{}` | {} |\n", reason, count);
+  return result;
+}
+
+std::string kinds_part(const char* what, const std::map<std::string, uint64_t>& kinds) {
+  if (kinds.empty()) return {};
+  auto result = fmt::format("\n| {} | count |\n|---|---|\n", what);
+  for (const auto& [kind, count] : kinds) result += fmt::format("| `{}` | {} |\n", kind, count);
   return result;
 }
 
@@ -223,6 +232,8 @@ json provenance(const std::vector<source>& from, const request& what, const repo
           {"models", words(done.models)},
           {"tasks", std::move(tasks)},
           {"read", {{"groups", done.groups}, {"turns", done.turns}}},
+          {"transitions", done.transitions},
+          {"patch_kinds", done.patch_kinds},
           {"rows", done.rows},
           {"files", std::move(files)},
           {"left_out", done.without}};
@@ -237,6 +248,8 @@ std::string data_card(const std::vector<source>& from, const request& what, cons
   result += fmt::format("\nRuns: {}. Answers by: {}.\n", listed(runs), listed(done.models));
   result += licences_part(done);
   result += counts(done);
+  result += kinds_part("transition of a turn or a call", done.transitions);
+  result += kinds_part("kind of patch", done.patch_kinds);
   result += fmt::format("\nSplits: {}. All rows of a task are in one split.\n", split_rule);
   result += contamination_part(what, done);
   result += "\nRewards come from measurements: each answer was built, run in a sandbox, checked "

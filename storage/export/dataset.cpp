@@ -285,11 +285,23 @@ private:
     if (pairs.size() < shown_pairs) pairs.push_back({std::move(what), std::move(like)});
   }
 
+  void count_kinds(const turn& x) {
+    auto note = [](std::map<std::string, uint64_t>& to, const std::string& word) {
+      if (!word.empty()) ++to[word];
+    };
+    note(done_.transitions, x.transition);
+    for (const auto& call : x.calls) note(done_.transitions, call.transition);
+    for (const auto& made : x.candidates)
+      if (made.origin == "patch") note(done_.patch_kinds, made.patch_kind);
+  }
+
   void count(const group& x) {
     for (const auto& e : x.episodes) {
       done_.turns += e.turns.size() - first_own(e);
-      for (const auto& t : e.turns)
+      for (const auto& t : e.turns) {
         if (!t.model.empty()) done_.models.insert(t.model);
+        if (!t.shared) count_kinds(t);
+      }
     }
   }
 

@@ -69,7 +69,9 @@ struct report {
   std::map<std::string, permit> sources;                 ///< of what was exported, by source
   std::map<std::string, std::string> model_licences;     ///< that runs name, by run
   contamination_report contamination;
-  uint64_t rows = 0, groups = 0, turns = 0; ///< groups and turns that were read
+  std::map<std::string, uint64_t> transitions; ///< of turns that were read, and of calls of tools
+  std::map<std::string, uint64_t> patch_kinds; ///< of candidates that were made by patches
+  uint64_t rows = 0, groups = 0, turns = 0;    ///< groups and turns that were read
 };
 
 /// Errors: "directory_not_empty" (there is an export, or something else, and no `force`), those of

@@ -86,7 +86,8 @@ const char* status_of_turn(wire::TurnRecord::Reader turn, std::string& why) {
   auto verdict = turn.getVerdict();
   auto category = sol_text(verdict.getCategory());
   if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) why = "infrastructure_turns";
-  if (turn.getCandidateSha256().size() == 0) why = "turns_without_kernel";
+  if (verdict.getOutcome() == wire::Outcome::OPEN) why = "open_turns";
+  if (why.empty() && turn.getCandidateSha256().size() == 0) why = "turns_without_kernel";
   if (category == "integrity") why = "not_honest";
   if (!why.empty()) return nullptr;
   if (!turn.getFacts().getBuild().getCompiled()) return "COMPILE_ERROR";

@@ -28,6 +28,9 @@ const std::vector<std::string> split_words = {"train", "dev"};
 const std::vector<std::string> verb_words = {"optimize", "debug", "diagnose", "reformulate"};
 const std::vector<std::string> kind_words = {"synthesized", "repaired", "rewritten",
                                              "reverted",    "repeated", "none"};
+const std::vector<std::string> transition_words = {
+    "inspect_only", "patch_applied", "benchmarked", "evaluated",   "repaired",  "reformulated",
+    "reverted",     "branched",      "promoted",    "synthesized", "rewritten", "repeated"};
 const std::vector<std::string> governance_words = {"usable_positive_sft", "usable_negative_debug",
                                                    "usable_negative_transition", "benchmark_only",
                                                    "unusable"};
@@ -37,12 +40,13 @@ tl::unexpected<error> usage(std::string message, std::string hint) {
                              std::move(hint));
 }
 
-/// Reads "a,b" of the words that there are; nothing when the option is not given.
+/// Reads "a,b" of the words that there are, from each time that the option is given.
 expected<std::set<std::string>> words(const invocation& in, const char* name,
                                       const std::vector<std::string>& known) {
   std::set<std::string> result;
   if (!in.has(name)) return result;
-  const auto& text = in.value(name);
+  std::string text;
+  for (const auto& x : in.list(name)) text += (text.empty() ? "" : ",") + x;
   for (size_t at = 0; at <= text.size();) {
     auto comma = std::min(text.find(',', at), text.size());
     auto word = text.substr(at, comma - at);
@@ -76,6 +80,7 @@ expected<ex::filter> filter_of(const invocation& in) {
   } lists[] = {{"--split", split_words, result.splits},
                {"--verb", verb_words, result.verbs},
                {"--kind", kind_words, result.transitions},
+               {"--transition-kind", transition_words, result.kinds},
                {"--governance", governance_words, result.governance}};
   for (auto& x : lists) {
     auto read = words(in, x.name, x.known);
@@ -85,6 +90,7 @@ expected<ex::filter> filter_of(const invocation& in) {
   auto least = min_reward(in);
   KM_TRY(least);
   result.min_reward = *least;
+  result.patch_bearing = in.has("--patch-bearing-only");
   result.accepted = in.has("--accepted");
   result.best_of_episode = in.has("--best-of-episode");
   return result;
@@ -264,6 +270,11 @@ cli::option_spec of_words(const char* name, const char* doc,
           {},   nothing};
 }
 
+cli::option_spec repeated(cli::option_spec x) {
+  x.repeat = true;
+  return x;
+}
+
 } // namespace
 
 cli::command export_row() {
@@ -290,6 +301,11 @@ cli::command export_row() {
        of_words("--split", "Only tasks of these", split_words),
        of_words("--verb", "Only tasks of these", verb_words),
        of_words("--kind", "Only answers with these edit types", kind_words),
+       repeated(of_words("--transition-kind",
+                         "Only turns or episodes with such a transition, their own or that of a "
+                         "tool call; may be repeated",
+                         transition_words)),
+       flag("--patch-bearing-only", "Only turns or episodes in which a patch made a candidate."),
        of_words("--governance", "Only episodes of these", governance_words),
        {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
        flag("--accepted", "Only accepted turns."),

@@ -43,9 +43,19 @@ inline fields operator+(fields a, const fields& b) {
   return a;
 }
 
+/// Of a message, where tools were called natively.
+inline fields tool_fields() {
+  auto function = record({f("name", text, "of the tool"), f("arguments", text, "JSON, as text")});
+  auto call = record({f("id", text, "of the call"), f("type", text, "`function`"),
+                      f("function", function, "what was called")});
+  return {n("tool_calls", list_of(call), "of an `assistant` that called tools natively"),
+          n("tool_call_id", text, "of the role `tool`: the call that it answers")};
+}
+
 inline type messages() {
-  return list_of(record({f("role", text, "`system`, `user` or `assistant`"),
-                         f("content", text, "as the model read or wrote it")}));
+  return list_of(record(fields{f("role", text, "`system`, `user`, `assistant` or `tool`"),
+                               f("content", text, "as the model read or wrote it")} +
+                        tool_fields()));
 }
 
 inline const field model = f("model", text, "that wrote the answer");

@@ -35,7 +35,9 @@ fields task_fields() {
 
 const field group_number = f("group", integer, "number of the group within its run");
 const field member = f("member", integer, "number of the episode within its group");
-const field outcome = f("outcome", text, "`accepted`, `rejected` or `infrastructure`");
+const field outcome =
+    f("outcome", text,
+      "`accepted`, `rejected`, `infrastructure`, or `open`: it asked for no verdict");
 const field category = f("category", text, "`success`, `wrong_result`, ... (errors.md)");
 const field reward =
     n("reward", real, "of the turn; null when the infrastructure lost it or could not time it");
@@ -52,11 +54,13 @@ const field advantage = n("advantage", real,
 // -- forms --------------------------------------------------------------------------------------
 
 fields sft() {
-  auto weighted = list_of(record({f("role", text, "`system`, `user` or `assistant`"),
-                                  f("content", text, "as the model read or wrote it"),
-                                  n("weight", integer,
-                                    "of `assistant` alone: 1 for the last answer, 0 for earlier "
-                                    "attempts, which are context")}));
+  auto weighted = list_of(record(
+      fields{f("role", text, "`system`, `user`, `assistant` or `tool`"),
+             f("content", text, "as the model read or wrote it"),
+             n("weight", integer,
+               "of `assistant` alone: 1 for the last answer, 0 for earlier attempts, which are "
+               "context")} +
+      tool_fields()));
   return fields{f("messages", weighted, "the conversation; its last message is the answer"),
                 f("id", text, "`RUN/g3.e1.t2`"),
                 f("turn_id", text, "SHA-256 of run, task, episode and turn")} +
@@ -84,6 +88,24 @@ fields trajectories() {
   auto finding = record({f("rule", text, "name of the rule"),
                          f("severity", text, "`info`, `warning` or `critical`"),
                          f("evidence", text, "the numbers that make the case")});
+  auto call = record({f("id", text, "of the call"), f("tool", text, "that was called"),
+                      f("arguments", text, "JSON, as the model wrote it"),
+                      f("observation", text, "what the model was told"),
+                      f("status", text, "`ok`, `failed`, `refused` or `lost`"),
+                      f("transition", text, "`inspect_only`, `patch_applied`, `benchmarked`, ..."),
+                      n("input", text, "the candidate that it began with"),
+                      n("output", text, "the candidate that it ended with"),
+                      f("steps", integer, "of the step budget"),
+                      n("gpu_seconds", real, "of the budget of GPU seconds")});
+  auto candidate =
+      record({f("id", text, "`c0`, ..."), n("parent", text, "the candidate that was changed"),
+              f("sha256", text, "of `source`"), f("source", text, "the whole program"),
+              f("role", text, "`working`, `patched`, `branched`, ..."),
+              f("origin", text, "`patch`, `branch`, `revert`, ..."),
+              n("patch", text, "unified diff from the parent"),
+              n("patch_kind", text,
+                "`bug_fix`, `perf_transform`, `refactor`, `instrumentation` or "
+                "`no_op`; null: none can be told")});
   auto turn = record({f("turn", integer, "number, from 0"),
                       f("turn_id", text, "SHA-256 of run, task, episode and turn"),
                       n("parent_turn_id", text, "the turn before"),
@@ -103,7 +125,10 @@ fields trajectories() {
                       speedup_field,
                       evidence,
                       quality,
-                      n("seconds", real, "of all stages")});
+                      n("seconds", real, "of all stages"),
+                      n("calls", list_of(call), "of tools, in order; not there without"),
+                      n("candidates", list_of(candidate),
+                        "that the turn added to the episode's graph; not there without")});
   return fields{f("id", text, "`RUN/g3.e1`")} + task_fields() +
          fields{group_number,
                 member,

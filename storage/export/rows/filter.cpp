@@ -1,5 +1,7 @@
 #include "storage/export/rows/filter.hpp"
 
+#include <algorithm>
+
 namespace kernelmill::exports {
 
 namespace {
@@ -15,6 +17,10 @@ bool is_better(const turn& a, const turn& b) {
   return a.reward.has_value() && !b.reward;
 }
 
+bool takes_calls(const filter& f, const turn& x) {
+  return (f.kinds.empty() || has_transition(x, f.kinds)) && (!f.patch_bearing || bears_patch(x));
+}
+
 } // namespace
 
 bool takes(const filter& f, const std::string& split, const std::string& verb) {
@@ -27,12 +33,21 @@ bool takes(const filter& f, const episode& x) {
 
 bool takes(const filter& f, const turn& x) {
   if (x.lost() || x.shared || !holds(f.transitions, x.transition)) return false;
+  if (!takes_calls(f, x)) return false;
   if (f.accepted && !x.accepted()) return false;
   return !f.min_reward || (x.reward && *x.reward >= *f.min_reward);
 }
 
-bool takes_episode(const filter& f, const episode& x) {
-  if (!takes(f, x)) return false;
+bool takes_episode(const filter& all, const episode& x) {
+  if (!takes(all, x)) return false;
+  auto f = all;
+  if (f.by_calls()) {
+    bool any = std::any_of(x.turns.begin(), x.turns.end(),
+                           [&](const turn& y) { return !y.shared && takes_calls(f, y); });
+    if (!any) return false;
+    f.kinds.clear();
+    f.patch_bearing = false;
+  }
   if (f.transitions.empty() && !f.min_reward && !f.accepted) return true;
   if (x.best_turn >= x.turns.size()) return false;
   const auto* best = &x.turns[x.best_turn];

@@ -14,13 +14,18 @@ struct filter {
 
   // Of turns, for forms whose rows are of turns or episodes.
   std::set<std::string> transitions; ///< how the code came from what was before
-  std::set<std::string> governance;  ///< of the episode: "usable_positive_sft", ...
+  std::set<std::string> kinds; ///< of transitions: of the turn, or of one of its calls of tools
+  bool patch_bearing = false;  ///< a candidate was made by a patch
+  std::set<std::string> governance; ///< of the episode: "usable_positive_sft", ...
   std::optional<double> min_reward;
   bool accepted = false;
   bool best_of_episode = false;
 
+  bool by_calls() const { return !kinds.empty() || patch_bearing; }
+
   bool of_turns() const {
-    return !transitions.empty() || !governance.empty() || min_reward || accepted || best_of_episode;
+    return !transitions.empty() || by_calls() || !governance.empty() || min_reward || accepted ||
+           best_of_episode;
   }
 };
 
@@ -32,7 +37,8 @@ bool takes(const filter& f, const episode& x); ///< by its governance alone
 /// shares.
 bool takes(const filter& f, const turn& x);
 
-/// Whether an episode is taken as a whole: the filters of turns ask about its best turn.
+/// Whether an episode is taken as a whole: the filters of turns ask about its best turn, those of
+/// calls about any of its turns.
 bool takes_episode(const filter& f, const episode& x);
 
 /// Positions of the turns of an episode that are taken, in order.

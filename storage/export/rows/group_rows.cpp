@@ -50,8 +50,13 @@ row skyrl_row(skyrl_lists x, bool has_logprobs, bool by_step) {
 
 // -- NeMo-Gym -----------------------------------------------------------------------------------
 
+// Its messages know no role `tool`: what a tool said is what the agent was told.
+std::string nemo_role(const message& x) {
+  return x.role == "tool" ? "user" : x.role;
+}
+
 row input_message(const message& x) {
-  return {{"role", x.role}, {"content", x.content}, {"type", "message"}};
+  return {{"role", nemo_role(x)}, {"content", x.content}, {"type", "message"}};
 }
 
 row input_json(const std::vector<message>& xs) {
@@ -63,7 +68,7 @@ row input_json(const std::vector<message>& xs) {
 row feedback_message(const message& x) {
   auto text = row{{"text", x.content}, {"type", "input_text"}};
   return {{"content", row::array({std::move(text)})},
-          {"role", x.role},
+          {"role", nemo_role(x)},
           {"status", "completed"},
           {"type", "message"}};
 }

@@ -1,5 +1,6 @@
 #include "storage/export/rows/material.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "messages/evidence.hpp"
@@ -76,6 +77,16 @@ void read_verdict(turn& to, wire::TurnRecord::Reader from) {
     to.faster = speedup{x.getEstimate(), x.getLow(), x.getHigh()};
 }
 
+/// Whether the answer's text has the calls in it, so that one message answers them all; else they
+/// came beside it, and each has a message of its own.
+template <class Completion>
+bool called_in_text(Completion from, const std::string& answer) {
+  if constexpr (requires { from.getCallsAsText(); })
+    return from.getCallsAsText();
+  else
+    return answer.find("<tool_call>") != answer.npos;
+}
+
 /// Reads the texts of a group; a sibling's first prompt is read once.
 class text_reader {
 public:
@@ -106,29 +117,31 @@ public:
     auto& x = to_.episodes.emplace_back();
     x.member = from.member;
     x.advantage = advantage;
-    std::string feedback;
+    std::vector<message> told;
     for (const auto& record : from.turns) {
       auto view = record.open();
-      if (auto ok = read_turn(x, view->getTurn(), feedback); !ok) return ok;
+      if (auto ok = read_turn(x, view->getTurn(), told); !ok) return ok;
     }
     if (from.end) read_end(x, from.end->open()->getEpisode());
     return {};
   }
 
 private:
-  expected<void> read_turn(episode& to, wire::TurnRecord::Reader from, std::string& feedback) {
+  // `told` is what the turn before was answered with, and becomes that of this one.
+  expected<void> read_turn(episode& to, wire::TurnRecord::Reader from, std::vector<message>& told) {
     if (to_.task.empty()) read_facts(from);
     auto& x = to.turns.emplace_back();
     x.number = from.getTurn();
     x.id = text_of(from.getTurnId());
     x.parent_id = text_of(from.getParentTurnId());
     // An imported conversation has it among its messages.
-    if (to.turns.size() > 1 && !feedback.empty()) x.added.push_back({"user", std::move(feedback)});
+    if (to.turns.size() > 1) x.added = std::move(told);
     for (auto part : from.getPrompt()) {
       auto content = text_(part.getContent());
       KM_TRY(content);
       x.added.push_back({text_of(part.getRole()), std::move(*content)});
     }
+    std::string feedback;
     for (auto [content, into] :
          {std::pair{from.getCompletion().getText(), &x.answer}, {from.getFeedback(), &feedback}}) {
       auto read = text_(content);
@@ -139,6 +152,13 @@ private:
     KM_TRY(code);
     x.code = std::move(*code);
     x.code_sha256 = text_of(from.getCandidateSha256());
+    if (auto ok = read_calls(x, from); !ok) return ok;
+    x.called_natively = !x.calls.empty() && !called_in_text(from.getCompletion(), x.answer);
+    told.clear();
+    if (x.called_natively)
+      for (const auto& done : x.calls) told.push_back({"tool", done.observation, {}, done.call.id});
+    else if (!feedback.empty())
+      told.push_back({"user", std::move(feedback), {}, {}});
     for (auto id : from.getExamples()) x.examples.push_back(text_of(id));
     x.finish_reason = text_of(from.getCompletion().getFinishReason());
     x.model = text_of(from.getCompletion().getModel());
@@ -151,6 +171,33 @@ private:
     read_verdict(x, from);
     read_evaluation(x, from.getFacts());
     read_tokens(x, from.getCompletion());
+    return {};
+  }
+
+  expected<void> read_calls(turn& to, wire::TurnRecord::Reader from) {
+    for (auto call : from.getCalls()) {
+      auto arguments = text_(call.getArguments());
+      KM_TRY(arguments);
+      auto observation = text_(call.getObservation());
+      KM_TRY(observation);
+      to.calls.push_back({{text_of(call.getId()), text_of(call.getTool()), std::move(*arguments)},
+                          std::move(*observation),
+                          text_of(call.getStatus()),
+                          text_of(call.getTransition()),
+                          text_of(call.getInput()),
+                          text_of(call.getOutput()),
+                          call.getSteps(),
+                          call.getGpuSeconds()});
+    }
+    for (auto x : from.getCandidates()) {
+      auto source = text_(x.getSource());
+      KM_TRY(source);
+      auto patch = text_(x.getPatch());
+      KM_TRY(patch);
+      to.candidates.push_back({text_of(x.getId()), text_of(x.getParent()), text_of(x.getSha256()),
+                               std::move(*source), text_of(x.getRole()), text_of(x.getOrigin()),
+                               std::move(*patch), text_of(x.getPatchKind())});
+    }
     return {};
   }
 
@@ -174,6 +221,9 @@ private:
     to.ended = true;
     to.outcome = word(from.getOutcome());
     to.stop_reason = text_of(from.getStopReason());
+    to.terminal_state = text_of(from.getTerminalState());
+    to.steps = from.getSteps();
+    to.gpu_seconds = from.getGpuSeconds();
     to.governance = word(from.getReadiness().getKind());
     for (auto x : from.getReadiness().getReasons()) to.reasons.push_back(text_of(x));
     to.best_turn = from.getBestTurn();
@@ -220,12 +270,31 @@ size_t first_own(const episode& x) {
   return result;
 }
 
+message answer_of(const turn& x) {
+  message result{"assistant", x.answer, {}, {}};
+  if (x.called_natively)
+    for (const auto& done : x.calls) result.calls.push_back(done.call);
+  return result;
+}
+
+bool has_transition(const turn& x, const std::set<std::string>& kinds) {
+  return kinds.contains(x.transition) ||
+         std::any_of(x.calls.begin(), x.calls.end(),
+                     [&](const done_call& y) { return kinds.contains(y.transition); });
+}
+
+bool bears_patch(const turn& x) {
+  return has_transition(x, {"patch_applied"}) ||
+         std::any_of(x.candidates.begin(), x.candidates.end(),
+                     [](const made_candidate& y) { return y.origin == "patch"; });
+}
+
 std::vector<message> conversation(const episode& x, size_t end) {
   std::vector<message> result;
   for (size_t i = 0; i <= end; ++i) {
     const auto& turn = x.turns[i];
     result.insert(result.end(), turn.added.begin(), turn.added.end());
-    if (i < end) result.push_back({"assistant", turn.answer});
+    if (i < end) result.push_back(answer_of(turn));
   }
   return result;
 }

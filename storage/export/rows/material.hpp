@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,30 @@
 
 namespace kernelmill::exports {
 
+/// A call of a tool as a server's message has it.
+struct tool_call {
+  std::string id, name, arguments;
+};
+
 struct message {
   std::string role, content;
+  std::vector<tool_call> calls = {}; ///< of an assistant that called natively
+  std::string call_id = {};          ///< of a message of the role `tool`: which call it answers
+};
+
+/// A call of a tool and what became of it.
+struct done_call {
+  tool_call call;
+  std::string observation, status;
+  std::string transition; ///< "patch_applied", "benchmarked", ...
+  std::string input, output;
+  uint32_t steps = 0;
+  double gpu_seconds = 0;
+};
+
+/// A node of an episode's graph of candidates.
+struct made_candidate {
+  std::string id, parent, sha256, source, role, origin, patch, patch_kind;
 };
 
 struct weight_span { ///< half-open, in tokens
@@ -51,6 +74,9 @@ struct turn {
   std::vector<std::string> examples; ///< ids of what the retriever added to it
   std::string answer;
   std::string finish_reason, model;
+  std::vector<done_call> calls;
+  bool called_natively = false; ///< the calls are not in the answer's text
+  std::vector<made_candidate> candidates;
   std::string code, code_sha256;
   std::string transition; ///< actors/episode/transition.hpp lists the words
   wire::Outcome outcome = wire::Outcome::ACCEPTED;
@@ -77,12 +103,16 @@ struct turn {
 
   bool lost() const { return outcome == wire::Outcome::INFRASTRUCTURE; }
   bool accepted() const { return outcome == wire::Outcome::ACCEPTED; }
+  bool open() const { return outcome == wire::Outcome::OPEN; } ///< it asked for no verdict
 };
 
 struct episode {
   uint32_t member = 0;
   bool ended = false;
   std::string outcome, stop_reason;
+  std::string terminal_state; ///< of mode `tools`: "success", ...
+  uint32_t steps = 0;
+  double gpu_seconds = 0;
   std::string governance; ///< "usable_positive_sft", ...
   std::vector<std::string> reasons;
   uint32_t best_turn = 0;
@@ -110,6 +140,15 @@ void share_first(group& x, uint32_t turns);
 
 /// Position of an episode's first turn that is its own; the number of its turns when none is.
 size_t first_own(const episode& x);
+
+/// What the model answered, with its calls where they came natively.
+message answer_of(const turn& x);
+
+/// Whether a turn or one of its calls is of such a transition.
+bool has_transition(const turn& x, const std::set<std::string>& kinds);
+
+/// Whether a turn made a candidate by a patch.
+bool bears_patch(const turn& x);
 
 /// The conversation up to and without the answer of turn `end` of the episode.
 std::vector<message> conversation(const episode& x, size_t end);

@@ -39,6 +39,8 @@ std::vector<answer> ranked(const group& from, const row_context& in) {
     const auto& first = e.turns[own];
     if (first.lost())
       in.leave_out("infrastructure_turns");
+    else if (first.open())
+      in.leave_out("open_turns");
     else if (!first.reward)
       in.leave_out("not_timed_turns");
     else if (!result.empty() && !same_prompt({&e, &first}, result.front()))
@@ -64,7 +66,7 @@ row side(const group& from, const answer& x) {
 }
 
 row message_of(const answer& x) {
-  return row::array({{{"role", "assistant"}, {"content", x.first->answer}}});
+  return row::array({message_json(answer_of(*x.first))});
 }
 
 row row_of(const group& from, const answer& chosen, const answer& rejected) {

@@ -11,9 +11,20 @@ ordered_json speedup_json(const std::optional<speedup>& x) {
   return {{"estimate", number(x->estimate)}, {"low", number(x->low)}, {"high", number(x->high)}};
 }
 
+ordered_json message_json(const message& x) {
+  ordered_json result = {{"role", x.role}, {"content", x.content}};
+  for (const auto& call : x.calls)
+    result["tool_calls"].push_back(
+        {{"id", call.id},
+         {"type", "function"},
+         {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  if (!x.call_id.empty()) result["tool_call_id"] = x.call_id;
+  return result;
+}
+
 ordered_json messages_json(const std::vector<message>& xs) {
   auto result = ordered_json::array();
-  for (const auto& x : xs) result.push_back({{"role", x.role}, {"content", x.content}});
+  for (const auto& x : xs) result.push_back(message_json(x));
   return result;
 }
 

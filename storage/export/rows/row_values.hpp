@@ -20,10 +20,13 @@ inline nlohmann::ordered_json text_or_null(const std::string& x) {
 
 nlohmann::ordered_json speedup_json(const std::optional<speedup>& x);
 
-/// [{"role": ..., "content": ...}, ...].
+/// {"role": ..., "content": ...}, and of tools `tool_calls` or `tool_call_id`, as OpenAI has them.
+nlohmann::ordered_json message_json(const message& x);
+
+/// The same of each.
 nlohmann::ordered_json messages_json(const std::vector<message>& xs);
 
-/// "accepted", "rejected", "infrastructure".
+/// "accepted", "rejected", "infrastructure", "open".
 const char* outcome_word(wire::Outcome x) noexcept;
 
 template <class T>

@@ -10,7 +10,8 @@ row conversation_json(const episode& x, size_t last) {
   auto result = messages_json(conversation(x, last));
   for (auto& message : result)
     if (message["role"] == "assistant") message["weight"] = 0;
-  result.push_back({{"role", "assistant"}, {"content", x.turns[last].answer}, {"weight", 1}});
+  result.push_back(message_json(answer_of(x.turns[last])));
+  result.back()["weight"] = 1;
   return result;
 }
 

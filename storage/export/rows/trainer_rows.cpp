@@ -37,7 +37,7 @@ std::vector<message> completion_of(const episode& e, const sequence& x) {
   for (auto i = first_answer(e, x); i <= x.turns.back().turn; ++i) {
     const auto& turn = e.turns[i];
     if (!result.empty()) result.insert(result.end(), turn.added.begin(), turn.added.end());
-    result.push_back({"assistant", turn.answer});
+    result.push_back(answer_of(turn));
   }
   return result;
 }

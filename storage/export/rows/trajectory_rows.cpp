@@ -12,27 +12,54 @@ row findings_json(const std::vector<finding>& xs) {
   return result;
 }
 
-row step_json(const turn& x) {
-  return {{"turn", x.number},
-          {"turn_id", x.id},
-          {"parent_turn_id", text_or_null(x.parent_id)},
-          {"messages", messages_json(x.added)},
-          {"response", x.answer},
-          {"finish_reason", x.finish_reason},
-          {"model", x.model},
-          {"code", x.code},
-          {"code_sha256", text_or_null(x.code_sha256)},
+row call_json(const done_call& x) {
+  return {{"id", x.call.id},
+          {"tool", x.call.name},
+          {"arguments", x.call.arguments},
+          {"observation", x.observation},
+          {"status", x.status},
           {"transition", x.transition},
-          {"outcome", outcome_word(x.outcome)},
-          {"category", x.category},
-          {"findings", findings_json(x.findings)},
-          {"shared", x.shared},
-          {"reward", number(x.reward)},
-          {"return", number(x.back)},
-          {"speedup", speedup_json(x.faster)},
-          {"evidence_score", number(x.evidence)},
-          {"quality", x.quality},
-          {"seconds", number(x.seconds.sum())}};
+          {"input", text_or_null(x.input)},
+          {"output", text_or_null(x.output)},
+          {"steps", x.steps},
+          {"gpu_seconds", number(x.gpu_seconds)}};
+}
+
+row candidate_json(const made_candidate& x) {
+  return {{"id", x.id},
+          {"parent", text_or_null(x.parent)},
+          {"sha256", x.sha256},
+          {"source", x.source},
+          {"role", x.role},
+          {"origin", x.origin},
+          {"patch", text_or_null(x.patch)},
+          {"patch_kind", text_or_null(x.patch_kind)}};
+}
+
+row step_json(const turn& x) {
+  row result = {{"turn", x.number},
+                {"turn_id", x.id},
+                {"parent_turn_id", text_or_null(x.parent_id)},
+                {"messages", messages_json(x.added)},
+                {"response", x.answer},
+                {"finish_reason", x.finish_reason},
+                {"model", x.model},
+                {"code", x.code},
+                {"code_sha256", text_or_null(x.code_sha256)},
+                {"transition", x.transition},
+                {"outcome", outcome_word(x.outcome)},
+                {"category", x.category},
+                {"findings", findings_json(x.findings)},
+                {"shared", x.shared},
+                {"reward", number(x.reward)},
+                {"return", number(x.back)},
+                {"speedup", speedup_json(x.faster)},
+                {"evidence_score", number(x.evidence)},
+                {"quality", x.quality},
+                {"seconds", number(x.seconds.sum())}};
+  for (const auto& call : x.calls) result["calls"].push_back(call_json(call));
+  for (const auto& made : x.candidates) result["candidates"].push_back(candidate_json(made));
+  return result;
 }
 
 row row_of(const group& from, const episode& e) {

@@ -116,6 +116,32 @@ TEST_F(written_dataset, has_a_file_a_split_a_card_and_its_provenance) {
   EXPECT_EQ(x["models"], nlohmann::json({"scripted"}));
 }
 
+TEST_F(written_dataset, has_calls_of_tools_and_counts_their_kinds) {
+  using namespace kernelmill::fixtures;
+  turn_options good{.task = "native/first", .reward = 1.5, .terminal = true};
+  auto looked =
+      make_tool_turn(2, 0, 0, "c1", "c0", "int z;", {.task = "native/first", .text = "I look."});
+  ASSERT_TRUE(lineage_.commit({looked, make_turn(2, 0, 1, good), make_episode(2, 0, {0, 1.5}, good),
+                               make_group(2, {0.5}, good)}));
+  write();
+  auto rows = read("data/train.jsonl");
+  auto last = rows.substr(rows.rfind('\n', rows.size() - 2) + 1);
+  auto messages = nlohmann::json::parse(last)["messages"];
+  ASSERT_EQ(messages.size(), 6u) << messages; // each turn of the fixtures has a prompt
+  EXPECT_EQ(messages[1]["tool_calls"][1]["function"]["name"], "patch_candidate");
+  EXPECT_EQ(messages[3]["tool_call_id"], "call-2");
+  EXPECT_EQ(messages[3]["content"], "c1 is active\nnext: build");
+  auto x = provenance_file();
+  EXPECT_EQ(x["transitions"]["patch_applied"], 1);
+  EXPECT_EQ(x["transitions"]["inspect_only"], 1);
+  EXPECT_EQ(x["patch_kinds"], nlohmann::json({{"perf_transform", 1}}));
+  EXPECT_THAT(read("README.md"), HasSubstr("| `perf_transform` | 1 |"));
+  what_.force = true;
+  what_.wanted.patch_bearing = true;
+  what_.wanted.governance = {"usable_positive_sft"};
+  EXPECT_EQ(write().rows, 1u) << "the turn that patched";
+}
+
 TEST_F(written_dataset, says_which_runs_were_restored_or_imported) {
   write();
   EXPECT_THAT(read("README.md"), Not(HasSubstr("restored")));
