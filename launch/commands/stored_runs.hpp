@@ -8,6 +8,8 @@ namespace kernelmill::commands {
 
 using cli::invocation;
 
+cli::command candidate_show_row();
+cli::command candidate_diff_row();
 cli::command compare_row();
 cli::command fork_row();
 cli::command query_row();

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/watch/candidates.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/views.hpp"
@@ -181,13 +182,14 @@ expected<json> stats_view(const world& in, const json& query) {
   auto x = summarize(in, *run);
   KM_TRY(x);
   json result = {{"run", run->name}, {"state", x->state}, {"turns", x->turns}};
+  result["open_turns"] = x->open_turns;
   result["episodes"] = {{"ended", x->episodes},
                         {"accepted", x->accepted},
                         {"rejected", x->rejected},
                         {"infrastructure", x->infrastructure}};
   auto share = [&](uint64_t n) {
-    return x->turns > 0 ? json(static_cast<double>(n) / static_cast<double>(x->turns))
-                        : json(nullptr);
+    auto asked = x->asked_turns();
+    return asked > 0 ? json(static_cast<double>(n) / static_cast<double>(asked)) : json(nullptr);
   };
   result["funnel"] = json::array();
   const std::pair<const char*, uint64_t> steps[] = {{"format", x->format},
@@ -241,6 +243,7 @@ expected<json> lineage_view(const world& in, const json& query) {
     result["turns"].push_back(turn_json(turn));
     result["turns"].back()["shared"] = *fork && turn.getTurn() < (*fork)->turns;
   }
+  add_candidates(result, x->stored.turns);
   auto branches = branch_finder{in, x->run}.branches_of(x->run, ids, ids);
   KM_TRY(branches);
   result["branches"] = std::move(*branches);
@@ -268,6 +271,7 @@ expected<json> turns_view(const world& in, const json& query) {
                      {"stop_reason", std::string{end.getStopReason()}},
                      {"turns", end.getTurns()},
                      {"best_speedup", end.getBestSpeedup()}};
+    add_tool_end(result["end"], end);
   }
   result["live"] = x->worked_on;
   return result;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/watch/candidates.hpp"
 #include "launch/analysis/watch/explain.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/views.hpp"
@@ -101,6 +102,12 @@ expected<json> of_stored(const world& in, const run_directory& run, const std::s
     result["turns"] = end.getTurns();
     why.text =
         fmt::format("It has ended after {} turns: {}.", end.getTurns(), end.getStopReason().cStr());
+    add_tool_end(result, end);
+    if (end.getTerminalState().size() > 0)
+      why.text +=
+          fmt::format(" Its state is {}; its tools took {} steps and {:.1f} s on the machine "
+                      "that ran kernels.",
+                      end.getTerminalState().cStr(), end.getSteps(), end.getGpuSeconds());
   } else {
     result["state"] = "open";
     result["turns"] = x->turns.size();

@@ -35,7 +35,7 @@ expected<json> gpus_view(const world& in, const json& query);
 /// The funnel of a run and where its time went. {run}
 expected<json> stats_view(const world& in, const json& query);
 
-/// An episode's candidates by parent. {what}
+/// An episode's turns by parent with its forks, and the graph of its candidates. {what}
 expected<json> lineage_view(const world& in, const json& query);
 
 /// A part of a run's log: from an offset on, or its last lines. {run, offset, tail, file}

@@ -27,7 +27,8 @@ cli::command_table grouped() {
        profile_read_row(), profile_command_row(), sanitize_row()});
   add(table, "Watch and read runs",
       {runs_row(), ps_row(), top_row(), watch_row(), page_row(), show_row(), report_row(),
-       compare_row(), query_row(), stats_row(), lineage_row(), explain_row(), logs_row()});
+       compare_row(), query_row(), stats_row(), lineage_row(), candidate_show_row(),
+       candidate_diff_row(), explain_row(), logs_row()});
   add(table, "Check and keep runs",
       {replay_row(), rescore_row(), fsck_row(), export_row(), bundle_make_row(),
        bundle_verify_row(), bundle_keygen_row(), import_gpu_rl_row(), import_kernel_rl_row()});

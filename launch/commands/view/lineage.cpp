@@ -8,6 +8,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/view/candidate_tree.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
@@ -28,6 +29,11 @@ std::string bar(const json& share) {
   return std::string(std::min<size_t>(n, static_cast<size_t>(width)), '#');
 }
 
+std::string open_text(const json& x) {
+  auto open = x.value("open_turns", uint64_t{0});
+  return open > 0 ? fmt::format("; {} turns asked for no verdict and are in no share", open) : "";
+}
+
 expected<int> stats(const invocation& in) {
   auto x = look(in, "stats", {{"run", in.value("RUN")}});
   KM_TRY(x);
@@ -37,10 +43,11 @@ expected<int> stats(const invocation& in) {
   }
   const auto& e = (*x)["episodes"];
   cli::print(fmt::format("{}: {}, {} turns, {} episodes ended ({} accepted, {} rejected, {} "
-                         "infrastructure)\n\n",
+                         "infrastructure){}\n\n",
                          cell(*x, "run"), cell(*x, "state"), count_cell(*x, "turns"),
                          count_cell(e, "ended"), count_cell(e, "accepted"),
-                         count_cell(e, "rejected"), count_cell(e, "infrastructure")));
+                         count_cell(e, "rejected"), count_cell(e, "infrastructure"),
+                         open_text(*x)));
   std::vector<std::vector<std::string>> rows;
   for (const auto& s : (*x)["funnel"])
     rows.push_back({cell(s, "step"), count_cell(s, "turns"), percent(s["share"]), bar(s["share"])});
@@ -135,6 +142,7 @@ void print_dot(const json& document) {
     auto outcome = x["outcome"].get<std::string>();
     const char* colour = outcome == "accepted"   ? "palegreen"
                          : outcome == "rejected" ? "mistyrose"
+                         : outcome == "open"     ? "lightyellow"
                                                  : "lightgrey";
     cli::print(fmt::format("  {} [label={}, style=filled, fillcolor={}];\n",
                            quoted(x["id"].get<std::string>().substr(0, 12)), quoted(node_text(x)),
@@ -171,6 +179,7 @@ expected<int> lineage(const invocation& in) {
   }
   cli::print(title_of(*x) + "\n");
   print_tree(turns, children, {}, "");
+  if (auto tree = candidate_tree(*x); !tree.empty()) cli::print("\n" + tree);
   return 0;
 }
 
@@ -188,15 +197,20 @@ cli::command stats_row() {
 }
 
 cli::command lineage_row() {
-  return {
-      "lineage",
-      "Shows how an episode's candidates derive from each other.",
-      "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
-      "Forks of the episode are branches of it. Forks below --root or beside its run are found.",
-      {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-      with_view_options({flag("--tree", "Prints a tree. This is the default."),
-                         flag("--dot", "Prints a graph for Graphviz.")}),
-      lineage};
+  return {"lineage",
+          "Shows how an episode's turns and candidates derive from each other.",
+          "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
+          "Forks of the episode are branches of it. Forks below --root or beside its run are "
+          "found. Candidates "
+          "have ids for\n`kernelmill candidate`: of each one the list shows the role, the last "
+          "status, the "
+          "speedup, the kind of patch,\nwhether it is the best one or the active one, and which "
+          "turn and "
+          "tool made it.",
+          {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
+          with_view_options({flag("--tree", "Prints a tree. This is the default."),
+                             flag("--dot", "Prints a graph for Graphviz.")}),
+          lineage};
 }
 
 } // namespace kernelmill::commands

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
+#include "launch/commands/view/call_text.hpp"
 #include "launch/commands/view/remote_run.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
@@ -25,11 +27,6 @@ namespace kernelmill::commands {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-/// A text of the store, cleaned for a terminal; says so when it is gone.
-std::string content(const expected<std::string>& text) {
-  return text ? cli::clean(*text) : "(" + text.error().message + ")";
-}
 
 // A sum with the unknown reward of a turn in it is not known either.
 std::string return_text(double x) {
@@ -104,10 +101,20 @@ json turn_json(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
   result["prompt"] = json::array();
   for (auto part : turn.getPrompt())
     result["prompt"].push_back({{"role", std::string{part.getRole()}},
-                                {"content", content(artifacts.text(part.getContent()))}});
-  result["completion"]["text"] = content(artifacts.text(turn.getCompletion().getText()));
-  result["candidate"] = content(artifacts.candidate(turn));
-  result["feedback"] = content(artifacts.text(turn.getFeedback()));
+                                {"content", stored_text(artifacts.text(part.getContent()))}});
+  result["completion"]["text"] = stored_text(artifacts.text(turn.getCompletion().getText()));
+  result["candidate"] = stored_text(artifacts.candidate(turn));
+  result["feedback"] = stored_text(artifacts.text(turn.getFeedback()));
+  auto calls = turn.getCalls();
+  for (unsigned i = 0; i < calls.size(); ++i) {
+    result["calls"][i]["arguments"] = stored_text(artifacts.text(calls[i].getArguments()));
+    result["calls"][i]["observation"] = stored_text(artifacts.text(calls[i].getObservation()));
+  }
+  auto nodes = turn.getCandidates();
+  for (unsigned i = 0; i < nodes.size(); ++i) {
+    result["candidates"][i]["source"] = stored_text(artifacts.text(nodes[i].getSource()));
+    result["candidates"][i]["patch"] = stored_text(artifacts.text(nodes[i].getPatch()));
+  }
   return result;
 }
 
@@ -142,12 +149,17 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
       fmt::format("  {}  {}\n\n", e.getTask().cStr(), turn.getTransition().cStr());
   for (auto part : turn.getPrompt())
     result += section(std::string{"prompt: "} + part.getRole().cStr(),
-                      content(artifacts.text(part.getContent())), colour);
-  result += section("completion", content(artifacts.text(turn.getCompletion().getText())), colour);
+                      stored_text(artifacts.text(part.getContent())), colour);
+  result +=
+      section("completion", stored_text(artifacts.text(turn.getCompletion().getText())), colour);
   result += section("tokens", tokens_text(turn.getCompletion()), colour);
-  result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
+  result += section("calls", calls_table(turn, artifacts), colour);
+  if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN)
+    result += section("verdict", "open: the turn asked for no verdict", colour);
+  else
+    result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
   result += section("profile", profile_text(turn.getFacts().getProfile()), colour);
-  result += section("feedback", content(artifacts.text(turn.getFeedback())), colour);
+  result += section("feedback", stored_text(artifacts.text(turn.getFeedback())), colour);
   return result;
 }
 
@@ -171,9 +183,35 @@ std::string end_text(wire::EpisodeRecord::Reader end) {
   std::string returns, reasons;
   for (auto r : end.getReturns()) returns += " " + return_text(r);
   for (auto r : end.getReadiness().getReasons()) reasons += "\n  " + cli::clean(r.cStr());
-  return fmt::format("{} ({}), returns{}\n{}{}\n", enum_name(capnp::DynamicEnum{end.getOutcome()}),
-                     end.getStopReason().cStr(), returns,
+  return fmt::format("{} ({}), returns{}\n{}{}{}\n",
+                     enum_name(capnp::DynamicEnum{end.getOutcome()}), end.getStopReason().cStr(),
+                     returns, tool_end_text(end),
                      enum_name(capnp::DynamicEnum{end.getReadiness().getKind()}), reasons);
+}
+
+/// One call of a turn, whole.
+expected<int> show_call(const invocation& in, const std::vector<Message<wire::Record>>& turns,
+                        const artifact_store& artifacts) {
+  if (turns.size() != 1)
+    return configuration_error("usage",
+                               "failed to show a call: '" + in.value("WHAT") + "' is not one turn",
+                               "name a turn as RUN/g3.e1.t2");
+  auto opened = turns.front().open();
+  auto turn = opened->getTurn();
+  auto calls = turn.getCalls();
+  auto number = in.integer("--call", 0, std::numeric_limits<int32_t>::max());
+  KM_TRY(number);
+  if (static_cast<uint64_t>(*number) >= calls.size())
+    return configuration_error(
+        "not_found",
+        fmt::format("failed to show call {}: the turn has {} calls", *number, calls.size()),
+        "`kernelmill show " + in.value("WHAT") + "` lists them from 0");
+  auto which = static_cast<unsigned>(*number);
+  if (in.json)
+    cli::print_json(turn_json(turn, artifacts)["calls"][which]);
+  else
+    cli::print(call_text(calls[which], artifacts, in.colour_out));
+  return 0;
 }
 
 expected<int> show_episode(const invocation& in, const place& at, const std::string& directory) {
@@ -190,6 +228,7 @@ expected<int> show_episode(const invocation& in, const place& at, const std::str
         "not_found", "failed to find '" + in.value("WHAT") + "': nothing of that name is stored",
         "`kernelmill show " + directory + "` lists what is there");
   artifact_store artifacts{at.run.artifacts};
+  if (in.has("--call")) return show_call(in, x->turns, artifacts);
   if (in.json) {
     auto document = episode_json(*x, artifacts);
     cli::print_json(at.name.turn ? document["turns"][0] : document);
@@ -229,7 +268,7 @@ expected<std::vector<candidate_hit>> find_candidate(const run_directory& run,
         if (!sha256.starts_with(prefix)) continue;
         hits.push_back(
             {fmt::format("{}/g{}.e{}.t{}", run.name, group.group, episode.member, turn.getTurn()),
-             sha256, content(artifacts.candidate(turn))});
+             sha256, stored_text(artifacts.candidate(turn))});
       }
     return {};
   });
@@ -302,7 +341,7 @@ cli::command show_row() {
       "show",
       "Shows a run, a group, an episode, a turn or a candidate.",
       "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2\n"
-      "kernelmill show first --head 10.0.0.5",
+      "kernelmill show first --head 10.0.0.5\nkernelmill show first/g3.e1.t2 --call 0",
       "A candidate's SHA-256 is searched below --root only, not at a head.",
       {{"WHAT",
         "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
@@ -310,7 +349,13 @@ cli::command show_row() {
         false,
         completes::run,
         {}}},
-      with_view_options({}),
+      with_view_options({{"--call",
+                          "N",
+                          "Of a turn, shows its tool call N (from 0) as a whole.",
+                          "",
+                          false,
+                          {},
+                          nothing}}),
       show};
 }
 

@@ -22,7 +22,7 @@ expected<json> episodes_document(const watch::world& in, const run_directory& ru
                                  const json& query);
 
 /// An episode with its turns: prompt, completion, candidate, build, cases, gates, findings, timing,
-/// profile, feedback. Errors: "not_found".
+/// profile, feedback, calls of tools; and the graph of its candidates. Errors: "not_found".
 expected<json> episode_document(const watch::world& in, const run_directory& run,
                                 const std::string& episode);
 

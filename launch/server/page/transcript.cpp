@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/watch/candidates.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
 #include "messages/base/json_value.hpp"
@@ -162,6 +163,14 @@ json turn_document(wire::TurnRecord::Reader x, const artifact_store& artifacts) 
   result["spans"] = quantities(evaluation.getSpans());
   result["output"] = shown(evaluation.getOutput().cStr());
   result["profile"] = profile_of(facts.getProfile());
+  result["calls"] = json::array();
+  for (auto call : x.getCalls()) {
+    auto observation = content(artifacts.text(call.getObservation()));
+    auto row = watch::call_json(call, observation);
+    row["arguments"] = shown(content(artifacts.text(call.getArguments())));
+    row["observation"] = shown(observation);
+    result["calls"].push_back(std::move(row));
+  }
   auto s = x.getSeconds();
   result["seconds"] = {{"retrieve", s.getRetrieve()}, {"policy", s.getPolicy()},
                        {"build", s.getBuild()},       {"evaluate", s.getEvaluate()},
@@ -206,7 +215,9 @@ expected<json> episode_document(const watch::world& in, const run_directory& run
                      {"readiness", enum_name(capnp::DynamicEnum{end.getReadiness().getKind()})},
                      {"reasons", texts(end.getReadiness().getReasons())},
                      {"seconds", end.getSeconds()}};
+    watch::add_tool_end(result["end"], end);
   }
+  watch::add_candidates(result, stored->turns);
   return result;
 }
 

@@ -123,8 +123,8 @@ ARROWS = {
         "storage/lineage storage/restore"
     ),
     "launch/commands/view": (
-        "launch/analysis/report launch/analysis/study launch/analysis/watch launch/cli launch/cluster "
-        "launch/commands launch/judging storage storage/lineage"
+        "actors/episode/patch launch/analysis/report launch/analysis/study launch/analysis/watch launch/cli "
+        "launch/cluster launch/commands launch/judging storage storage/lineage"
     ),
     "launch/config": "",
     "launch/import": "gpu/task storage storage/bundle storage/journal storage/lineage",

@@ -79,5 +79,42 @@ TEST_F(stored_run, has_the_wall_time_of_its_openings_without_the_pauses_between_
   EXPECT_EQ((*runs)["runs"][0]["seconds"], 17);
 }
 
+TEST_F(stored_run, counts_turns_that_asked_for_no_verdict_apart) {
+  using namespace kernelmill::fixtures;
+  turn_options with{.run = "paused", .terminal = true};
+  auto end = build<wire::Record>([&](wire::Record::Builder x) {
+    auto made = make_episode(0, 0, {0, 0.3}, with);
+    x.setEpisode(made.open()->getEpisode());
+    x.getEpisode().setTerminalState("success");
+    x.getEpisode().setSteps(3);
+    x.getEpisode().setGpuSeconds(0.5);
+  });
+  commit({opened(0, "running", 100), make_tool_turn(0, 0, 0, "c0", "", "int x;", {.run = "paused"}),
+          make_turn(0, 0, 1, with), end});
+  auto here = local_world(folder_ / "runs");
+  auto stats = stats_view(here, {{"run", "paused"}});
+  ASSERT_TRUE(stats) << stats.error().message;
+  EXPECT_EQ((*stats)["turns"], 2);
+  EXPECT_EQ((*stats)["open_turns"], 1);
+  EXPECT_EQ((*stats)["categories"]["open"], 1);
+  auto x = summary();
+  EXPECT_EQ(x.asked_turns(), 1u);
+  EXPECT_EQ(x.near_misses, 0u);
+  EXPECT_EQ(x.accepted + x.rejected, 1u) << "episodes";
+
+  auto lineage = lineage_view(here, {{"what", "paused/g0.e0"}});
+  ASSERT_TRUE(lineage) << lineage.error().message;
+  ASSERT_EQ((*lineage)["candidates"].size(), 1u);
+  EXPECT_EQ((*lineage)["candidates"][0]["status"], "build_passed");
+  EXPECT_EQ((*lineage)["candidates"][0]["tool"], "patch_candidate");
+  EXPECT_EQ((*lineage)["candidates"][0]["active"], true);
+  EXPECT_EQ((*lineage)["turns"][0]["outcome"], "open");
+
+  auto why = explain_view(here, {{"what", "paused/g0.e0"}});
+  ASSERT_TRUE(why) << why.error().message;
+  EXPECT_EQ((*why)["terminal_state"], "success");
+  EXPECT_EQ((*why)["steps"], 3);
+}
+
 } // namespace stored_test
 } // namespace kernelmill::watch

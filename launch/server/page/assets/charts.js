@@ -118,12 +118,41 @@ export function lineage(turns, branches, address) {
     const t = n.turn, of = n.of ? `${n.of.run}, ` : '';
     return s('a', {href: address(t, n.of), 'aria-label': `${of}turn ${t.turn}, ${t.transition}, ${t.category}`},
       s('rect', {class: n.of ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
-      s('circle', {class: t.outcome === 'accepted' ? 'yes' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
+      s('circle', {class: t.outcome === 'accepted' ? 'yes' : t.outcome === 'open' ? 'hollow' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
       s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `turn ${t.turn}: ${t.transition}`).slice(0, 16)),
       s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(t.category).slice(0, 15)));
   });
   const forks = branches.length ? `, ${branches.length} forks (dashed)` : '';
   return figure(`Lineage${forks}`, picture(W, H, `${all.length} candidates by parent${forks}`, edges, nodes));
+}
+
+/** An episode's candidates by parent, the best one and the active one marked; each is a link to the turn that made it. */
+export function candidateGraph(candidates, address) {
+  const [col, row] = [170, 46];
+  const place = new Map(), lanes = [];
+  for (const c of candidates) {
+    const depth = c.depth, up = place.get(c.parent);
+    lanes[depth] = Math.max((lanes[depth] ?? -1) + 1, up?.lane ?? 0);
+    place.set(c.id, {depth, lane: lanes[depth], of: c});
+  }
+  const all = [...place.values()];
+  const W = (Math.max(0, ...all.map((n) => n.depth)) + 1) * col + 10, H = (Math.max(0, ...all.map((n) => n.lane)) + 1) * row + 10;
+  const edges = all.filter((n) => place.has(n.of.parent)).map((n) => {
+    const up = place.get(n.of.parent);
+    const [x1, y1, x2, y2] = [up.depth * col + 146, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
+    return s('path', {class: 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
+  });
+  const nodes = all.map((n) => {
+    const c = n.of, marks = [c.best && 'best', c.active && 'active', c.dominated && 'dominated'].filter(Boolean).join(', ');
+    const second = [c.status || 'not tried', c.speedup && `${number(c.speedup.estimate)}×`, c.patch_kind].filter(Boolean).join(' ');
+    const right = ['eval_passed', 'benchmarked', 'profiled', 'promoted', 'dominated'].includes(c.status);
+    return s('a', {href: address(c), 'aria-label': `${c.id}, ${c.role}, ${second}${marks && `, ${marks}`}`},
+      s('rect', {class: c.active ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 138, height: 36, rx: 5}),
+      s('circle', {class: right ? 'yes' : c.status.endsWith('failed') ? 'no' : 'hollow', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(`${c.id} ${c.role}${c.best ? ' ★' : ''}`).slice(0, 18)),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(second).slice(0, 19)), s('title', {}, plain(`${c.id}: ${second} ${marks} ${c.summary}`)));
+  });
+  return figure('Candidates (★ best, dashed: active)', picture(W, H, `${all.length} candidates by parent`, edges, nodes));
 }
 
 /** One dot a member on the scale of its best reward; hollow ones have none. */

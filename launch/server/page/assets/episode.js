@@ -1,7 +1,7 @@
 // An episode turn by turn, as it happens.
 
 import {get, path, save, send} from './api.js';
-import {intervals, lineage, times} from './charts.js';
+import {candidateGraph, intervals, lineage, times} from './charts.js';
 import {diff, folded} from './diff.js';
 import {calmly, card, count, el, number, plain, problem, seconds, state, table, text, when} from './parts.js';
 
@@ -35,6 +35,7 @@ function head(page, run, x, live) {
       card('State', state(end ? end.outcome : live?.state ?? 'open'), end ? end.stop_reason : plain(live?.detail ?? '')),
       card('Turns', count(x.turns.length)),
       card('Best speedup, lower bound', end?.best_speedup ? `${number(end.best_speedup)}×` : '–'),
+      end?.terminal_state && card('Tools', state(end.terminal_state), `${count(end.steps)} steps, ${seconds(end.gpu_seconds)} of the machine that ran kernels`),
       end && card('Returns', end.returns.map((r) => number(r)).join('  ')),
       end && card('Use', plain(end.readiness), plain(end.reasons.join('; ')))),
     !x.turns.length && el('p', {}, end ? 'It has no turns.' : 'No turn is committed yet.')];
@@ -44,7 +45,9 @@ function pictures(page, x, branches) {
   if (!x.turns.length) return null;
   const folder = (branch) => branch.directory.slice(branch.directory.lastIndexOf('/') + 1);
   const to = (turn, branch) => page.address(branch ? ['runs', folder(branch), 'episodes', branch.episode] : page.parts, {turn: turn.turn});
-  return el('div', {class: 'charts'}, lineage(x.turns, branches, to), intervals(x.turns));
+  return el('div', {class: 'charts'}, lineage(x.turns, branches, to),
+    x.candidates.length > 0 && candidateGraph(x.candidates, (c) => page.address(page.parts, {turn: c.turn})),
+    x.problems.map((p) => el('p', {class: 'problem'}, plain(p))), intervals(x.turns));
 }
 
 function changes(x, i) {
@@ -80,6 +83,7 @@ function turnSection(page, run, x, i, notes, again) {
     named(text('Candidate', turn.candidate, i === 0, whole('candidate')), 'candidate'),
     named(text('Completion', turn.completion, false, whole('completion')), 'completion'),
     turn.prompt.map((p, k) => named(text(`Prompt: ${plain(p.role)}`, p.content), `prompt${k}`)),
+    named(callsOf(turn), 'calls'),
     named(text('Compiler output', turn.build.log, !turn.build.compiled, whole('build')), 'build'),
     turn.timing && times(turn.timing),
     named(casesOf(turn), 'cases'), named(profileOf(turn), 'profile'),
@@ -88,6 +92,15 @@ function turnSection(page, run, x, i, notes, again) {
     el('p', {class: 'note'}, Object.entries(turn.seconds).filter(([, v]) => v > 0).map(([k, v]) => `${k} ${seconds(v)}`).join(', '),
       `; ${count(turn.prompt_tokens)} + ${count(turn.completion_tokens)} tokens; ${plain(turn.model)}; ${plain(turn.device)}`),
     notesOf(page, run, name, notes, again, id('notes')));
+}
+
+function callsOf(turn) {
+  if (!turn.calls.length) return null;
+  return el('details', {open: true}, el('summary', {}, `Calls of tools: ${turn.calls.length}`),
+    table('Calls of tools', [['tool', 'Tool', plain], ['status', 'Status', state], ['transition', 'Transition', plain],
+      ['output', 'Candidate', (v, row) => (row.input === v ? plain(v || '–') : `${plain(row.input || '–')} → ${plain(v || '–')}`)],
+      ['steps', 'Steps', count, true], ['gpu_seconds', 'GPU time', seconds, true], ['first_line', 'Observation', plain]], turn.calls),
+    turn.calls.map((call, i) => [text(`Call ${i}, ${plain(call.tool)}: arguments`, call.arguments), text(`Call ${i}, ${plain(call.tool)}: observation`, call.observation)]));
 }
 
 function casesOf(turn) {

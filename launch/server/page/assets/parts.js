@@ -42,8 +42,8 @@ export function seconds(x) {
 
 export const when = (at) => (at ? new Date(at * 1000).toLocaleString() : '–');
 
-const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live']);
-const bad = new Set(['rejected', 'failed', 'fail', 'stuck', 'unreadable', 'lost', 'critical']);
+const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live', 'ok']);
+const bad = new Set(['rejected', 'failed', 'fail', 'stuck', 'unreadable', 'lost', 'critical', 'failure']);
 
 export function state(text) {
   const word = text ?? '';

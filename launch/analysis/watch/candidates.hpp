@@ -1,0 +1,20 @@
+#pragma once
+
+// The graph of an episode's candidates as a document, for the terminal and the page.
+
+#include "launch/analysis/watch/world.hpp"
+#include "storage/lineage/candidate_graph.hpp"
+
+namespace kernelmill::watch {
+
+/// Adds `candidates`, parents before their children, and `problems` of the records.
+void add_candidates(json& to, const std::vector<Message<wire::Record>>& turns);
+
+/// One call of a tool, short: {id, tool, status, transition, input, output, steps, gpu_seconds,
+/// seconds, hidden, first_line}. `observation` is the whole text.
+json call_json(wire::CallRecord::Reader call, const std::string& observation);
+
+/// Adds `terminal_state`, `steps` and `gpu_seconds` of an episode of mode `tools`.
+void add_tool_end(json& to, wire::EpisodeRecord::Reader end);
+
+} // namespace kernelmill::watch
