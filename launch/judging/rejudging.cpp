@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/transition.hpp"
@@ -34,6 +35,13 @@ void count_verdict(rejudging_counts& counts, wire::Verdict::Reader before,
   ++counts.paid_both;
   counts.reward_before += before.getReward();
   counts.reward_after += after.getReward();
+}
+
+// Of mode `tools`: a submission that was judged succeeds or fails by its verdict.
+const char* state_after(const char* before, const std::vector<scored_turn>& turns) {
+  std::string_view said{before};
+  if (turns.empty() || (said != "success" && said != "failure")) return before;
+  return turns.back().accepted ? "success" : "failure";
 }
 
 class rejudging_of_group {
@@ -67,7 +75,9 @@ private:
       scored.push_back(score_of(turn, *judged));
       std::string sha256 = turn.getCandidateSha256();
       bool accepted = scored.back().accepted;
-      add_turn(turn, *judged, transition_of(before, sha256, accepted));
+      bool has_calls = turn.getCalls().size() > 0; // they said what became of its candidates
+      add_turn(turn, *judged,
+               has_calls ? turn.getTransition().cStr() : transition_of(before, sha256, accepted));
       before.push_back({std::move(sha256), accepted});
     }
     if (facts.end) end_episode(facts.member, facts.end->open()->getEpisode(), scored);
@@ -94,6 +104,9 @@ private:
       score_episode(x, turns, rules_.gamma, is_left_out(from.getStopReason().cStr()),
                     from.getUnspentTurns());
       x.setSeconds(from.getSeconds());
+      x.setTerminalState(state_after(from.getTerminalState().cStr(), turns));
+      x.setSteps(from.getSteps());
+      x.setGpuSeconds(from.getGpuSeconds());
     }));
     auto view = records_.back().open();
     auto now = view->getEpisode();
