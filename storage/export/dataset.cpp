@@ -289,7 +289,7 @@ private:
     auto note = [](std::map<std::string, uint64_t>& to, const std::string& word) {
       if (!word.empty()) ++to[word];
     };
-    note(done_.transitions, x.transition);
+    if (x.calls.empty()) note(done_.transitions, x.transition); // else it is that of a call
     for (const auto& call : x.calls) note(done_.transitions, call.transition);
     for (const auto& made : x.candidates)
       if (made.origin == "patch") note(done_.patch_kinds, made.patch_kind);

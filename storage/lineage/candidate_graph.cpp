@@ -119,6 +119,7 @@ private:
     x->status = as_string(mark.getStatus());
     if (auto right = rightness_of(x->status)) x->right = right;
     if (auto speedup = interval_of(mark.getSpeedup())) x->speedup = speedup;
+    if (x->right == false) x->speedup.reset(); // it was timed before it was found out
   }
 
   void set_active(wire::TurnRecord::Reader turn, const std::string& id) {

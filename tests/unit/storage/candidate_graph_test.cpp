@@ -92,6 +92,10 @@ TEST(candidate_graph, of_tools_is_that_of_the_records) {
   EXPECT_EQ(graph.find("c2")->call, "call-c2");
   EXPECT_EQ(graph.find("c2")->tool, "patch_candidate");
   EXPECT_EQ(graph.find("c9"), nullptr);
+  turns.push_back(tool_turn(4, {}, {{"c3", "eval_failed"}}, ""));
+  auto later = graph_of(turns);
+  EXPECT_FALSE(later.find("c3")->best || later.find("c3")->speedup) << "fast and wrong";
+  EXPECT_TRUE(later.find("c0")->best);
   artifact_store artifacts{"/nowhere"};
   EXPECT_EQ(source_of(*graph.find("c3"), turns, artifacts).value_or("gone"), "source of c3");
 }
