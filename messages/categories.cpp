@@ -36,6 +36,11 @@ constexpr error_category of_policies[] = {
      "start the server without a parser of tool calls",
      "There are no tools here: write the kernel as text. Write one complete program between "
      "<KERNEL> and </KERNEL>, in capitals, and nothing else."},
+    {"too_many_calls", "the answer has more than 1024 calls of tools",
+     "the turn counts as the policy's fault",
+     "At most 1024 calls are taken in one answer: make the few that matter next, and wait for "
+     "their "
+     "results."},
     {"policy_response_too_large", "the answer is above `policy.max_response_bytes`",
      "lower `policy.sampling.max_tokens`, or raise the limit",
      "Think less, and write one short complete program between <KERNEL> and </KERNEL>."},

@@ -41,7 +41,7 @@ void take_answer(attempt_reading& to, tl::expected<completion_answer, bad_answer
     to.answer = std::move(*parsed);
     to.understood = true;
     to.signal.finish_reason = to.answer.finish_reason;
-    to.signal.only_tool_calls = to.answer.tool_calls && to.answer.content.empty();
+    to.signal.only_tool_calls = !to.answer.calls.empty() && to.answer.content.empty();
     to.signal.broken_text = to.answer.broken_text;
     return;
   }
@@ -58,7 +58,19 @@ expected<request_facts> open_request(const Message<wire::CompletionRequest>& req
     for (auto x : view->getMessages()) {
       x.getRole();
       x.getContent();
+      x.getCallId();
+      for (auto call : x.getCalls()) {
+        call.getId();
+        call.getName();
+        call.getArguments();
+      }
     }
+    for (auto x : view->getTools()) {
+      x.getName();
+      x.getDescription();
+      x.getParameters();
+    }
+    view->getToolChoice();
     for (auto x : view->getSampling().getStop()) static_cast<void>(x);
     static_cast<void>(view->getThreadIds().size());
     return request_facts{view->getSession().cStr(), view->getTurn(), view->getDeadlineMs(),
@@ -150,7 +162,8 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
 
 std::string swallowed_hint(const completion_answer& x, server_kind kind) {
   if (x.content.find_first_not_of(" \t\r\n") != std::string::npos) return {};
-  if (x.tool_calls)
+  if (x.takes_calls && !x.calls.empty()) return {};
+  if (!x.calls.empty())
     return "the server made calls of tools of the words: start it without a parser of tool calls "
            "(vLLM: without --enable-auto-tool-choice; SGLang: without --tool-call-parser)";
   if (x.reasoning.empty() || x.finish_reason != "stop") return {};
@@ -167,9 +180,11 @@ std::string swallowed_hint(const completion_answer& x, server_kind kind) {
 void hide(const secret& key, completion_answer& answer) {
   if (key.reveal().size() < least_hidden_bytes) return;
   auto clean = [&](std::string& text) { text = key.redact(std::move(text)); };
-  for (auto* text : {&answer.content, &answer.reasoning, &answer.called, &answer.finish_reason,
-                     &answer.model, &answer.fingerprint, &answer.route})
+  for (auto* text : {&answer.content, &answer.reasoning, &answer.finish_reason, &answer.model,
+                     &answer.fingerprint, &answer.route})
     clean(*text);
+  for (auto& x : answer.calls)
+    for (auto* text : {&x.id, &x.name, &x.arguments}) clean(*text);
   for (auto& span : answer.weight_versions) clean(span.version);
 }
 
@@ -192,6 +207,13 @@ void set_answer(wire::CompletionResult::Builder x, const completion_answer& answ
     versions[i].setEnd(answer.weight_versions[i].end);
   }
   x.setRoute(kj_text(answer.route));
+  if (!answer.takes_calls) return;
+  auto calls = x.initCalls(count(answer.calls));
+  for (unsigned i = 0; i < calls.size(); ++i) {
+    calls[i].setId(kj_text(answer.calls[i].id));
+    calls[i].setName(kj_text(answer.calls[i].name));
+    calls[i].setArguments(kj_text(answer.calls[i].arguments));
+  }
 }
 
 } // namespace

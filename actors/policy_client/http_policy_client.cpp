@@ -8,6 +8,7 @@
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/open_files.hpp"
+#include "actors/policy_client/protocol/chat_calls.hpp"
 #include "actors/snapshots.hpp"
 #include "messages/base/hash.hpp"
 
@@ -208,8 +209,11 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
     return judge_overdue(x);
   }
   if (signal.status != 0) last_sign_ = now();
-  signal.asked_tokens =
-      x.max_tokens > 0 ? x.max_tokens : x.request.open()->getSampling().getMaxTokens();
+  auto asked = x.request.open();
+  signal.asked_tokens = x.max_tokens > 0 ? x.max_tokens : asked->getSampling().getMaxTokens();
+  signal.tools = asked->getTools().size() > 0;
+  if (understood && !(x.tokens && x.tokens->more())) settle_calls(answer, *asked);
+  signal.surplus_calls = answer.surplus_calls;
   auto decision = classify(signal, x.history, unix_now());
   if (x.tokens && !x.tokens->lacks().empty() && decision.action != attempt_action::retry)
     decision = without_token_ids(config_.base_url, x.tokens->lacks());

@@ -6,6 +6,8 @@
 
 #include <curl/curl.h>
 
+#include "actors/policy_client/protocol/text_calls.hpp"
+
 namespace kernelmill {
 
 using std::chrono::milliseconds;
@@ -19,6 +21,10 @@ constexpr int64_t longest_retry_after_s = 24 * 3600;
 constexpr uint32_t doubtful_attempts = 1;
 constexpr uint32_t vanished_model_attempts = 4;
 constexpr uint32_t refused_attempts = 2;
+
+constexpr auto tools_hint =
+    "the request has tools: `kernelmill policy probe` says whether the server takes them and which "
+    "of its flags to change; tools.calls=text needs no such server";
 
 attempt_decision stop(fault_class cls, std::string category, std::string message,
                       std::string hint) {
@@ -69,9 +75,11 @@ attempt_decision of_bad_request(const attempt_signal& x, const attempt_history& 
   if (of_body && is_context_overflow(x.server))
     return stop(fault_class::policy, "context_overflow", said(x),
                 "use fewer turns, shorter prompts or a model with a longer context");
+  if (x.tools && refuses_tools(x.server))
+    return stop(fault_class::configuration, "policy_bad_request", said(x), tools_hint);
   if (!history.model_known)
     return stop(fault_class::configuration, "policy_bad_request", said(x),
-                "check policy.model, policy.kind and the sampling settings");
+                x.tools ? tools_hint : "check policy.model, policy.kind and the sampling settings");
   const char* hint = "the server took other requests: look at its log";
   if (history.doubtful >= refused_attempts)
     return stop(fault_class::infrastructure, "policy_bad_request", said(x), hint);
@@ -113,6 +121,7 @@ attempt_decision of_status(const attempt_signal& x, const attempt_history& histo
     case 501: return of_bad_request(x, history);
     default: break;
   }
+  if (x.status >= 500 && x.tools && refuses_tools(x.server)) return of_bad_request(x, history);
   if (x.status >= 500)
     return retry("policy_unavailable", said(x), "look at the server's log", true);
   if (x.status >= 300 && x.status < 400)
@@ -203,7 +212,13 @@ attempt_decision decide(const attempt_signal& x, const attempt_history& history)
     return retry("policy_aborted",
                  "the policy server ended the completion with \"" + x.finish_reason + "\"",
                  "the server may be swapping weights or out of memory", false);
-  if (x.only_tool_calls)
+  if (x.tools && x.surplus_calls > 0)
+    return spoiled("too_many_calls",
+                   "the answer has " + std::to_string(max_tool_calls + x.surplus_calls) +
+                       " calls of tools, and at most " + std::to_string(max_tool_calls) +
+                       " are taken",
+                   "make fewer calls in one answer");
+  if (x.only_tool_calls && !x.tools)
     return spoiled("policy_tool_calls",
                    "the answer is a call of a tool and has no text; there are no tools here",
                    "start the server without a parser of tool calls (vLLM: without "

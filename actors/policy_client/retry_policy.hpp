@@ -29,7 +29,9 @@ struct attempt_signal {
   bool error_within = false;    ///< a 200 that carries the server's error
   bool unreadable = false;      ///< a 200 that is no completion
   bool of_completion = false;   ///< though a completion is in it
+  bool tools = false;           ///< it was asked with tools
   bool only_tool_calls = false; ///< a completion that holds calls of tools and no words
+  size_t surplus_calls = 0;     ///< calls of a completion that are not kept
   bool broken_text = false;     ///< a completion whose words are no Unicode text
   bool overdue = false;         ///< the request's time was over while the server worked on it
   bool server_works = false;    ///< it has answered something else meanwhile

@@ -49,8 +49,7 @@ bool chat_stream::take(const sse_event& event) {
   if (!choice) return true;
   any_choice_ = true;
   add_choice(answer_, *choice, true);
-  if (answer_.content.size() + answer_.reasoning.size() + answer_.called.size() <= limit_)
-    return true;
+  if (answer_.content.size() + answer_.reasoning.size() + answer_.call_bytes <= limit_) return true;
   return overflow("the completion");
 }
 

@@ -52,6 +52,12 @@ constexpr std::array context_phrases = {
     "input is too long",       "too many tokens",     "maximum input length",
 };
 
+// How such words of vLLM and llama.cpp begin. Not where they stand anywhere in a text: a server may
+// quote what it was sent.
+constexpr std::array<std::string_view, 3> tool_phrases = {R"("auto" tool choice requires)",
+                                                          "tools param requires --jinja",
+                                                          "tool_choice param requires --jinja"};
+
 // What every completion of a server has, and no page or message of another program.
 constexpr std::array<std::string_view, 5> completion_keys = {
     R"("choices")", R"("meta_info")", R"("output_ids")", R"("token_ids")", R"("tokens_predicted")"};
@@ -169,6 +175,11 @@ server_error parse_error_body(std::string_view body) {
     if (!result->message.empty() || !result->code.empty()) return *result;
   // A page of a proxy, or a plain sentence.
   return {printable(body.substr(0, 2 * max_text)), {}, {}};
+}
+
+bool refuses_tools(const server_error& x) {
+  return std::any_of(tool_phrases.begin(), tool_phrases.end(),
+                     [&](auto phrase) { return x.message.starts_with(phrase); });
 }
 
 bool is_context_overflow(const server_error& x) {

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "actors/policy_client/protocol/json_text.hpp"
+#include "actors/policy_client/protocol/chat_calls.hpp"
+#include "actors/policy_client/protocol/chat_request.hpp"
 #include "actors/policy_client/protocol/json_view.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -51,34 +52,6 @@ void append_logprob(completion_answer& answer, json_element entry, bool take_id)
   if (status == std::errc{} && end == token.data() + token.size()) answer.token_ids.push_back(id);
 }
 
-std::string_view view_of(capnp::Text::Reader x) {
-  return {x.begin(), x.size()};
-}
-
-// The messages are nearly all of a body: they go into it as they are, by way of no tree.
-std::string with_messages(wire::CompletionRequest::Reader request, const json& rest) {
-  constexpr size_t around_a_message = 64;
-  auto fields = write_json(rest);
-  size_t size = fields.size() + around_a_message;
-  for (auto x : request.getMessages())
-    size += view_of(x.getContent()).size() * 9 / 8 + around_a_message; // some bytes are escaped
-  std::string result;
-  result.reserve(size);
-  result += R"({"messages":[)";
-  for (auto separator = ""; auto x : request.getMessages()) {
-    result += separator;
-    result += R"({"role":)";
-    append_json(result, view_of(x.getRole()));
-    result += R"(,"content":)";
-    append_json(result, view_of(x.getContent()));
-    result += '}';
-    separator = ",";
-  }
-  result += "],";
-  result.append(fields, 1);
-  return result;
-}
-
 void add_number(json& body, const char* key, double value) {
   if (std::isfinite(value)) body[key] = value;
 }
@@ -123,7 +96,7 @@ std::optional<server_kind> parse_server_kind(std::string_view name) {
   return std::nullopt;
 }
 
-std::string chat_body(wire::CompletionRequest::Reader request, const chat_options& options) {
+json chat_fields(wire::CompletionRequest::Reader request, const chat_options& options) {
   auto sampling = request.getSampling();
   json body{{"model", options.model}};
   add_number(body, "temperature", sampling.getTemperature());
@@ -141,13 +114,17 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
     body["stream_options"] = {{"include_usage", true}};
   }
   add_kind_fields(body, options.kind, options.stream);
-  return with_messages(request, body);
+  return body;
+}
+
+std::string chat_body(wire::CompletionRequest::Reader request, const chat_options& options) {
+  return request_text(request, chat_fields(request, options), request.getToolChoice().cStr());
 }
 
 // -- answers ----------------------------------------------------------------------------------
 
 std::string full_text(const completion_answer& x) {
-  const auto& words = x.content.empty() ? x.called : x.content;
+  auto words = x.content.empty() && !x.takes_calls ? words_of_calls(x.calls) : x.content;
   if (x.reasoning.empty()) return words;
   return "<think>\n" + x.reasoning + "\n</think>\n" + words;
 }
@@ -163,26 +140,13 @@ std::string content_of(const json_found& x) {
   return result;
 }
 
-// The words of calls, as far as they are there: a stream brings them in pieces.
-void add_calls(completion_answer& answer, const json_found& words) {
-  auto calls = list_in(member(words, "tool_calls"));
-  if (!calls || calls->size() == 0) return;
-  answer.tool_calls = true;
-  for (auto x : *calls) {
-    auto function = member(x, "function");
-    if (auto name = text_of(member(function, "name")); !name.empty())
-      answer.called += (answer.called.empty() ? "" : "\n") + name + " ";
-    answer.called += text_of(member(function, "arguments"));
-  }
-}
-
 } // namespace
 
 void add_choice(completion_answer& answer, json_element choice, bool streamed) {
   auto words = member(choice, streamed ? "delta" : "message");
   answer.content += content_of(member(words, "content"));
   answer.content += text_of(member(words, "refusal")); // instead of a content
-  add_calls(answer, words);
+  add_calls(answer, words, streamed);
   auto reasoning = as<std::string_view>(member(words, "reasoning_content"));
   answer.reasoning += reasoning ? std::string{*reasoning} : text_of(member(words, "reasoning"));
   auto finish = member(choice, "finish_reason");
@@ -220,8 +184,13 @@ void settle_version(completion_answer& answer, server_kind kind) {
 }
 
 void settle_words(completion_answer& answer) {
-  for (auto* text : {&answer.content, &answer.reasoning, &answer.called})
-    if (show_mended(*text)) answer.broken_text = true;
+  auto settle = [&](std::string& text) {
+    if (show_mended(text)) answer.broken_text = true;
+  };
+  settle(answer.content);
+  settle(answer.reasoning);
+  for (auto& x : answer.calls)
+    for (auto* text : {&x.id, &x.name, &x.arguments}) settle(*text);
 }
 
 void settle_tokens(completion_answer& answer) {

@@ -4,11 +4,15 @@
 // shapes that errors come in. Plain functions on plain values; nothing here does I/O.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
+#include "actors/policy_client/protocol/tool_call.hpp"
 #include "actors/policy_client/protocol/weight_versions.hpp"
 #include "messages/error.hpp"
 #include "messages/policy.capnp.h"
@@ -39,12 +43,18 @@ struct chat_options {
 /// come from the distribution that its log-probabilities speak of.
 std::string chat_body(wire::CompletionRequest::Reader request, const chat_options& options);
 
+/// The same without conversation and tools; see request_text().
+nlohmann::json chat_fields(wire::CompletionRequest::Reader request, const chat_options& options);
+
 /// What a server said. `text` of the result is full_text().
 struct completion_answer {
   std::string content;
-  std::string reasoning;    ///< of servers that split the thought off
-  bool tool_calls = false;  ///< the server read calls of tools out of the model's words
-  std::string called;       ///< the words of these calls
+  std::string reasoning;        ///< of servers that split the thought off
+  std::vector<tool_call> calls; ///< of tools, as the server read them out of the model's words
+  std::map<int64_t, size_t> open_calls; ///< of a stream: its numbers of them
+  size_t call_bytes = 0;                ///< of all texts of the calls
+  size_t surplus_calls = 0;             ///< above max_tool_calls, and not kept
+  bool takes_calls = false;             ///< tools were asked for; else calls are words like others
   bool broken_text = false; ///< some of the words were no Unicode text, and are U+FFFD now
   std::string finish_reason;
   std::string model;
@@ -65,7 +75,7 @@ struct completion_answer {
 void settle_version(completion_answer& answer, server_kind kind);
 
 /// The content, with the thought put back in front of it inside <think> tags. Without a content,
-/// the words of calls of tools.
+/// the words of calls of tools, if none were asked for.
 std::string full_text(const completion_answer& x);
 
 /// An error as the server describes it; every text printable and at most 500 bytes.
@@ -81,6 +91,9 @@ server_error parse_error_body(std::string_view body);
 
 /// True when the server complains that prompt and answer do not fit into the model's context.
 bool is_context_overflow(const server_error& x);
+
+/// True when the server says that it was not started for calls of tools.
+bool refuses_tools(const server_error& x);
 
 /// How many tokens a server that has refused `asked` of them would take, where its words say so.
 /// Never as many; nothing of a refusal that has another cause.

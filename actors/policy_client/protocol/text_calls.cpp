@@ -91,7 +91,9 @@ const char* read_call(const json_found& value, tool_call& to) {
     to.arguments = written(*arguments);
   } else {
     auto text = text_of(arguments); // JSON in JSON
-    if (json_document packed{text}; text.empty() || !is_object(packed.root()))
+    show_mended(text);
+    json_document packed{text};
+    if (!is_object(packed.root()) || nests_deeper(text))
       return "has \"arguments\" that are no JSON object";
     to.arguments = std::move(text);
   }
@@ -113,8 +115,8 @@ public:
     out_.text = without_blanks(out_.text);
     if (missed_ > 0)
       out_.problems.push_back(std::to_string(missed_) + " more calls are broken like these");
-    if (surplus_ > 0)
-      out_.problems.push_back("of " + std::to_string(max_tool_calls + surplus_) +
+    if (out_.surplus > 0)
+      out_.problems.push_back("of " + std::to_string(max_tool_calls + out_.surplus) +
                               " calls only the first " + std::to_string(max_tool_calls) +
                               " are kept");
     return std::move(out_);
@@ -240,7 +242,7 @@ private:
     if (to.size() < max_tool_calls)
       to.push_back(std::move(call));
     else
-      ++surplus_;
+      ++out_.surplus;
     return true;
   }
 
@@ -248,7 +250,7 @@ private:
     if (out_.calls.size() < max_tool_calls)
       out_.calls.push_back(std::move(call));
     else
-      ++surplus_;
+      ++out_.surplus;
   }
 
   bool problem(const std::string& what, std::string_view where) {
@@ -262,7 +264,6 @@ private:
   std::string_view rest_;
   text_calls out_;
   size_t missed_ = 0;
-  size_t surplus_ = 0;
 };
 
 } // namespace

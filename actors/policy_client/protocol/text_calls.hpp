@@ -18,6 +18,7 @@ struct text_calls {
   std::string text;                  ///< the answer without its calls; what is broken stays in it
   std::vector<tool_call> calls;      ///< in order; their arguments are one JSON object each
   std::vector<std::string> problems; ///< what was meant as a call and is none, with an excerpt
+  size_t surplus = 0;                ///< calls above the limit, which are not kept
 };
 
 /// Reads the forms in which models are trained:

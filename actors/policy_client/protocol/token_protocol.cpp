@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/policy_client/protocol/chat_request.hpp"
 #include "actors/policy_client/protocol/json_view.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -46,16 +47,12 @@ void add_sampling(json& to, server_kind kind, wire::Sampling::Reader sampling) {
   for (auto x : sampling.getStop()) stop.push_back(x.cStr());
 }
 
-json messages_of(wire::CompletionRequest::Reader request, const std::string* placeholder) {
-  auto messages = json::array();
-  size_t last_answer = 0;
-  for (auto x : request.getMessages()) {
-    if (std::string_view{x.getRole().cStr()} == "assistant") last_answer = messages.size();
-    messages.push_back({{"role", x.getRole().cStr()},
-                        {"content", std::string{x.getContent().begin(), x.getContent().size()}}});
-  }
-  if (placeholder != nullptr && last_answer > 0) messages[last_answer]["content"] = *placeholder;
-  return messages;
+// Marks of calls that are tokens of their own would be left out of the text, as those that end it.
+void keep_marks(json& to, server_kind kind) {
+  if (kind == server_kind::sglang) to["skip_special_tokens"] = false;
+  if (kind == server_kind::llamacpp)
+    to["preserved_tokens"] = {"<tool_call>", "</tool_call>", "[TOOL_CALLS]",
+                              "[ARGS]",      "[CALL_ID]",    "<|python_tag|>"};
 }
 
 } // namespace
@@ -85,9 +82,8 @@ const char* detokenize_path(server_kind kind) noexcept {
 
 std::string tokenize_body(wire::CompletionRequest::Reader request, const std::string& model,
                           const std::string* placeholder) {
-  return dump({{"model", model},
-               {"messages", messages_of(request, placeholder)},
-               {"add_generation_prompt", true}});
+  return request_text(request, {{"model", model}, {"add_generation_prompt", true}}, {},
+                      placeholder);
 }
 
 std::string tokenize_text_body(const std::string& text) {
@@ -97,12 +93,14 @@ std::string tokenize_text_body(const std::string& text) {
 
 std::string render_by_chat_body(wire::CompletionRequest::Reader request,
                                 const chat_options& options, const std::string* placeholder) {
-  auto body = json::parse(chat_body(request, options));
-  body["messages"] = messages_of(request, placeholder);
-  body[options.max_tokens_field] = 1;
-  body.erase("stop");
-  body.erase("logprobs");
-  return dump(body);
+  auto fields = chat_fields(request, options);
+  fields[options.max_tokens_field] = 1;
+  fields.erase("stop");
+  fields.erase("logprobs");
+  // No call is to be read. SGLang does not show tools that may not be called; vLLM does, and
+  // refuses to choose without a parser.
+  auto choice = options.kind == server_kind::vllm ? "none" : "auto";
+  return request_text(request, fields, choice, placeholder);
 }
 
 std::string generate_body(server_kind kind, wire::CompletionRequest::Reader request,
@@ -112,6 +110,7 @@ std::string generate_body(server_kind kind, wire::CompletionRequest::Reader requ
   if (max_tokens == 0) max_tokens = sampling.getMaxTokens();
   json params;
   add_sampling(params, kind, sampling);
+  if (request.getTools().size() > 0) keep_marks(params, kind);
   auto ids = json::array();
   for (auto id : prompt) ids.push_back(id);
   if (kind == server_kind::llamacpp) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "actors/policy_client/completion_result.hpp"
+#include "actors/policy_client/protocol/chat_calls.hpp"
 #include "actors/policy_client/protocol/json_text.hpp"
+#include "actors/policy_client/protocol/text_calls.hpp"
 #include "actors/policy_client/protocol/token_protocol.hpp"
 #include "actors/policy_client/server_metrics.hpp"
 #include "messages/base/json_depth.hpp"
@@ -42,6 +44,26 @@ void check_completion(completion_answer x, server_kind kind) {
   completed_result(x, "id", 1, 0);
 }
 
+void check_calls(completion_answer x) {
+  static const auto request = build<wire::CompletionRequest>(
+      [](wire::CompletionRequest::Builder to) { to.initTools(1)[0].setName("run"); });
+  settle_calls(x, *request.open());
+  promise(x.calls.size() <= max_tool_calls, "calls are bounded");
+  promise(std::none_of(x.calls.begin(), x.calls.end(), [](const auto& y) { return y.id.empty(); }),
+          "each call has an id");
+  completed_result(x, "id", 1, 0);
+}
+
+void check_text_calls(std::string_view bytes) {
+  auto x = parse_text_calls(bytes);
+  promise(x.calls.size() <= max_tool_calls, "calls are bounded");
+  promise(x.text.size() <= bytes.size(), "what is left of a text is no longer than it");
+  for (const auto& call : x.calls) {
+    promise(!call.name.empty(), "a call has a name");
+    promise(read_json(call.arguments).is_object(), "arguments are an object");
+  }
+}
+
 template <class T>
 const T* good(const tl::expected<T, bad_answer>& x) {
   if (!x) check_server_error(x.error().error);
@@ -56,6 +78,8 @@ void answer(std::string_view bytes) {
   auto chat = parse_chat_response(bytes);
   if (auto* x = good(chat))
     for (auto kind : kinds) check_completion(*x, kind);
+  if (chat) check_calls(*chat);
+  check_text_calls(bytes);
   for (auto kind : kinds) {
     auto generated = parse_generated(kind, bytes);
     if (auto* x = good(generated)) check_completion(*x, kind);

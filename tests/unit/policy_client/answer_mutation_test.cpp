@@ -17,7 +17,9 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/completion_result.hpp"
+#include "actors/policy_client/protocol/chat_calls.hpp"
 #include "actors/policy_client/protocol/json_text.hpp"
+#include "actors/policy_client/protocol/text_calls.hpp"
 #include "actors/policy_client/protocol/token_protocol.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/fault.hpp"
@@ -49,10 +51,15 @@ constexpr answer_shape shapes[] = {
      R"({"id":"chatcmpl-1","choices":[{"index":0,"message":{"role":"assistant","reasoning":"@","content":null},"finish_reason":"stop"}]})"},
     {"vllm, a call of a tool", form::chat,
      R"({"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"@","arguments":"@"}}]},"finish_reason":"tool_calls"}]})"},
-    {"sglang", form::chat,
-     R"({"id":"5f","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"@","reasoning_content":null,"tool_calls":null},"logprobs":null,"finish_reason":"stop","matched_stop":151645,"response_token_ids":[1,2]}],"usage":{"prompt_tokens":9,"completion_tokens":2},"metadata":{"weight_version":"default"}})"},
-    {"llama.cpp",
-     form::chat, R"({"choices":[{"finish_reason":"stop","index":0,"message":{"role":"assistant","content":"@"},"logprobs":{"content":[{"id":9,"token":"a","bytes":[97],"logprob":-0.1,"top_logprobs":[{"id":9,"token":"a","logprob":-0.1}]}]}}],"created":1,"model":"m","system_fingerprint":"b6000","object":"chat.completion","usage":{"completion_tokens":1,"prompt_tokens":3},"timings":{"prompt_ms":1.5}})"},
+    {"vllm, calls of tools", form::chat,
+     R"({"choices":[{"message":{"role":"assistant","content":"@","tool_calls":[{"id":"@","type":"function","function":{"name":"@","arguments":"@"}},{"id":"c","type":"function","function":{"name":"run","arguments":"{\"n\":1}"}}]},"finish_reason":"tool_calls"}]})"},
+    {"ollama, arguments as an object", form::chat,
+     R"({"choices":[{"message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"@","arguments":{"@":"@","n":[1,{}]}}}]},"finish_reason":"stop"}]})"},
+    {"openai, a call of a function", form::chat,
+     R"({"choices":[{"message":{"role":"assistant","content":null,"function_call":{"name":"@","arguments":"@"}},"finish_reason":"function_call"}]})"},
+    {"sglang", form::chat, R"({"id":"5f","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"@","reasoning_content":null,"tool_calls":null},"logprobs":null,"finish_reason":"stop","matched_stop":151645,"response_token_ids":[1,2]}],"usage":{"prompt_tokens":9,"completion_tokens":2},"metadata":{"weight_version":"default"}})"},
+    {"llama.cpp", form::chat,
+     R"({"choices":[{"finish_reason":"stop","index":0,"message":{"role":"assistant","content":"@"},"logprobs":{"content":[{"id":9,"token":"a","bytes":[97],"logprob":-0.1,"top_logprobs":[{"id":9,"token":"a","logprob":-0.1}]}]}}],"created":1,"model":"m","system_fingerprint":"b6000","object":"chat.completion","usage":{"completion_tokens":1,"prompt_tokens":3},"timings":{"prompt_ms":1.5}})"},
     {"ollama", form::chat,
      R"({"id":"chatcmpl-123","object":"chat.completion","created":1728222793,"model":"m","system_fingerprint":"fp_ollama","choices":[{"index":0,"message":{"role":"assistant","content":"@","reasoning":"@"},"finish_reason":"stop"}],"usage":{"prompt_tokens":26,"completion_tokens":3}})"},
     {"parts", form::chat,
@@ -76,6 +83,13 @@ data: [DONE])"},
 data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"@","arguments":""}}]}}]}
 data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"@"}}]}}]}
 data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls","matched_stop":null}]}
+data: [DONE])"},
+    {"openai, streamed calls in turn", form::stream,
+     R"(data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"@"}}]}
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"run","arguments":""}}]}}]}
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"@","arguments":"@"}}]}}]}
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"@"}},{"index":1,"function":{"arguments":"@"}}]}}]}
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
 data: [DONE])"},
     {"llama.cpp, streamed", form::stream,
      R"(data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],"model":"m"}
@@ -124,6 +138,12 @@ const std::vector<std::string> sayings = {
     "\"",
     "'};]",
     "```",
+    R"(<tool_call>{"name":"run","arguments":{"n":1}}</tool_call>)",
+    "<tool_call>",
+    "</tool_call>",
+    R"({"name":"run","parameters":{}})",
+    R"([TOOL_CALLS] [{"name":"run","arguments":{}}])",
+    R"({"n":)",
 };
 
 // Bytes that are no text, as a server may put them into its JSON.
@@ -254,8 +274,39 @@ bool came_whole(const mutant& x) {
   return x.first_change > first + 16 && end != std::string::npos && x.first_change > end + 2;
 }
 
+const Message<wire::CompletionRequest>& request_with_tools() {
+  static const auto request = build<wire::CompletionRequest>([](auto x) {
+    x.initTools(1)[0].setName("run");
+    x.setToolChoice("auto");
+  });
+  return request;
+}
+
+// What was called goes into the next request, whatever it is.
+void check_calls(const completion_answer& answer) {
+  ASSERT_LE(answer.calls.size(), max_tool_calls);
+  auto request = build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
+    auto message = x.initMessages(1)[0];
+    message.setRole("assistant");
+    auto calls = message.initCalls(static_cast<unsigned>(answer.calls.size()));
+    for (unsigned i = 0; i < calls.size(); ++i) {
+      const auto& call = answer.calls[i];
+      ASSERT_FALSE(call.id.empty());
+      calls[i].setId(call.id);
+      calls[i].setName(call.name);
+      calls[i].setArguments(call.arguments);
+    }
+  });
+  auto body = read_json(chat_body(*request.open(), {"m"}));
+  ASSERT_TRUE(body.is_object());
+  for (const auto& call : body["messages"][0].value("tool_calls", nlohmann::json::array())) {
+    auto arguments = read_json(call["function"]["arguments"].get<std::string>());
+    ASSERT_TRUE(arguments.is_object()) << "servers refuse all else";
+  }
+}
+
 struct tally {
-  size_t answers = 0, policy = 0, ours = 0, unread = 0;
+  size_t answers = 0, policy = 0, ours = 0, unread = 0, calls = 0;
 };
 
 // The way of an answer through an episode: its text, its parse, and, where there is no kernel, the
@@ -286,6 +337,13 @@ void check_turn(const attempt_reading& reading, const attempt_decision& decision
 void check(const mutant& x, mutator& random, tally& count) {
   auto reading = read(x, random);
   auto& signal = reading.signal;
+  signal.tools = random.below(2) == 0;
+  if (signal.tools && reading.understood) {
+    settle_calls(reading.answer, *request_with_tools().open());
+    signal.surplus_calls = reading.answer.surplus_calls;
+    count.calls += reading.answer.calls.size();
+    check_calls(reading.answer);
+  }
   auto decision = classify(signal, {}, 0);
   auto answered = decision.action == attempt_action::answer;
   answered                                    ? ++count.answers
@@ -298,7 +356,8 @@ void check(const mutant& x, mutator& random, tally& count) {
     }
     FAIL() << "a fault of ours: " << decision.fault.category << ": " << decision.fault.message;
   }
-  check_turn(reading, decision);
+  // With a call it is a turn of tools, which needs no kernel.
+  if (!answered || reading.answer.calls.empty()) check_turn(reading, decision);
 }
 
 TEST(answer_mutations, end_no_episode_as_infrastructure) {
@@ -316,6 +375,7 @@ TEST(answer_mutations, end_no_episode_as_infrastructure) {
               "completion any more\n",
               static_cast<unsigned long long>(wanted), count.answers, count.policy, count.unread);
   EXPECT_EQ(count.ours, count.unread);
+  EXPECT_GT(count.calls, wanted / 20);
   EXPECT_GT(count.answers, wanted / 4);
   EXPECT_GT(count.policy, wanted / 20);
 }

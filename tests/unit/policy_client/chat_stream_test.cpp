@@ -58,7 +58,7 @@ TEST(chat_stream, reads_content_in_parts_and_calls_of_tools) {
       "data: [DONE]\n\n");
   ASSERT_TRUE(x);
   EXPECT_EQ(full_text(*x), "a");
-  EXPECT_TRUE(x->tool_calls);
+  EXPECT_EQ(x->calls.size(), 1u);
 }
 
 TEST(chat_stream, every_cut_before_the_reason_to_finish_is_a_failure) {

@@ -146,7 +146,7 @@ TEST(swallowed_hint, names_the_flag_of_the_server) {
   EXPECT_TRUE(swallowed_hint(x, server_kind::vllm).empty());
   x.content = "here it is";
   x.finish_reason = "stop";
-  x.tool_calls = true;
+  x.calls.push_back({"1", "f", "{}"});
   EXPECT_TRUE(swallowed_hint(x, server_kind::vllm).empty());
   x.content.clear();
   EXPECT_NE(swallowed_hint(x, server_kind::vllm).find("--enable-auto-tool-choice"),

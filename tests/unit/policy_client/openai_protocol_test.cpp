@@ -147,17 +147,17 @@ TEST(parse_chat_response, joins_the_texts_of_content_in_parts) {
     {"type":"image_url","image_url":{}},{"type":"text","text":"b"}]}}]})");
   ASSERT_TRUE(x);
   EXPECT_EQ(full_text(*x), "a b");
-  EXPECT_FALSE(x->tool_calls);
+  EXPECT_TRUE(x->calls.empty());
 }
 
 TEST(parse_chat_response, knows_calls_of_tools) {
   auto x = parse_chat_response(R"({"choices":[{"message":{"content":null,
     "tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}}]})");
   ASSERT_TRUE(x);
-  EXPECT_TRUE(x->tool_calls);
+  EXPECT_FALSE(x->calls.empty());
   x = parse_chat_response(R"({"choices":[{"message":{"content":"c","tool_calls":[]}}]})");
   ASSERT_TRUE(x);
-  EXPECT_FALSE(x->tool_calls);
+  EXPECT_TRUE(x->calls.empty());
 }
 
 TEST(parse_chat_response, tells_errors_from_garbage) {
