@@ -114,10 +114,59 @@ expected<T> checked(const fields& f, T value) {
   return value;
 }
 
+template <class T, class Read>
+expected<void> read_list(const json& document, const char* key, const std::string& source,
+                         std::vector<T>& to, Read read) {
+  if (!document.contains(key)) return {};
+  if (!document[key].is_array()) return bad(source, key, "is not a list");
+  for (size_t i = 0; i < document[key].size(); ++i) {
+    auto x = read(document[key][i], std::string{key} + "[" + std::to_string(i) + "]");
+    KM_TRY(x);
+    to.push_back(std::move(*x));
+  }
+  return {};
+}
+
+std::string thought_text(const std::string& thought) {
+  return "<think>\n" + thought + "\n</think>";
+}
+
+constexpr const char* of_script = "paths are relative to the script";
+
+expected<tool_call> read_call(const json& x, const std::string& source, const std::string& path,
+                              const std::filesystem::path& folder) {
+  fields f{x, source, path};
+  f.allow({"name", "arguments", "files"});
+  tool_call result;
+  f.read("name", result.name);
+  if (result.name.empty()) f.fail("name", "is missing or empty");
+  auto arguments = f.has("arguments") ? x["arguments"] : json::object();
+  // A text is sent as it is: what a model writes need not be JSON.
+  if (arguments.is_string() && !f.has("files")) {
+    result.arguments = arguments.get<std::string>();
+    return checked(f, std::move(result));
+  }
+  if (!arguments.is_object()) f.fail("arguments", "is no object");
+  if (f.has("files") && !x["files"].is_object()) f.fail("files", "is no object");
+  if (f.fault()) return checked(f, std::move(result));
+  auto files = f.has("files") ? x["files"] : json::object();
+  for (const auto& [key, file] : files.items()) {
+    auto name = file.is_string() ? folder / file.get<std::string>() : folder;
+    auto content = read_file(name, max_kernel_bytes);
+    if (!content)
+      f.fail("files", "names " + name.string() + ": " + content.error().message, of_script);
+    else
+      arguments[key] = std::move(*content);
+  }
+  result.arguments = arguments.dump(-1, ' ', false, json::error_handler_t::replace);
+  return checked(f, std::move(result));
+}
+
 expected<scripted_reply> read_reply(const json& x, const std::string& source,
                                     const std::string& path, const std::filesystem::path& folder) {
   fields f{x, source, path};
-  f.allow({"task", "member", "turn", "text", "thought", "kernel", "diagnosis", "finish_reason"});
+  f.allow({"task", "member", "turn", "text", "thought", "kernel", "diagnosis", "tool_calls",
+           "finish_reason"});
   scripted_reply result;
   std::string thought, kernel, diagnosis, source_text;
   f.read_match(result.match);
@@ -126,17 +175,25 @@ expected<scripted_reply> read_reply(const json& x, const std::string& source,
   f.read("kernel", kernel);
   f.read("diagnosis", diagnosis);
   f.read("finish_reason", result.finish_reason);
-  if (f.has("text") == f.has("kernel"))
-    f.fail("", "needs either \"text\" or \"kernel\"",
+  auto words = f.has("text") + f.has("kernel");
+  if (words != 1 && (words != 0 || !f.has("tool_calls")))
+    f.fail("", "needs either \"text\" or \"kernel\", or \"tool_calls\"",
            "\"text\" is a whole completion, \"kernel\" the path of a source file");
   if (f.has("text") && (f.has("thought") || f.has("diagnosis")))
     f.fail("text", "stands beside \"thought\" or \"diagnosis\"", "put them into the text");
-  if (f.fault() || !f.has("kernel")) return checked(f, std::move(result));
+  if (f.fault()) return checked(f, std::move(result));
+  auto calls = read_list(x, "tool_calls", source, result.calls,
+                         [&](const json& call, const std::string& at) {
+                           return read_call(call, source, path + "." + at, folder);
+                         });
+  KM_TRY(calls);
+  if (f.has("tool_calls") && result.calls.empty()) f.fail("tool_calls", "is empty");
+  if (words == 0 && !thought.empty()) result.text = thought_text(thought);
+  if (!f.has("kernel")) return checked(f, std::move(result));
   auto file = folder / kernel;
   auto content = read_file(file, max_kernel_bytes);
   if (!content)
-    f.fail("kernel", "names " + file.string() + ": " + content.error().message,
-           "paths are relative to the script");
+    f.fail("kernel", "names " + file.string() + ": " + content.error().message, of_script);
   else
     result.text = compose_completion(thought, diagnosis, *content);
   return checked(f, std::move(result));
@@ -245,24 +302,11 @@ expected<json> parse_json(const std::string& text, const std::string& source) {
   }
 }
 
-template <class T, class Read>
-expected<void> read_list(const json& document, const char* key, const std::string& source,
-                         std::vector<T>& to, Read read) {
-  if (!document.contains(key)) return {};
-  if (!document[key].is_array()) return bad(source, key, "is not a list");
-  for (size_t i = 0; i < document[key].size(); ++i) {
-    auto x = read(document[key][i], std::string{key} + "[" + std::to_string(i) + "]");
-    KM_TRY(x);
-    to.push_back(std::move(*x));
-  }
-  return {};
-}
-
 } // namespace
 
 std::string compose_completion(const std::string& thought, const std::string& diagnosis,
                                const std::string& kernel) {
-  std::string result = "<think>\n" + thought + "\n</think>\n";
+  auto result = thought_text(thought) + "\n";
   if (!diagnosis.empty()) result += "<DIAGNOSIS>" + diagnosis + "</DIAGNOSIS>\n";
   result += "<KERNEL>\n```cpp\n" + kernel;
   if (!kernel.empty() && kernel.back() != '\n') result += '\n';
@@ -275,7 +319,7 @@ expected<policy_script> parse_policy_script(const std::string& text, const std::
   KM_TRY(document);
   fields f{*document, source, ""};
   f.allow({"model", "kind", "latency_ms", "latency", "versions", "drift", "strip_thoughts",
-           "renders", "require_key_env", "replies", "faults"});
+           "renders", "tools", "require_key_env", "replies", "faults"});
   policy_script result;
   f.read("model", result.model);
   f.read("require_key_env", result.require_key_env);
@@ -291,6 +335,7 @@ expected<policy_script> parse_policy_script(const std::string& text, const std::
   f.read("drift", result.drift);
   f.read("strip_thoughts", result.strip_thoughts);
   f.read("renders", result.renders);
+  f.read("tools", result.tools);
   if (f.fault()) return tl::unexpected<error>{*f.fault()};
   if (f.has("latency")) {
     auto latency = read_latency((*document)["latency"], source);

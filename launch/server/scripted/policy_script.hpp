@@ -7,8 +7,13 @@
 //   {"model": "scripted-quickstart", "latency_ms": 20,
 //    "replies": [{"task": "native/row_sum", "member": 0, "turn": 0,
 //                 "thought": "...", "kernel": "kernels/row_sum_0.cpp"},
-//                {"text": "I cannot do this."}],
+//                {"text": "I cannot do this."},
+//                {"text": "I try it.", "tool_calls": [{"name": "eval", "arguments": {"n": 1}}]}],
 //    "faults": [{"status": 503, "every": 7, "retry_after": 1}, {"kind": "stall", "times": 1}]}
+//
+// A call of a tool may have "files": {"source": "kernels/a.cpp"}: arguments that are texts of
+// files. A request with tools gets calls as OpenAI's servers tell them, any other as <tool_call>
+// blocks.
 //
 // For capacity planning and for trainers:
 //
@@ -23,6 +28,7 @@
 //   "drift": true                      engines sample cuts that the tokenizer would not make
 //   "strip_thoughts": true             the chat template leaves out what earlier answers thought
 //   "renders": false                   no route tokenizes messages, as on older SGLang
+//   "tools": false                     a server that was started without a parser of tool calls
 //
 // Comments are allowed, unknown keys are not. Paths of kernels are relative to the script.
 
@@ -47,8 +53,9 @@ struct script_match {
 
 struct scripted_reply {
   script_match match;
-  std::string text; ///< the whole completion
+  std::string text; ///< the whole completion but for its calls
   std::string finish_reason = "stop";
+  std::vector<tool_call> calls; ///< of tools; the server makes their ids
 };
 
 enum class fault_kind : unsigned char {
@@ -93,6 +100,7 @@ struct policy_script {
   bool drift = false;
   bool strip_thoughts = false;
   bool renders = true;
+  bool tools = true;
   std::string require_key_env; ///< names the variable whose value clients must send as their key
   std::vector<scripted_reply> replies;
   std::vector<scripted_fault> faults;

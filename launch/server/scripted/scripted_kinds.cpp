@@ -20,6 +20,16 @@ tl::unexpected<error> bad_tokens(std::string cause) {
   return policy_error("bad_request", "failed to read the request: " + std::move(cause));
 }
 
+// In the words of servers that lack a parser of calls.
+tl::unexpected<error> refused_tools(server_kind kind) {
+  const char* words = "tools are not supported";
+  if (kind == server_kind::vllm)
+    words =
+        "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set";
+  if (kind == server_kind::llamacpp) words = "tools param requires --jinja flag";
+  return policy_error("bad_request", words);
+}
+
 const json& member(const json& object, const char* key) {
   static const json none;
   if (!object.is_object()) return none;
@@ -107,6 +117,10 @@ expected<scripted_request> read_request(scripted_route route, const policy_scrip
     result->kind = script.kind;
     if (script.kind == server_kind::sglang && result->stream && result->token_ids)
       return bad_tokens("return_token_ids is not supported with streaming");
+    if (result->tools && !script.tools) {
+      if (script.kind != server_kind::sglang) return refused_tools(script.kind);
+      result->tools = false; // it leaves the calls in the text
+    }
     result->drift = script.drift;
     if (script.kind == server_kind::openai) return result;
     auto messages = read_messages(body);

@@ -1,7 +1,9 @@
 #include "launch/server/scripted/scripted_reply.hpp"
 
 #include "actors/policy_client/protocol/json_text.hpp"
+#include "launch/server/scripted/scripted_calls.hpp"
 #include "messages/base/hash.hpp"
+#include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 
@@ -62,11 +64,22 @@ expected<std::vector<scripted_message>> read_messages(const json& body) {
   if (messages == body.end() || !messages->is_array() || messages->empty())
     return bad("\"messages\" is not a list of messages");
   std::vector<scripted_message> result;
+  if (offers_tools(body))
+    result.push_back({"tools", body["tools"].dump(-1, ' ', false, json::error_handler_t::replace)});
   for (const auto& x : *messages) {
-    if (!x.is_object() || !x.contains("role") || !x["role"].is_string() || !x.contains("content") ||
-        !x["content"].is_string())
+    auto calls = x.is_object() && x.contains("tool_calls") && x["tool_calls"].is_array();
+    if (!x.is_object() || !x.contains("role") || !x["role"].is_string() ||
+        !(calls || (x.contains("content") && x["content"].is_string())))
       return bad("a message lacks \"role\" or \"content\"");
-    result.push_back({x["role"].get<std::string>(), x["content"].get<std::string>()});
+    if (x["role"] == "tool" && text_in(x, "tool_call_id").empty())
+      return bad("a message of a tool lacks \"tool_call_id\"");
+    auto content = text_in(x, "content");
+    if (calls) {
+      auto made = calls_of_message(x);
+      KM_TRY(made);
+      content = sampled_text(content, *made);
+    }
+    result.push_back({x["role"].get<std::string>(), std::move(content)});
   }
   return result;
 }
@@ -101,6 +114,7 @@ expected<scripted_request> read_chat_request(std::string_view text, std::string_
     result.include_usage = flag(*i, "include_usage");
   result.logprobs = flag(body, "logprobs");
   result.token_ids = flag(body, "return_token_ids");
+  result.tools = offers_tools(body) && text_in(body, "tool_choice") != "none";
   auto messages = read_messages(body);
   KM_TRY(messages);
   note_messages(result, *messages);
@@ -180,15 +194,16 @@ double synthetic_logprob(std::string_view token) {
 
 sampled_reply sample(const scripted_request& request, const scripted_reply& reply) {
   sampled_reply result{{}, reply.finish_reason};
+  auto text = sampled_text(reply.text, reply.calls);
   if (request.kind == server_kind::openai) {
-    for (auto word : synthetic_tokens(reply.text))
+    for (auto word : synthetic_tokens(text))
       result.tokens.push_back(
           {std::string{word}, synthetic_token_id(word), synthetic_logprob(word)});
   } else {
     auto how = request.drift ? vocabulary::cut::sampled : vocabulary::cut::canonical;
-    for (auto id : vocabulary::encode(reply.text, how)) {
-      auto text = vocabulary::decode(id);
-      result.tokens.push_back({text, id, static_cast<float>(synthetic_logprob(text) / 3)});
+    for (auto id : vocabulary::encode(text, how)) {
+      auto piece = vocabulary::decode(id);
+      result.tokens.push_back({piece, id, static_cast<float>(synthetic_logprob(piece) / 3)});
     }
     if (reply.finish_reason == "stop") result.tokens.push_back({{}, vocabulary::message_end, 0});
   }
@@ -273,6 +288,10 @@ json frame_of(const char* object, const scripted_request& request, const std::st
           {"choices", json::array()}};
 }
 
+std::string finish_of(const sampled_reply& sampled, const json& calls) {
+  return sampled.finish_reason == "stop" && !calls.empty() ? "tool_calls" : sampled.finish_reason;
+}
+
 json prompt_ids(const scripted_request& request) {
   if (!request.prompt_ids.empty()) return request.prompt_ids;
   auto result = json::array();
@@ -286,9 +305,12 @@ std::string chat_answer(const scripted_request& request, const scripted_reply& r
                         const std::string& id, int64_t created) {
   auto part = sample(request, reply);
   auto count = part.tokens.size();
-  json choice{{"index", 0},
-              {"message", {{"role", "assistant"}, {"content", text_of(part)}}},
-              {"finish_reason", part.finish_reason}};
+  auto calls = calls_of_answer(request, reply, part);
+  json message{{"role", "assistant"}, {"content", calls.empty() ? text_of(part) : reply.text}};
+  if (!calls.empty() && reply.text.empty()) message["content"] = nullptr;
+  auto finish = finish_of(part, calls);
+  if (!calls.empty()) message["tool_calls"] = std::move(calls);
+  json choice{{"index", 0}, {"message", std::move(message)}, {"finish_reason", finish}};
   add_tokens(choice, request, part, 0, count);
   bool within = request.kind == server_kind::sglang;
   if (request.token_ids && within) choice["prompt_token_ids"] = prompt_ids(request);
@@ -315,14 +337,20 @@ std::vector<std::string> chat_events(const scripted_request& request, const scri
         {"delta", {{"role", "assistant"}, {"content", ""}}},
         {"finish_reason", nullptr}},
        true);
+  auto calls = calls_of_answer(request, reply, part);
+  // What becomes calls is held back, and its tokens are told without it.
+  auto words_left = calls.empty() ? std::string::npos : reply.text.size();
   for (size_t i = 0; i < part.tokens.size(); i += tokens_per_event) {
     auto last = std::min(i + tokens_per_event, part.tokens.size());
-    json choice{
-        {"index", 0}, {"delta", {{"content", text_of(part, i, last)}}}, {"finish_reason", nullptr}};
+    auto words = text_of(part, i, last).substr(0, words_left);
+    if (!calls.empty()) words_left -= words.size();
+    json choice{{"index", 0}, {"delta", {{"content", words}}}, {"finish_reason", nullptr}};
     add_tokens(choice, request, part, i, last);
     push(std::move(choice), false);
   }
-  push({{"index", 0}, {"delta", json::object()}, {"finish_reason", part.finish_reason}}, false,
+  for (auto& delta : call_deltas(calls))
+    push({{"index", 0}, {"delta", std::move(delta)}, {"finish_reason", nullptr}}, false);
+  push({{"index", 0}, {"delta", json::object()}, {"finish_reason", finish_of(part, calls)}}, false,
        true);
   if (request.include_usage) {
     auto frame = frame_of("chat.completion.chunk", request, id, created);

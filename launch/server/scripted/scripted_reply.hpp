@@ -32,6 +32,7 @@ struct scripted_request {
   bool include_usage = false;
   bool logprobs = false;
   bool token_ids = false;
+  bool tools = false; ///< the policy may call some, and calls are read out of its words
   server_kind kind = server_kind::openai;
   bool drift = false;              ///< completions are cut as no tokenizer would cut them
   std::vector<int32_t> prompt_ids; ///< of an engine: what the model sees
@@ -42,7 +43,7 @@ struct scripted_request {
 /// Reads the body of a chat request; `session` is the X-Session-ID header.
 expected<scripted_request> read_chat_request(std::string_view body, std::string_view session);
 
-/// Reads "messages" of a body.
+/// Reads "messages" of a body, and in front of them its "tools", as a model sees them all.
 expected<std::vector<scripted_message>> read_messages(const nlohmann::json& body);
 /// Takes from a conversation what a script can match on.
 void note_messages(scripted_request& to, const std::vector<scripted_message>& messages);
@@ -85,7 +86,8 @@ struct sampled_token {
   double logprob = 0; ///< exactly a float of 32 bits where the kind is an engine
 };
 
-/// What a reply becomes for a request: cut by max_tokens, and ended by a mark as engines do.
+/// What a reply becomes for a request, its calls of tools as blocks of the text: cut by max_tokens,
+/// and ended by a mark as engines do.
 struct sampled_reply {
   std::vector<sampled_token> tokens;
   std::string finish_reason;

@@ -13,7 +13,8 @@ namespace {
 policy_script script_of(server_kind kind) {
   policy_script result;
   result.kind = kind;
-  result.replies.push_back({{}, "<KERNEL>\nint x;\n</KERNEL>", "stop"});
+  result.replies.push_back({{}, "<KERNEL>\nint x;\n</KERNEL>", "stop", {}});
+  if (kind == server_kind::vllm) result.replies.back().calls = {{"", "run", "{\"n\":1}"}};
   result.drift = kind == server_kind::sglang;
   return result;
 }
@@ -46,7 +47,9 @@ void script(std::string_view bytes) {
     scripted_request request;
     request.session = "run/g0.e0";
     for (int i = 0; i < 4; ++i) faults.next(request);
-    choose_reply(*parsed, request);
+    request.tools = true;
+    const auto* reply = choose_reply(*parsed, request);
+    if (reply != nullptr) chat_events(request, *reply, "id", 0);
   }
   static const policy_script scripts[] = {
       script_of(server_kind::openai), script_of(server_kind::vllm), script_of(server_kind::sglang),
