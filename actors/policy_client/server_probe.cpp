@@ -6,6 +6,7 @@
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
+#include "actors/policy_client/protocol/text_calls.hpp"
 #include "actors/policy_client/protocol/token_protocol.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 constexpr const char* question = "Name three colours.";
 constexpr uint32_t tokens_asked = 8;
 constexpr int64_t seed = 7;
+constexpr uint32_t tokens_for_a_call = 128; // a model may think first
 
 Message<wire::CompletionRequest> request_of() {
   return build<wire::CompletionRequest>([](wire::CompletionRequest::Builder x) {
@@ -29,6 +31,35 @@ Message<wire::CompletionRequest> request_of() {
     sampling.setSeed(seed);
     sampling.setLogprobs(true);
   });
+}
+
+// A question that leads to a call.
+Message<wire::CompletionRequest> request_with_tool(const char* choice) {
+  return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
+    auto message = x.initMessages(1)[0];
+    message.setRole("user");
+    message.setContent("Call the tool note with the text \"ready\".");
+    auto sampling = x.initSampling();
+    sampling.setMaxTokens(tokens_for_a_call);
+    sampling.setSeed(seed);
+    auto tool = x.initTools(1)[0];
+    tool.setName("note");
+    tool.setDescription("Keeps a text.");
+    tool.setParameters(
+        R"({"type":"object","properties":{"text":{"type":"string"}},"required":["text"]})");
+    x.setToolChoice(choice);
+  });
+}
+
+const char* flag_for_tools(server_kind kind) {
+  switch (kind) {
+    case server_kind::vllm:
+      return "tools.calls=native needs --enable-auto-tool-choice and --tool-call-parser NAME";
+    case server_kind::sglang: return "tools.calls=native needs --tool-call-parser NAME";
+    case server_kind::llamacpp: return "tools.calls=native needs --jinja";
+    case server_kind::openai: break;
+  }
+  return "tools.calls=native needs the server's parser of tool calls";
 }
 
 /// The questions, one method each; `add` collects what they find.
@@ -47,6 +78,7 @@ public:
   void ask_token_route();
   void ask_stream();
   void ask_seed();
+  void ask_tools();
   void ask_metrics();
   void ask_abort();
 
@@ -302,6 +334,36 @@ void prober::ask_abort() {
   }
 }
 
+void prober::ask_tools() {
+  attempt_reading reading;
+  std::string how = "native";
+  // Not every server knows the choice; tools alone leave it to the model, too.
+  for (const char* choice : {"auto", ""}) {
+    auto request = request_with_tool(choice);
+    auto x = send(endpoint(config_, "chat/completions"),
+                  chat_body(*request.open(), {report.model, report.kind, false,
+                                              config_.max_tokens_field, false, 0}));
+    if (*choice == '\0' && good(x)) how += ", without tool_choice";
+    auto first = std::exchange(reading, read_attempt(x, parse_chat_response));
+    if (reading.understood) break;
+    if (*choice == '\0') reading = std::move(first); // what the server said to the usual request
+  }
+  const auto& signal = reading.signal;
+  auto lost = flag_for_tools(report.kind);
+  if (signal.transport != transport_fault::none)
+    return add("tools", std::nullopt, "not tested: " + signal.detail, lost);
+  if (!reading.understood)
+    return add("tools", false, "text (the server refused them: " + signal.server.message + ")",
+               lost);
+  if (!reading.answer.calls.empty()) return add("tools", true, how, lost);
+  if (!parse_text_calls(reading.answer.content).calls.empty())
+    return add("tools", false, "text (the server leaves calls in the text)", lost);
+  // Servers of these kinds refuse tools whose calls they cannot read.
+  auto reads = report.kind == server_kind::vllm || report.kind == server_kind::llamacpp;
+  if (reads) return add("tools", true, how + " (the model called none when asked to)", lost);
+  add("tools", std::nullopt, "the server takes them; the model called none when asked to", lost);
+}
+
 } // namespace
 
 expected<server_report> probe_server(const policy_config& config, std::optional<server_kind> kind,
@@ -322,6 +384,7 @@ expected<server_report> probe_server(const policy_config& config, std::optional<
   x.ask_seed();
   x.ask_metrics();
   x.ask_abort();
+  x.ask_tools();
   return std::move(x.report);
 }
 
