@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "actors/policy_client/protocol/mended_json.hpp"
 #include "messages/base/json_depth.hpp"
 
 namespace kernelmill::services {
@@ -74,6 +75,17 @@ std::vector<std::string> tokens_of(const seat_json& logprobs, bool chat) {
   return result;
 }
 
+// As the policy client reads it: a policy's bytes that its server puts into JSON as they are cost
+// no turn.
+seat_json answer_in(const std::string& body) {
+  if (nests_deeper(body)) return nullptr;
+  auto result = seat_json::parse(body, nullptr, false);
+  if (!result.is_discarded()) return result;
+  auto mended = mended_json(body);
+  show_mended(mended);
+  return nests_deeper(mended) ? seat_json(nullptr) : seat_json::parse(mended, nullptr, false);
+}
+
 std::string flaw_of(const completion_answer& x, const seat_json& frame) {
   if (x.token_ids.empty()) return "the server told no token ids";
   if (x.logprobs.size() != x.token_ids.size())
@@ -130,11 +142,12 @@ expected<seat_request> read_seat_request(const std::string& body, bool chat, ser
 expected<seat_row> read_seat_answer(const seat_request& asked, const std::string& body) {
   seat_row result;
   result.request = asked.asked;
-  if (!nests_deeper(body)) result.response = seat_json::parse(body, nullptr, false);
+  result.response = answer_in(body);
   auto& frame = result.response;
   if (!at(frame, "choices").is_array() || frame["choices"].empty())
     return infrastructure_error("policy_bad_response", "the server's answer has no choices");
   auto& choice = frame["choices"][0];
+  if (!asked.chat && at(choice, "text").is_null() && choice.is_object()) choice["text"] = "";
   if (asked.chat ? !at(choice, "message").is_object() : !at(choice, "text").is_string())
     return infrastructure_error("policy_bad_response", "the server's answer is no completion");
   completion_answer answer;

@@ -258,6 +258,24 @@ class Seats(unittest.TestCase):
             hold(self, document, "SeatTrace")
             self.assertFalse(document["exact"])
 
+    def test_bytes_of_a_policy_that_are_no_json_are_a_turn(self):
+        """As the policy client reads them: a lone surrogate, bytes that are no UTF-8, a control byte, NaN."""
+        told = b'"choices": [{"index": 0, "finish_reason": "stop", "token_ids": [7], '
+        for said, shown in ((b"\\ud800!", "\ufffd!"), (b"\xff!", "\ufffd!"), (b"a\n!", "a\n!"), (b"\\q!", "\\q!")):
+            message = b'"message": {"role": "assistant", "content": "' + said + b'"}'
+            logprobs = b'"logprobs": {"content": [{"token": "x", "logprob": NaN}]}}]'
+            body = b"{" + told + message + b", " + logprobs + b"}"
+            server = self.emulated({"/v1/chat/completions": (200, body)})
+            with self.client.seat("vllm", server.url) as seat:
+                self.assertEqual(self.chat(seat)["choices"][0]["message"]["content"], shown)
+                [row] = self.client._ask("GET", f"/v1/seats/{seat.id}/trace")["trace"]
+                self.assertEqual((row["completion_token_ids"], row["per_token_logps"]), ([7], [None]))
+                self.assertIn("no number", row["flaw"])
+        server = self.emulated({"/v1/completions": (200, {"choices": [{"index": 0, "text": None}]})})
+        with self.client.seat("vllm", server.url) as seat:
+            status, _, text = self.ask(seat, "completions", model="m", prompt=[5])
+            self.assertEqual((status, json.loads(text)["choices"][0]["text"]), (200, ""), text)
+
     def test_errors_are_the_servers_own_and_no_rows(self):
         server = self.emulated({"/v1/chat/completions": (429, {"error": {"message": "slow down, secret-key"}})})
         with self.client.seat("vllm", server.url, api_key="secret-key") as seat:

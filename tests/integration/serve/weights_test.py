@@ -50,7 +50,8 @@ class Asked(http.server.BaseHTTPRequestHandler):
         self.server.keys.append(self.headers["Authorization"])
         answer = self.server.answers.get(urllib.parse.urlsplit(self.path).path, (404, {"detail": "Not Found"}))
         status, document = answer(body) if callable(answer) else answer
-        text = document.encode() if isinstance(document, str) else json.dumps(document).encode()
+        text = document if isinstance(document, (str, bytes)) else json.dumps(document)
+        text = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
