@@ -200,6 +200,37 @@ TEST(store_beyond_its_file_limit, answers_disk_full_and_stays_whole) {
   EXPECT_TRUE(lineage->commit(big_batch(1000)));
 }
 
+TEST(store_with_a_full_map, answers_out_of_memory_and_goes_on_when_there_is_some) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory would meet the limit first";
+#endif
+  temporary_folder folder;
+  EXPECT_TRUE(holds_in_child([&] {
+    auto lineage = store::open({.directory = folder / "lineage", .map_bytes = 1 << 20});
+    if (!lineage || !lineage->commit(big_batch(0))) return false;
+    std::ifstream sizes{"/proc/self/statm"};
+    rlim_t pages = 0;
+    sizes >> pages;
+    auto room = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (8 << 20);
+    rlimit before{};
+    ::getrlimit(RLIMIT_AS, &before);
+    rlimit limit{room, before.rlim_max};
+    ::setrlimit(RLIMIT_AS, &limit);
+    uint32_t group = 1;
+    for (; group < 1000; ++group) {
+      auto count = lineage->record_count();
+      auto answer = lineage->commit(big_batch(group));
+      if (answer) continue;
+      if (answer.error().category != "out_of_memory" || lineage->record_count() != count)
+        return false;
+      break;
+    }
+    ::setrlimit(RLIMIT_AS, &before);
+    return group < 1000 && lineage->commit(big_batch(group)) &&
+           scan_count(*lineage) == (group + 1) * 8;
+  }));
+}
+
 TEST(store_on_a_read_only_disk, is_refused_to_writers_and_open_to_readers) {
   temporary_folder folder;
   small_disk disk{folder / "disk", "size=4m"};
