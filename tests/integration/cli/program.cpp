@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,17 @@ struct started {
   int in = -1, out = -1, err = -1;
 };
 
+// A cache of its own for each test program: nothing of the user's is touched, and two programs at
+// once share nothing. Only what `doctor` has built with each compiler, a minute of work, is
+// remembered by all, until another kernelmill is built.
+std::string cache_for(const std::vector<std::string>& argv) {
+  if (std::find(argv.begin(), argv.end(), "doctor") == argv.end()) return scratch() + "/cache";
+  std::error_code none;
+  auto built = fs::last_write_time(binary(), none).time_since_epoch().count();
+  auto folder = fs::path{binary()}.parent_path().parent_path() / "tests";
+  return folder / ("doctor-" + std::to_string(built));
+}
+
 started start(const std::vector<std::string>& argv, const program_options& options) {
   int in[2], out[2], err[2];
   if (::pipe2(in, O_CLOEXEC) || ::pipe2(out, O_CLOEXEC) || ::pipe2(err, O_CLOEXEC)) return {};
@@ -39,10 +51,8 @@ started start(const std::vector<std::string>& argv, const program_options& optio
   auto directory = options.directory.empty() ? scratch() : options.directory;
   posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
   auto environment = options.environment;
-  // A cache of its own for each test program: nothing of the user's is touched, and two programs
-  // at once share nothing.
   for (const auto& fixed : {std::string{"PATH=/usr/bin:/bin"}, std::string{"LC_ALL=C"},
-                            "HOME=" + scratch(), "XDG_CACHE_HOME=" + scratch() + "/cache"})
+                            "HOME=" + scratch(), "XDG_CACHE_HOME=" + cache_for(argv)})
     environment.push_back(fixed);
   std::vector<char*> args, vars;
   for (const auto& x : argv) args.push_back(const_cast<char*>(x.c_str()));
