@@ -29,6 +29,11 @@ struct referee_client::state {
   descriptor socket;
   unsigned restarts = 0;
 
+  state() = default;
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state();
+
   expected<void> start();
   void drop() {
     process.reset();
@@ -54,6 +59,7 @@ namespace {
 constexpr int longest_end_ms = 30'000;
 constexpr int end_look_ms = 100; // nobody who wants to end waits longer for that
 constexpr int shortest_end_ms = 2000;
+constexpr int farewell_ms = 500; // of a referee that has nothing to do
 
 // Who asked does not wait much longer than until its deadline.
 int patience_until(std::chrono::steady_clock::time_point deadline) {
@@ -90,6 +96,14 @@ std::vector<std::string> shared_by_others(const referee_options& x) {
 }
 
 } // namespace
+
+// One that is still there has answered all that it was asked. It ends when its socket closes, with
+// its candidates and their control groups, which would stay behind one that is killed.
+referee_client::state::~state() {
+  socket.reset();
+  if (process) [[maybe_unused]]
+    auto ended = process->wait(farewell_ms);
+}
 
 expected<void> referee_client::state::start() {
   int ends[2];

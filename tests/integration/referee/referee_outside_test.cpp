@@ -2,7 +2,11 @@
 // make its own doing look like that.
 
 #include <algorithm>
+#include <filesystem>
 
+#include <unistd.h>
+
+#include "gpu/process/core_use.hpp"
 #include "gpu/sandbox/cgroup.hpp"
 #include "referee_fixture.hpp"
 #include "tests/unit/process/outsider.hpp"
@@ -212,6 +216,36 @@ TEST_F(referee_outside, no_candidate_can_stop_itself) {
                            "}";
   auto x = evaluate(row_sum(body + honest_body, head));
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
+}
+
+// Names of control groups that the processes of these ids have made.
+std::vector<std::string> groups_of(const std::vector<int>& pids) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> result;
+  std::error_code gone; // others make and remove groups meanwhile
+  for (fs::recursive_directory_iterator i{"/sys/fs/cgroup", gone}, end; !gone && i != end;
+       i.increment(gone))
+    for (int pid : pids)
+      if (i->path().filename().string().starts_with("kernelmill-" + std::to_string(pid) + "-"))
+        result.push_back(i->path());
+  return result;
+}
+
+TEST_F(referee_outside, a_referee_that_is_not_needed_takes_its_control_groups_with_it) {
+  std::string programs = std::getenv("KERNELMILL_BIN_DIR");
+  auto processes = spawner::launch(programs + "/kernelmill-spawner");
+  ASSERT_TRUE(processes) << render(processes.error());
+  auto before = descendants_of(::getpid());
+  auto referee = referee_client::launch(*processes, programs + "/kernelmill-referee",
+                                        {{}, testing::TempDir() + "kernelmill-groups", 1});
+  ASSERT_TRUE(referee) << render(referee.error());
+  ASSERT_TRUE(referee->probe(60'000));
+  auto ours = descendants_of(::getpid());
+  std::erase_if(ours,
+                [&](int x) { return std::find(before.begin(), before.end(), x) != before.end(); });
+  if (groups_of(ours).empty()) GTEST_SKIP() << "there are no control groups here";
+  referee = tl::unexpected<error>{error{}};
+  EXPECT_THAT(groups_of(ours), testing::IsEmpty());
 }
 
 } // namespace referee_outside_test
