@@ -31,14 +31,12 @@ def names_in(*folders):
     return {str(x) for folder in folders if folder.is_dir() for x in folder.iterdir()}
 
 
-def groups_of(alive):
-    """Control groups of nodes that have ended."""
-    found = set()
-    for at in pathlib.Path("/sys/fs/cgroup").rglob("kernelmill-*-*"):
-        pid = at.name.split("-")[1]
-        if pid.isdigit() and int(pid) in alive:
-            found.add(str(at))
-    return found
+def groups():
+    return {str(x) for x in pathlib.Path("/sys/fs/cgroup").rglob("kernelmill-*-*")}
+
+
+def of(pids, group):
+    return group.rsplit("/", 1)[1].split("-")[1] in {str(x) for x in pids}
 
 
 class Soak:
@@ -57,7 +55,7 @@ class Soak:
         # A cache of its own for each tenth, so that compilers have work too.
         cache = f"compile.cache_dir=cache{self.rounds // 10}"
         words = [binary, "run", "native.json", f"run.dir={name}", cache]
-        ours, shm = {os.getpid()}, names_in(pathlib.Path("/dev/shm"))
+        ours, shm, before = {os.getpid()}, names_in(pathlib.Path("/dev/shm")), groups()
         with open(self.folder / f"{name}.log", "wb") as log:
             node = subprocess.Popen(words, cwd=self.folder, stdout=log, stderr=log)
             while True:
@@ -73,7 +71,7 @@ class Soak:
             if x["kind"] == "turn":
                 self.kinds[x["category"]] += 1
         self.left |= {f"process {x}" for x in ours - {os.getpid()} if pathlib.Path(f"/proc/{x}").exists()}
-        self.left |= groups_of(ours)
+        self.left |= {x for x in groups() - before if of(ours, x)}
         self.left |= {x for x in names_in(pathlib.Path("/dev/shm")) - shm if "kernelmill-turns" not in x}
         self.left |= names_in(self.folder / "tmp")
         self.rounds += 1
