@@ -38,6 +38,16 @@ struct leasing_cluster_state {
   static inline const char* name = "leasing-cluster";
 };
 
+/// What most bursts of a machine's faults are shorter than.
+inline constexpr std::chrono::seconds rest_of_faults{3};
+
+/// Of the slots of one machine, which have no others to wait for.
+inline lease_policy leases_of_own_slots(std::chrono::milliseconds lease) {
+  lease_policy result{lease, 3, false};
+  result.rest = rest_of_faults;
+  return result;
+}
+
 /// The work queues of one process: requests wait here until a worker has a credit for them.
 cluster_actor::behavior_type
 leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lease_policy policy);

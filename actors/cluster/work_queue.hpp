@@ -40,6 +40,11 @@ struct lease_policy {
   double hedge_factor = 0;
   std::chrono::milliseconds hedge_floor = std::chrono::seconds{2};
 
+  /// Before the last attempt at a job whose attempts so far failed by the machine. Without it the
+  /// attempts follow one another in milliseconds, and all meet what is over in a second: a burst of
+  /// processes, a disk that is full until a file is removed.
+  std::chrono::milliseconds rest{0};
+
   logger log = {}; ///< hears of jobs that are leased again
 };
 
@@ -107,6 +112,7 @@ public:
       if (x->asker == asker && is_same_job(x->where, where)) x->dropped = true;
     };
     waiting_.for_each(drop);
+    for (auto& x : resting_) drop(x.what);
     workers_.for_each_lease([&](const worker&, const lease_ptr& one) { drop(one->what); });
     end_unwanted(self);
     dispatch(self, policy);
@@ -129,7 +135,7 @@ public:
     if (policy.hedge_factor > 0 && waiting_.empty()) hedge(self, policy);
   }
 
-  size_t waiting() const { return waiting_.size(); }
+  size_t waiting() const { return waiting_.size() + resting_.size(); }
   size_t leased() const { return workers_.leased(); }
   size_t workers() const { return workers_.size(); }
   size_t credits() const { return workers_.credits(); }
@@ -166,7 +172,7 @@ public:
   /// In the order in which they will be leased.
   template <class F>
   void for_each_waiting(caf::actor_clock::time_point now, F f) {
-    waiting_.for_each_in_turn([&](uint64_t, const job_ptr& x) {
+    auto show = [&](const job_ptr& x) {
       if (!x->is_unwanted())
         f(job_view{x->where,
                    x->attempts + 1,
@@ -174,7 +180,9 @@ public:
                    {},
                    std::chrono::duration<double>(now - x->since).count(),
                    x->last_error});
-    });
+    };
+    waiting_.for_each_in_turn([&](uint64_t, const job_ptr& x) { show(x); });
+    for (auto& x : resting_) show(x.what);
   }
 
 private:
@@ -187,6 +195,8 @@ private:
 
   template <class Self>
   void dispatch(Self* self, const lease_policy& policy) {
+    wake(self->clock().now());
+    if (!resting_.empty()) self->state.look_later(self);
     while (!waiting_.empty()) {
       worker* chosen = nullptr;
       auto next = waiting_.pop_if([&](const job_ptr& x) {
@@ -204,6 +214,19 @@ private:
       what.attempts_allowed = policy.attempts + what.losses;
       lease_to(self, policy, *chosen, std::move(*next));
     }
+  }
+
+  struct resting_job {
+    job_ptr what;
+    caf::actor_clock::time_point until;
+  };
+
+  void wake(caf::actor_clock::time_point now) {
+    std::erase_if(resting_, [&](const resting_job& x) {
+      bool is_over = x.until <= now || x.what->is_unwanted();
+      if (is_over) waiting_.push_front(x.what->where, x.what);
+      return is_over;
+    });
   }
 
   // A build ends soon by itself; what a candidate does need not.
@@ -299,8 +322,16 @@ private:
       note_loss(*what, view->getFault().getCategory().cStr());
     }
     if (ours && what->leases > 0) return;
-    if (ours && what->attempts < what->attempts_allowed)
-      return again(policy, what, view->getFault().getMessage().cStr());
+    if (ours && what->attempts < what->attempts_allowed) {
+      again(policy, what, view->getFault().getMessage().cStr());
+      auto failed = view->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+      bool is_last = what->attempts + 1 == what->attempts_allowed;
+      if (failed && is_last && policy.rest.count() > 0)
+        resting_.push_back({what, now + policy.rest});
+      else
+        waiting_.push_front(what->where, what);
+      return;
+    }
     ++done_;
     if (!ours) remember(std::chrono::duration<double>(now - from.since).count());
     what->answered = true;
@@ -336,12 +367,17 @@ private:
     what->failed.push_back(from.who);
     if (what->answered || what->leases > 0) return;
     if (what->is_unwanted()) return give_up(*what);
-    if (what->attempts < what->attempts_allowed) return again(policy, what, why);
+    if (what->attempts < what->attempts_allowed) {
+      again(policy, what, why);
+      return waiting_.push_front(what->where, what);
+    }
     what->answered = true;
     what->answer.deliver(lost(*what, why));
   }
 
   void lose_waiting() {
+    for (auto& x : resting_) waiting_.push_back(x.what->where, x.what);
+    resting_.clear();
     waiting_.for_each([this](job_ptr& x) {
       x->answered = true;
       x->answer.deliver(lost(*x, "no worker is left"));
@@ -356,7 +392,6 @@ private:
       policy.log.warn({"cluster", {}, {}, {}},
                       std::string{"a job to "} + kind_ + " is leased again, attempt " +
                           std::to_string(what->attempts + 1) + ": " + what->last_error);
-    waiting_.push_front(what->where, what);
   }
 
   Message<Result> lost(const job& what, const std::string& why) const {
@@ -372,6 +407,7 @@ private:
   const char* kind_;
   bool deserted_ = false; // the last worker has gone, and none will come
   job_line<job_ptr> waiting_;
+  std::vector<resting_job> resting_;
   pool workers_;
   std::vector<double> durations_; // seconds, of the latest jobs
   uint64_t done_ = 0;

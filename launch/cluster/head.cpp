@@ -99,6 +99,7 @@ head_settings settings_of(const head_options& options, const std::string& root,
   result.epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
   result.leases.lease = longest_lease_of_all;
   result.leases.losses = losses_of_nodes;
+  result.leases.rest = rest_of_faults;
   result.leases.hedge_factor = straggler_factor;
   result.leases.log = options.log;
   result.shelf = std::make_shared<parcel_shelf>(default_build_cache() + "/cluster");

@@ -56,7 +56,7 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
 
   node_config actors_config;
   caf::actor_system system{actors_config};
-  lease_policy leases{longest_lease(config), 3, false};
+  auto leases = leases_of_own_slots(longest_lease(config));
   leases.log = (*run)->log();
   auto cluster = system.spawn(leasing_cluster, leases);
   auto workers = spawn_slot_actors(system, *slots, cluster, (*run)->log());

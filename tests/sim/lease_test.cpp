@@ -223,6 +223,22 @@ TEST_F(queues, believe_a_fault_that_all_workers_have) {
   EXPECT_EQ(tries_["b"], 1);
 }
 
+TEST_F(queues, let_a_job_rest_before_its_last_attempt) {
+  auto policy = leases_of_own_slots(std::chrono::minutes{3});
+  start(policy);
+  add_sick_worker("a");
+  add_sick_worker("b");
+  submit();
+  EXPECT_EQ(tries_["a"] + tries_["b"], 2);
+  EXPECT_TRUE(answers_.empty()) << "its machine is believed to be sick for good";
+  add_worker("healthy");
+  EXPECT_TRUE(held_["healthy"].empty());
+  advance(policy.rest + std::chrono::seconds{1}); // the next look
+  ASSERT_EQ(held_["healthy"].size(), 1u);
+  answer("healthy");
+  EXPECT_EQ(answers_, std::vector<std::string>{""});
+}
+
 // Both jobs end: the one that waited after its third attempt, and so the one that was orphaned.
 TEST_F(queues, try_the_sick_again_when_the_healthy_worker_is_gone) {
   let_a_job_wait_for_the_healthy_worker();

@@ -188,7 +188,7 @@ expected<int> serve(const invocation& in) {
   hosting_system_config actors_config;
   caf::actor_system system{actors_config};
   auto lease = longest_lease(config);
-  auto cluster = system.spawn(leasing_cluster, lease_policy{lease, 3, false});
+  auto cluster = system.spawn(leasing_cluster, leases_of_own_slots(lease));
   auto workers = spawn_slot_actors(system, *slots, cluster, {});
 
   // A build for each compiler, and two for each slot: the next is there when one is done.

@@ -74,7 +74,7 @@ expected<int> run_training(const invocation& in, const training::train_config& c
   KM_TRY(slots);
   hosting_system_config actors_config;
   caf::actor_system system{actors_config};
-  auto cluster = system.spawn(leasing_cluster, lease_policy{longest_lease(run), 3, false});
+  auto cluster = system.spawn(leasing_cluster, leases_of_own_slots(longest_lease(run)));
   auto workers = spawn_slot_actors(system, *slots, cluster, {});
   rollouts::local_options options;
   options.root = training::runs_of(config.dir);
