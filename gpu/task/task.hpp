@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "messages/contract.hpp"
@@ -51,14 +52,25 @@ struct task_case {
   bool hidden = false;
 };
 
+/// The same problem with other constants, and so at other shapes.
+struct torch_variant {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> constants; ///< of the module; value as JSON
+  bool hidden = false;
+  bool timed = false;
+
+  std::string text() const; ///< "batch_size = 16, dim = 8192"
+};
+
 /// What only a task of the contract `torch` has: a problem in Python.
 struct torch_problem {
   std::string suite;       ///< "kernelbench"
   uint32_t level = 0;      ///< of the suite, from 1; 0: it has none
   uint32_t problem_id = 0; ///< within the level
   std::string precision = "fp32";
-  std::vector<uint32_t> mutates; ///< positions of inputs that Model writes to: outputs, too
-  std::string code;              ///< problem.py
+  std::vector<uint32_t> mutates;       ///< positions of inputs that Model writes to: outputs, too
+  std::vector<torch_variant> variants; ///< besides the shape that the problem has itself
+  std::string code;                    ///< problem.py
 };
 
 /// What a run or a command asks of the candidates for a task. No part of the task's digest.
@@ -158,6 +170,10 @@ std::string precision_of_problem(const std::string& code);
 /// Returns what a text lacks to be a problem of the contract `torch`: "it defines no get_inputs";
 /// empty when it has all. It is not run, and may import what is not installed.
 std::string missing_of_problem(const std::string& code);
+
+/// Returns the first constant of the variants that a problem's text does not assign at module
+/// level; empty when it assigns all of them.
+std::string missing_constant(const torch_problem& x);
 
 /// Returns "cols=256 rows=64": in the order of the names.
 std::string shape_text(const scalar_values& scalars);

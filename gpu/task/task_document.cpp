@@ -349,7 +349,7 @@ expected<void> read_torch_document(const json& document, const std::string& file
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
                             "difficulty", "split", "source", "backends", "suite", "level",
-                            "problem_id", "precision", "mutates"});
+                            "problem_id", "precision", "mutates", "variants"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -360,6 +360,8 @@ expected<void> read_torch_document(const json& document, const std::string& file
   if (x.verb != "optimize")
     return bad(file, "verb", "must be \"optimize\" for a task of the contract torch");
   auto& problem = x.torch;
+  if (from.has("variants"))
+    if (auto ok = read_variants(from.at("variants"), file, problem.variants); !ok) return ok;
   return all({from.text("suite", problem.suite, false), read_count(from, "level", problem.level),
               read_count(from, "problem_id", problem.problem_id),
               from.choice("precision", problem.precision, false, torch_precisions()),

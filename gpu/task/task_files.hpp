@@ -17,6 +17,10 @@ std::string suggestion(const std::string& wrong, const std::vector<std::string>&
 /// Fills `x` from the document. `file` is for error texts.
 expected<void> read_document(const nlohmann::json& document, const std::string& file, task& x);
 
+/// Fills the variants of a problem in Python from the key of that name.
+expected<void> read_variants(const nlohmann::json& list, const std::string& file,
+                             std::vector<torch_variant>& into);
+
 /// Checks what the single keys cannot show: names, shapes of every case, sizes.
 expected<void> check_signature(const task& x, const std::string& file);
 

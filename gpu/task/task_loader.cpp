@@ -202,11 +202,16 @@ expected<void> read_files(task& x, std::initializer_list<const char*> names,
 }
 
 expected<void> check_problem(const task& x) {
-  auto missing = missing_of_problem(x.torch.code);
-  if (missing.empty()) return {};
-  return configuration_error("bad_problem",
-                             "failed to read " + x.directory + "/problem.py: " + missing,
-                             "a problem defines class Model, get_inputs and get_init_inputs");
+  auto file = "failed to read " + x.directory + "/problem.py: ";
+  if (auto missing = missing_of_problem(x.torch.code); !missing.empty())
+    return configuration_error("bad_problem", file + missing,
+                               "a problem defines class Model, get_inputs and get_init_inputs");
+  if (auto missing = missing_constant(x.torch); !missing.empty())
+    return configuration_error("bad_problem",
+                               file + "it assigns no " + missing +
+                                   " at module level, which a variant of task.json sets",
+                               "a variant sets constants that the module has");
+  return {};
 }
 
 expected<task_ptr> load_files(task x) {

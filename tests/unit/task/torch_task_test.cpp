@@ -108,6 +108,49 @@ TEST_F(torch_task, tensors_may_keep_their_own_types) {
   }
 }
 
+TEST_F(torch_task, names_variants_with_other_constants) {
+  write("problem.py", "rows = 4\nh, w = (8, 8)\nbias: bool = True\n" + std::string{problem});
+  auto document = relu();
+  document["variants"] = json::parse(R"([
+    {"name": "wide", "set": {"rows": 1, "w": 4096}, "timed": true},
+    {"name": "no_bias", "set": {"bias": false, "h": [1, 2]}, "hidden": true}])");
+  EXPECT_EQ(trouble(document), "");
+  auto variants = load()->torch.variants;
+  ASSERT_EQ(variants.size(), 2u);
+  EXPECT_EQ(variants[0].name, "wide");
+  EXPECT_EQ(variants[0].text(), "rows = 1, w = 4096");
+  EXPECT_TRUE(variants[0].timed && !variants[0].hidden);
+  EXPECT_EQ(variants[1].text(), "bias = False, h = (1, 2)");
+  EXPECT_TRUE(!variants[1].timed && variants[1].hidden);
+}
+
+TEST_F(torch_task, refuses_variants_that_are_none) {
+  write("problem.py", "rows = 4\n" + std::string{problem} + "\n\ndef more():\n    cols = 3\n");
+  auto document = relu();
+  for (auto [variants, words] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"[]", "a list of 1 to 8"},
+           {"{}", "a list of 1 to 8"},
+           {R"([{"set": {"rows": 1}}])", "variants[0].name"},
+           {R"([{"name": "base", "set": {"rows": 1}}])", "variants[0].name"},
+           {R"([{"name": "a\nb", "set": {"rows": 1}}])", "variants[0].name"},
+           {R"([{"name": "a"}])", "variants[0].set"},
+           {R"([{"name": "a", "set": {}}])", "variants[0].set"},
+           {R"([{"name": "a", "set": {"rows": null}}])", "variants[0].set.rows"},
+           {R"([{"name": "a", "set": {"rows": [[1]]}}])", "variants[0].set.rows"},
+           {R"([{"name": "a", "set": {"rows-": 1}}])", "no name in Python"},
+           {R"([{"name": "a", "set": {"rows": 1}, "hiden": true}])", "did you mean \"hidden\""},
+           {R"([{"name": "a", "set": {"rows": 1}, "timed": 1}])", "variants[0].timed"},
+           {R"([{"name": "a", "set": {"rows": 1}}, {"name": "a", "set": {"rows": 2}}])",
+            "variants[1].name is used twice: a"},
+           {R"([{"name": "a", "set": {"rows": 1}}, {"name": "b", "set": {"rows": 1}}])",
+            "variants[1].set is that of a"},
+           {R"([{"name": "a", "set": {"row": 1}}])", "assigns no row at module level"},
+           {R"([{"name": "a", "set": {"cols": 1}}])", "assigns no cols at module level"}}) {
+    document["variants"] = json::parse(variants);
+    EXPECT_THAT(trouble(document), HasSubstr(words)) << variants;
+  }
+}
+
 TEST_F(torch_task, declares_inputs_that_its_model_writes_to) {
   auto document = relu();
   document["mutates"] = {1, 0};
