@@ -92,8 +92,9 @@ class Bench(Flushes, Truths):
         precision: str,
         told: Optional[dict[str, Any]] = None,
         mutates: Sequence[int] = (),
+        constants: Optional[dict[str, Any]] = None,
     ):
-        """`told`: what another bench of the same problem was told, by told()."""
+        """`told`: what another bench of the same problem was told, by told(). `constants`: of a variant."""
         self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
         self.baseline_seed: Optional[int] = None
@@ -108,7 +109,7 @@ class Bench(Flushes, Truths):
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
         try:
-            self.problem = Problem(directory, device, precision, mutates)
+            self.problem = Problem(directory, device, precision, mutates, constants)
             if told is None:
                 self._measure()
             else:

@@ -29,12 +29,13 @@ class Judged:
         self.mode = options.get("mode") or "honest"
         self.is_timed = bool(options.get("timed"))
         self.visible_only = bool(options.get("visible_only"))
+        self.is_variant = bool(options.get("constants"))  # of a problem that has been judged at its own shape
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.seconds = float(options["seconds"])
         self.deadline = time.monotonic() + self.seconds
         self.waited = 0.0  # seconds, for processes of the candidate that are no more
         self.secret = bytes.fromhex(options.get("seed") or "")
-        self.replays = bool(self.secret)
+        self.replays = bool(options.get("replays", self.secret))
         self.process: Optional[Process] = None
         self.ended: Optional[Process] = None  # its process that was put away
         self.loaded = False  # its own code has been near

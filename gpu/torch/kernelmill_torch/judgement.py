@@ -121,7 +121,7 @@ class Judgement(TimedOutputs):
         )
         end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
         least = LEAST_HIDDEN
-        if self.is_timed:
+        if self.is_timed or self.is_variant:
             end, least = 0.0, LEAST_BEFORE_BATCHES
         if self.bench.layout.set_bytes > LARGE:
             least = LEAST_OF_LARGE

@@ -15,7 +15,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from kernelmill_torch import contents
+from kernelmill_torch import contents, variants
 from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import PRECISIONS, calling_on_copies, made_in, seed_everything
 from kernelmill_torch.contents import CHUNK, Traits, widened
@@ -82,8 +82,16 @@ def flatten(out: Any) -> list[torch.Tensor]:
 class Problem:
     """One loaded problem. REQUIRES: one at a time draws inputs (the generators are global)."""
 
-    def __init__(self, directory: str, device: str, precision: str = "fp32", mutates: Sequence[int] = ()):
-        """`mutates`: positions of inputs that the model writes to, as the task declares."""
+    def __init__(
+        self,
+        directory: str,
+        device: str,
+        precision: str = "fp32",
+        mutates: Sequence[int] = (),
+        constants: Optional[dict[str, Any]] = None,
+    ):
+        """`mutates`: positions of inputs that the model writes to, as the task declares; `constants`: of the module, that are other
+        ones in a variant."""
         self.directory, self.device, self.mutates = directory, device, tuple(mutates)
         self.dtype = PRECISIONS[precision]  # of all that floats; None: each tensor keeps its own
         try:
@@ -92,7 +100,7 @@ class Problem:
             raise BadProblem("bad_task", str(e)) from None
         with open(self.path, encoding="utf-8") as file:
             self.text = file.read()
-        self.module = self._import()
+        self.module = self._import(constants)
         self.init_inputs = self._call("get_init_inputs", default=[])
         self.models: dict[torch.dtype, torch.nn.Module] = {}
         self.model_key: Optional[tuple[int, str]] = None
@@ -107,11 +115,15 @@ class Problem:
         self.is_float32 = self.dtype == torch.float32  # all that floats
         self.known_traits: Optional[list[Optional[Traits]]] = None  # of the inputs
 
-    def _import(self):
+    def _import(self, constants: Optional[dict[str, Any]]):
         spec = importlib.util.spec_from_file_location("kernelmill_problem", self.path)
         module = importlib.util.module_from_spec(spec)
         try:
             spec.loader.exec_module(module)
+            if constants:
+                module = self._varied(module, constants)
+        except BadProblem:
+            raise
         except Exception as e:
             missing = isinstance(e, ImportError)
             raise BadProblem(
@@ -122,6 +134,12 @@ class Problem:
             if not hasattr(module, name):
                 raise BadProblem("bad_problem", f"{self.path} does not define {name}")
         return module
+
+    def _varied(self, module, constants: dict[str, Any]):
+        try:
+            return variants.varied(module, self.text, self.path, constants)
+        except ValueError as e:
+            raise BadProblem("bad_problem", f"failed to make a variant of {self.path}: {e}") from None
 
     def _call(self, name: str, default=None):
         function = getattr(self.module, name, None)

@@ -9,10 +9,13 @@ the kernels for its GPU. Each request is one message:
          evaluation's time was over before it was
   warm   {calls}: the candidate's first batches
   end    {}: ends the candidate; its share of the GPU's time, what it printed
-  check  {directory, precision, mutates}: what is wrong with a problem
+  prepare {as begin, without the artifact; variants}: whether the problem can judge at every shape of its task
+  check  {directory, precision, mutates, variants}: what is wrong with a problem
+What is judged at another shape than the problem's own has the `constants` of that in its requests.
 Each answer has `fault` (null or class, category, message, hint) and what was found out until then."""
 
 import argparse
+import json
 import os
 import socket
 import sys
@@ -22,7 +25,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import blame, channel, kernel_share, kernels, native, problem_check, weights
+from kernelmill_torch import blame, channel, kernel_share, kernels, native, problem_check, variants, weights
 from kernelmill_torch.artifact import read
 from kernelmill_torch.batches import Batches, Order
 from kernelmill_torch.bench import Bench, memory_of_gpu
@@ -70,7 +73,8 @@ class Referee:
         self.lib, self.zygote, self.device = lib, zygote, device
         self.pool = Pool(lib, zygote, pool_size)
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
-        self.told: dict[tuple[str, str, str], dict[str, Any]] = {}  # by directory, digest and precision
+        self.told: dict[tuple[str, str, str], dict[str, Any]] = {}  # by directory, version and precision
+        self.prepared: set[str] = set()  # tasks all shapes of which can judge
         self.judgement: Optional[Judgement] = None
         self.batches: Optional[Batches] = None  # of the problem that was opened last
         self.ending: list[Process] = []  # candidates, killed
@@ -82,21 +86,22 @@ class Referee:
 
     def bench(self, request: dict[str, Any]) -> Bench:
         """The bench of a request's problem; the ones that were used longest ago make room."""
-        directory, digest = request["directory"], request.get("digest", "")
+        directory, version = request["directory"], variants.version_of(request)
         precision, mutates = request.get("precision") or "fp32", tuple(request.get("mutates") or ())
-        found = self.benches.pop((directory, digest), None)
+        constants = request.get("constants")
+        found = self.benches.pop((directory, version), None)
         if found is None:
             self.await_ended()  # its memory may be needed
-            told = self.told.get((directory, digest, precision))
-            found = Bench(self.lib, self.device, directory, precision, told, mutates)
+            told = self.told.get((directory, version, precision))
+            found = Bench(self.lib, self.device, directory, precision, told, mutates, constants)
             if (
                 found.was_short_of_memory and self.benches
             ):  # what is judged by must not depend on what is kept of others
                 found.close()
                 self.close_benches()
-                found = Bench(self.lib, self.device, directory, precision, None, mutates)
-            self.keep_told((directory, digest, precision), found.told())
-        self.benches[directory, digest] = found
+                found = Bench(self.lib, self.device, directory, precision, None, mutates, constants)
+            self.keep_told(request, found.told())
+        self.benches[directory, version] = found
         while len(self.benches) > 1 and self._crowded(found):
             self.benches.pop(next(iter(self.benches))).close()
         return found
@@ -108,6 +113,7 @@ class Referee:
             return
         self.close_benches()
         self.told.clear()
+        self.prepared.clear()
         Bench.float32 = wanted
         use_float32(wanted)
 
@@ -119,9 +125,7 @@ class Referee:
             return bench
         if bench.unfit is None:
             bench.unfit = problem_check.unfit(bench, "tf32" if request.get("float32") == "tf32" else "fp32")
-            self.keep_told(
-                (request["directory"], request.get("digest", ""), request.get("precision") or "fp32"), bench.told()
-            )
+            self.keep_told(request, bench.told())
         if bench.unfit:
             raise Fault(
                 "configuration",
@@ -131,11 +135,11 @@ class Referee:
             )
         return bench
 
-    def keep_told(self, key: tuple[str, str, str], told: Optional[dict[str, Any]]) -> None:
+    def keep_told(self, request: dict[str, Any], told: Optional[dict[str, Any]]) -> None:
         """Without a digest nobody knows whether the files are still the same."""
-        if told is None or not key[1]:
+        if told is None or not request.get("digest"):
             return
-        self.told[key] = told
+        self.told[request["directory"], variants.version_of(request), request.get("precision") or "fp32"] = told
         if len(self.told) > MOST_TOLD:
             del self.told[next(iter(self.told))]
 
@@ -161,7 +165,7 @@ class Referee:
         self.batches = None
         self.options, self.deadline = request, time.monotonic() + float(request["seconds"])
         reply: dict[str, Any] = {"fault": None, "sets": 0, "baseline": 0}
-        _, failed = outcome_of(self.open_with_room)
+        _, failed = outcome_of(lambda: self.with_room(self.open_bench))
         if failed is not None:
             fault = fault_of(failed)
             let_go(failed)
@@ -169,25 +173,59 @@ class Referee:
         bench = self.batches.bench
         return {**reply, "sets": bench.layout.sets, "baseline": bench.baseline.pid}
 
-    def open_with_room(self) -> None:
-        """Raises Fault and what lacks_memory()."""
-        request = self.options
+    def with_room(self, work: Callable[[], Any]) -> Any:
+        """What work returns; where it finds too little memory beside what is kept of other problems, once more without them."""
         for is_last in (False, True):
             try:
-                bench = self.fit_bench(request)
-                is_direct = self.device == "cpu" or request.get("clock") != "device"
-                if bench.batches is None or bench.batches.is_direct != (is_direct or bench.is_random):
-                    bench.batches = Batches(bench, self.pool, self.await_ended, is_direct)
-                self.batches = bench.batches
-                self.batches.judgement = None
-                self.batches.open()
-                return
+                return work()
             except Exception as e:
                 short = lacks_memory(e) or isinstance(e, Fault) and e.category in ("gpu_memory", "unsupported_problem")
                 if is_last or not short or not self.benches:
                     raise
             self.close_benches()
             self.await_ended()
+
+    def open_bench(self) -> None:
+        """Raises Fault and what lacks_memory()."""
+        request = self.options
+        bench = self.fit_bench(request)
+        is_direct = self.device == "cpu" or request.get("clock") != "device"
+        if bench.batches is None or bench.batches.is_direct != (is_direct or bench.is_random):
+            bench.batches = Batches(bench, self.pool, self.await_ended, is_direct)
+        self.batches = bench.batches
+        self.batches.judgement = None
+        self.batches.open()
+
+    def prepare(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        """Before any candidate is there: one that is right at some shapes is not to learn that others cannot be judged. Found out once.
+        Raises nothing."""
+        self.drop()
+        self.use_float32(request)
+        self.batches = None
+        parts = [request.get(x) for x in ("directory", "digest", "precision", "mutates", "variants", "float32")]
+        key = json.dumps(parts, sort_keys=True)
+        if key in self.prepared:
+            return {"fault": None}
+        _, failed = outcome_of(lambda: self.look_at_shapes(request))
+        if failed is not None:
+            fault = fault_of(failed)
+            let_go(failed)
+            return {"fault": fault.to_json()}
+        if request.get("digest"):
+            self.prepared.add(key)
+        return {"fault": None}
+
+    def look_at_shapes(self, request: dict[str, Any]) -> None:
+        """Raises Fault and what lacks_memory()."""
+        seen = variants.Seen(self.with_room(lambda: self.fit_bench(request)))
+        for one in request["variants"]:
+            label, part = variants.label_of(one), {**request, "constants": one["constants"]}
+            try:
+                bench = self.with_room(lambda x=part: self.fit_bench(x))
+            except Fault as e:
+                raise Fault(e.cls, e.category, f"{label}: {e.message}", e.hint) from None
+            if clash := seen.add(label, bench):
+                raise Fault("configuration", "bad_problem", f"failed to use {request['directory']}: {clash}")
 
     def batch(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         order = Order(request["patterns"], int(request["calls"]), int(request["number"]), bool(request["apart"]))
@@ -336,7 +374,7 @@ class Referee:
         except Exception as e:
             if not (isinstance(e, Fault) or lacks_memory(e)):
                 raise
-            others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
+            others = self.benches.keys() - {(self.options["directory"], variants.version_of(self.options))}
             if (
                 not (others or self.ending)
                 or isinstance(e, Fault)
@@ -445,11 +483,24 @@ class Referee:
         self.use_float32(request)
         self.close_benches()  # what is too large beside another need not be too large
         self.told.clear()
+        self.prepared.clear()
         try:
             bench = self.bench(request)
         except Fault as e:
             return {"problems": [e.message], "notes": []}
-        return problem_check.check(bench)
+        result, seen = problem_check.check(bench), variants.Seen(bench)
+        for one in request.get("variants") or ():
+            self.close_benches()
+            label, part = variants.label_of(one), {**request, "constants": one["constants"]}
+            try:
+                bench = self.bench(part)
+            except Fault as e:
+                result["problems"].append(f"{label}: {e.message}")
+                continue
+            found, clash = problem_check.check(bench), seen.add(label, bench)
+            result["problems"] += [f"{label}: {x}" for x in found["problems"]] + ([clash] if clash else [])
+            result["notes"] += [f"{label}: {x}" for x in found["notes"] if x not in result["notes"]]
+        return result
 
     def drop(self) -> None:
         """Ends the candidate without waiting until it is gone."""
@@ -517,6 +568,7 @@ def main() -> None:
         channel.send(control, {"failed": str(e)[:2000]})
         return
     handlers = {
+        "prepare": referee.prepare,
         "open": referee.open,
         "begin": referee.begin,
         "batch": referee.batch,

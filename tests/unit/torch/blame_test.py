@@ -358,7 +358,7 @@ class Memory(unittest.TestCase):
         """Which are there, and which were made, once a second problem was short of memory as often."""
         x, made, short = Referee(None, None, "cpu", 0), [], list(short)
 
-        def make(_lib, _device, directory, _precision, _told=None, _mutates=()):
+        def make(_lib, _device, directory, _precision, _told=None, _mutates=(), _constants=None):
             made.append(directory)
             return types.SimpleNamespace(
                 needed=1, was_short_of_memory=short.pop(0), close=lambda: None, told=lambda: None
