@@ -7,6 +7,7 @@
 #include "actors/episode/prompt.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/categories.hpp"
+#include "messages/shapes.hpp"
 
 namespace kernelmill {
 
@@ -34,6 +35,10 @@ void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
 // Replaces the advice of the verdict's category.
 constexpr std::string_view untimed_advice =
     "The kernel is right; how fast it is was not measured. Make it fast, and keep it right.";
+// Of a module that is refused for what it does at another shape than the problem's own.
+constexpr std::string_view shapes_advice =
+    "Shapes: it is right at the problem's own. A module must hold for every shape that the task "
+    "names, and for others that are not shown.\n";
 constexpr std::string_view infrastructure_advice =
     "Nothing is known to be wrong with your kernel. Send it again, or a better one.";
 
@@ -90,6 +95,7 @@ private:
     write_problems();
     write_compiler();
     write_cases();
+    write_shapes();
     write_fault();
     write_findings();
     write_timing();
@@ -197,6 +203,14 @@ private:
         x.getBadCount(), x.getMaxError(), x.getBound());
   }
 
+  void write_shapes() {
+    bool elsewhere = is_at_another_shape(view(evaluation_.getFault().getMessage()));
+    for (auto x : evaluation_.getFindings())
+      elsewhere = elsewhere || (x.getSeverity() == wire::Severity::CRITICAL &&
+                                is_at_another_shape(view(x.getEvidence())));
+    if (elsewhere) out_ += shapes_advice;
+  }
+
   // The messages of the stages that have no lines of their own above.
   void write_fault() {
     auto fault = verdict_.getFault();
@@ -249,6 +263,7 @@ private:
     auto x = evaluation_.getTiming();
     if (!x.getMeasured()) return;
     auto speedup = x.getSpeedup();
+    if (write_shape_times(x)) return;
     put(out_,
         "Timing: yours {:.4g} ms, baseline {:.4g} ms, speedup {:.3g}x (95 % interval {:.3g}x to "
         "{:.3g}x, {} calls)",
@@ -261,6 +276,34 @@ private:
       append_clean(out_, view(x.getShape()), 120);
     }
     out_ += '\n';
+  }
+
+  // Of several shapes; false where there is one. The times of a hidden one would tell how large it
+  // is.
+  bool write_shape_times(wire::Timing::Reader timing) {
+    std::string rows;
+    unsigned count = 0;
+    for (auto x : timing.getKinds()) {
+      auto label = view(x.getName());
+      if (!is_shape(label) || !(x.getCandidateMs() > 0)) continue;
+      ++count;
+      auto speedup = x.getReferenceMs() / x.getCandidateMs();
+      rows += "Timing at ";
+      append_clean(rows, label, 80);
+      rows += ": ";
+      if (!is_hidden_shape(label))
+        put(rows, "yours {:.4g} ms, baseline {:.4g} ms, ", x.getCandidateMs(), x.getReferenceMs());
+      put(rows, "speedup {:.3g}x{}\n", speedup,
+          speedup < 1 ? ", which is slower than the baseline" : "");
+    }
+    if (count == 0) return false;
+    auto speedup = timing.getSpeedup();
+    put(out_,
+        "Timing: speedup {:.3g}x (95 % interval {:.3g}x to {:.3g}x, {} calls), the geometric mean "
+        "of {} shapes\n",
+        speedup.getEstimate(), speedup.getLow(), speedup.getHigh(), timing.getSamples(), count);
+    out_ += rows;
+    return true;
   }
 
   void write_profile() {

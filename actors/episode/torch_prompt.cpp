@@ -94,6 +94,38 @@ std::string writes(const task& x) {
          "No other input is written to.\n";
 }
 
+// The benchmark's mode has one shape.
+bool has_shapes(const task& x) {
+  return !x.torch.variants.empty() && x.terms.mode != "kernelbench";
+}
+
+// Which other shapes it is judged at. Of hidden ones nothing but that there are some.
+std::string shapes(const task& x) {
+  std::string named;
+  bool hidden = false;
+  bool timed = false;
+  for (const auto& one : x.torch.variants) {
+    hidden = hidden || one.hidden;
+    timed = timed || one.timed;
+    if (!one.hidden)
+      named += "- " + one.name + ": " + one.text() + (one.timed ? ", timed, too" : "") + "\n";
+  }
+  std::string out =
+      "\nThe module must be right at other shapes, too, each in a process of its own.";
+  if (!named.empty()) out += " With these constants in place of those above:\n" + named;
+  if (hidden)
+    out +=
+        std::string{named.empty() ? " They" : "Others"} +
+        " are not shown: take sizes from the inputs and from the arguments of the constructor.\n";
+  if (x.terms.language != "triton" && x.terms.language != "torch")
+    out += "An extension is built once, for the module's own shape: nothing in what load_inline is "
+           "given may depend on sizes.\n";
+  if (timed)
+    out += "What counts is the geometric mean of the speedups at the module's own shape and at "
+           "those that are timed, too.\n";
+  return out;
+}
+
 } // namespace
 
 std::string torch_role(const task& x) {
@@ -137,6 +169,7 @@ std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader exampl
   if (!x.terms.hardware.empty()) out += "\nIt runs on: " + x.terms.hardware + "\n";
   out += "\nThe module to make faster:\n";
   append_fenced(out, x.torch.code, "python", max_problem_text);
+  if (has_shapes(x)) out += shapes(x);
   out += "\nFor the form alone, here is another module:\n";
   append_fenced(out, example_problem(), "python", max_problem_text);
   out += "\nand an answer to it:\n<KERNEL>\n";

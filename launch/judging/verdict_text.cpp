@@ -8,6 +8,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
+#include "messages/shapes.hpp"
 
 namespace kernelmill {
 
@@ -176,10 +177,17 @@ std::string timing_text(wire::Timing::Reader t) {
   if (t.getNotTimed() != wire::NotTimed::NO)
     return fmt::format("\nnot timed, for which the {} is the cause\n", word(t.getNotTimed()));
   if (!t.getMeasured()) return {};
-  return fmt::format(
+  auto result = fmt::format(
       "\ntiming at {}: {} against {} of the baseline, speedup {}, {} samples, outside clock\n",
       str(t.getShape()), cli::format_seconds(t.getCandidateMs() / 1e3),
       cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples());
+  for (auto x : t.getKinds())
+    if (is_shape(x.getName().cStr()) && x.getCandidateMs() > 0)
+      result += fmt::format("  {}: {} against {}, speedup {:.3f}\n", x.getName().cStr(),
+                            cli::format_seconds(x.getCandidateMs() / 1e3),
+                            cli::format_seconds(x.getReferenceMs() / 1e3),
+                            x.getReferenceMs() / x.getCandidateMs());
+  return result;
 }
 
 // Words that may be a candidate's: no line but the first stands alone.

@@ -33,6 +33,11 @@ json head(const task& x) {
     result["problem_id"] = x.torch.problem_id;
     result["precision"] = x.torch.precision;
     if (!x.torch.mutates.empty()) result["mutates"] = x.torch.mutates;
+    for (const auto& one : x.torch.variants)
+      result["variants"].push_back({{"name", one.name},
+                                    {"constants", one.text()},
+                                    {"visibility", one.hidden ? "hidden" : "visible"},
+                                    {"timed", one.timed}});
   } else {
     result["cases"] = x.cases.size();
   }
@@ -68,11 +73,22 @@ json full(const task& x) {
   return result;
 }
 
+std::string variants_text(const task& x) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& one : x.torch.variants)
+    rows.push_back(
+        {one.name, one.text(), one.hidden ? "hidden" : "visible", one.timed ? "yes" : "no"});
+  return rows.empty()
+             ? std::string{}
+             : "\n" +
+                   cli::format_table({"VARIANT", "CONSTANTS", "SEEN BY THE POLICY", "TIMED"}, rows);
+}
+
 std::string torch_text(const task& x, bool bold) {
   return fmt::format(
-      "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}\n--- problem.py ---\n{}{}",
+      "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}{}\n--- problem.py ---\n{}{}",
       cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb, x.operator_family, x.difficulty,
-      x.torch.precision, joined(x.backends), x.directory, x.prompt, x.torch.code,
+      x.torch.precision, joined(x.backends), x.directory, x.prompt, variants_text(x), x.torch.code,
       x.torch.code.ends_with("\n") ? "" : "\n");
 }
 

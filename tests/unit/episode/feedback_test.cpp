@@ -140,6 +140,48 @@ TEST(feedback, a_success_shows_time_and_bottleneck) {
                     HasSubstr("Profile suggests: read x once\n")));
 }
 
+TEST(feedback, of_several_shapes_each_has_its_speedup_and_hidden_ones_no_times) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    auto kinds = out.getEvaluation().getTiming().initKinds(4);
+    const char* names[] = {"signs", "shape base", "shape wide", "hidden shape 1"};
+    for (unsigned i = 0; i < 4; ++i) {
+      kinds[i].setName(names[i]);
+      kinds[i].setReferenceMs(0.625);
+      kinds[i].setCandidateMs(i == 3 ? 1.25 : 0.3125);
+    }
+  });
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("Timing: speedup 3x (95 % interval 2.9x to 3.1x, 20 calls), the "
+                              "geometric mean of 3 shapes\n"),
+                    HasSubstr("Timing at shape base: yours 0.3125 ms, baseline 0.625 ms, "
+                              "speedup 2x\n"),
+                    HasSubstr("Timing at shape wide: yours"),
+                    HasSubstr("Timing at hidden shape 1: speedup 0.5x, which is slower than "
+                              "the baseline\n"),
+                    Not(HasSubstr("1.25")), Not(HasSubstr("signs"))));
+}
+
+TEST(feedback, what_fails_at_another_shape_is_told_that_it_must_hold_for_all) {
+  auto failing = [](const char* message, bool sealed) {
+    return told([&](auto out) {
+      fill_good(out);
+      auto evaluation = out.getEvaluation();
+      evaluation.setCorrect(false);
+      evaluation.setSealed(sealed);
+      auto fault = evaluation.getFault();
+      fault.setClass(wire::FaultClass::CANDIDATE);
+      fault.setCategory("runtime_error");
+      fault.setMessage(message);
+    });
+  };
+  EXPECT_THAT(failing("at shape wide (float32[4, 8]): ValueError: 4 rows", false),
+              AllOf(HasSubstr("must hold for every shape"), HasSubstr("ValueError: 4 rows")));
+  EXPECT_THAT(failing("at hidden shape 1: it fails there (runtime_error)", true),
+              HasSubstr("must hold for every shape"));
+  EXPECT_THAT(failing("ValueError: at shape wide: 4 rows", false), Not(HasSubstr("every shape")));
+}
+
 TEST(feedback, of_an_untimed_kernel_says_nothing_of_speed) {
   auto text = told([](auto out) {
     fill_good(out);

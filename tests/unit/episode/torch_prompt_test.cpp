@@ -71,6 +71,22 @@ TEST(torch_prompt, says_which_inputs_are_to_be_written_to) {
                                       Not(HasSubstr("Inputs are not written to."))));
 }
 
+TEST(torch_prompt, names_visible_variants_and_of_hidden_ones_only_that_there_are_some) {
+  EXPECT_THAT(user(problem()), Not(HasSubstr("other shapes")));
+  auto x = problem();
+  x.torch.variants = {{"wide", {{"dim", "8192"}, {"rows", "16"}}, false, true}};
+  EXPECT_THAT(user(x), AllOf(HasSubstr("must be right at other shapes"),
+                             HasSubstr("\n- wide: dim = 8192, rows = 16, timed, too\n"),
+                             HasSubstr("geometric mean"), Not(HasSubstr("not shown"))));
+  x.torch.variants[0].timed = false;
+  x.torch.variants.push_back({"secret", {{"dim", "1000"}}, true, false});
+  EXPECT_THAT(user(x), AllOf(HasSubstr("- wide: dim = 8192, rows = 16\nOthers are not shown"),
+                             Not(HasSubstr("secret")), Not(HasSubstr("1000")),
+                             Not(HasSubstr("geometric mean"))));
+  x.terms.mode = "kernelbench";
+  EXPECT_THAT(user(x), Not(HasSubstr("wide")));
+}
+
 TEST(torch_prompt, says_how_it_is_judged) {
   auto text = system_prompt(problem());
   for (auto* told :
