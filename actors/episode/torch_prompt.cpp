@@ -117,9 +117,10 @@ std::string shapes(const task& x) {
     out +=
         std::string{named.empty() ? " They" : "Others"} +
         " are not shown: take sizes from the inputs and from the arguments of the constructor.\n";
-  if (x.terms.language != "triton" && x.terms.language != "torch")
-    out += "An extension is built once, for the module's own shape: nothing in what load_inline is "
-           "given may depend on sizes.\n";
+  if (hidden && x.terms.language != "triton" && x.terms.language != "torch")
+    out +=
+        "Extensions are built beforehand, at the shapes that are shown: nothing that load_inline "
+        "is given may depend on sizes.\n";
   if (timed)
     out += "What counts is the geometric mean of the speedups at the module's own shape and at "
            "those that are timed, too.\n";

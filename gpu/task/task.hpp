@@ -175,6 +175,10 @@ std::string missing_of_problem(const std::string& code);
 /// level; empty when it assigns all of them.
 std::string missing_constant(const torch_problem& x);
 
+/// Constants of the visible variants as a JSON list of objects, `[{"dim": 8192}]`; empty where
+/// there are none.
+std::string visible_constants(const torch_problem& x);
+
 /// Returns "cols=256 rows=64": in the order of the names.
 std::string shape_text(const scalar_values& scalars);
 

@@ -140,4 +140,14 @@ std::string missing_constant(const torch_problem& x) {
   return {};
 }
 
+std::string visible_constants(const torch_problem& x) {
+  auto result = json::array();
+  for (const auto& variant : x.variants) {
+    if (variant.hidden) continue;
+    auto& constants = result.emplace_back(json::object());
+    for (const auto& [name, value] : variant.constants) constants[name] = json::parse(value);
+  }
+  return result.empty() ? std::string{} : result.dump();
+}
+
 } // namespace kernelmill

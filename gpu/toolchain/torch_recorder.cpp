@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include "gpu/task/task.hpp"
 #include "gpu/toolchain/build_attribution.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
@@ -66,7 +67,8 @@ init_arguments find_arguments(sandbox& walls, const python_facts& python,
   if (task_directory.empty()) return {{}, "no task is named (--task)"};
   auto problem = read_in_folder(task_directory, "problem.py");
   if (!problem) return {{}, problem.error().message};
-  auto key = sha256_hex("init-4\n" + python.torch + '\n' + *problem);
+  auto variants = shown_variants(task_directory);
+  auto key = sha256_hex("init-5\n" + python.torch + '\n' + variants + '\n' + *problem);
   auto folder = options.cache_directory + "/" + key.substr(0, 2);
   auto place = folder + "/" + key + ".init";
   // Behind its digest: a damaged one would be taken for an error of each answer.
@@ -76,6 +78,7 @@ init_arguments find_arguments(sandbox& walls, const python_facts& python,
       return {std::move(bytes), {}};
   auto job = python_job(python, "init_inputs.py");
   job.argv.insert(job.argv.end(), {"/build/problem.py", product_path});
+  if (!variants.empty()) job.argv.push_back(variants);
   job.source_name = "problem.py";
   job.source = *problem;
   job.deadline_ms = init_deadline_ms;
@@ -249,6 +252,11 @@ recording_try record_once(sandbox& walls, const python_facts& python,
 }
 
 } // namespace
+
+std::string shown_variants(const std::string& task_directory) {
+  auto spec = load_task_folder(task_directory);
+  return spec ? visible_constants((*spec)->torch) : std::string{};
+}
 
 // The report lies where the module can reach it, so an empty one is no proof that Python did not
 // start, and a module that ends its process looks like one that was ended: a module of ours,

@@ -26,6 +26,10 @@ struct recorded {
   recording report;
 };
 
+/// The variants of a task at which a candidate is constructed, too, when it is recorded, as JSON:
+/// those that a policy is shown. Empty where there are none, or no task.
+std::string shown_variants(const std::string& task_directory);
+
 /// The problem's code (problem.py in `task_directory`; empty: none) runs in a process of its own
 /// and only the arguments of ModelNew reach the candidate's.
 recorded record_candidate(sandbox& walls, const python_facts& python,

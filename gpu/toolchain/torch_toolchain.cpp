@@ -36,7 +36,8 @@ std::string digest_of_package() {
   std::vector<std::filesystem::path> files;
   std::error_code code;
   auto root = std::filesystem::path{python_package_directory()} / "kernelmill_torch";
-  for (auto* name : {"record.py", "extension_request.py", "init_inputs.py", "triton_ahead.py"})
+  for (auto* name :
+       {"record.py", "extension_request.py", "init_inputs.py", "triton_ahead.py", "variants.py"})
     files.push_back(root / name);
   for (auto& x : std::filesystem::recursive_directory_iterator{root / "slim", code})
     if (x.is_regular_file(code)) files.push_back(x.path());
@@ -260,7 +261,8 @@ Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader req
   }
   auto& x = **facts;
   std::string problem = request.getTaskDir();
-  if (!problem.empty()) problem = read_in_folder(problem, "problem.py").value_or("");
+  if (!problem.empty())
+    problem = read_in_folder(problem, "problem.py").value_or("") + shown_variants(problem);
   auto source = source_of(request);
   auto key =
       sha256_hex(std::string{torch_cache_generation} + '\n' + x.digest + '\n' +

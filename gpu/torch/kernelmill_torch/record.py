@@ -258,33 +258,38 @@ class Session:
         self.report["has_model_new"] = callable(getattr(module, "ModelNew", None))
         return module
 
-    def construct(self, module: Any, init: List[Any]) -> None:
-        """Calls ModelNew for the requests that its constructor makes. What goes wrong is no matter here."""
+    def construct(self, module: Any, arguments: List[List[Any]]) -> None:
+        """Calls ModelNew with each of these for the requests that its constructor makes. What goes wrong is no matter here."""
         import torch
 
         with time_limit(CONSTRUCTION_SECONDS, lambda _problem: None):
-            for context in (lambda: torch.device("meta"), on_cpu):
-                try:
-                    with context():
-                        module.ModelNew(*init)
-                    break
-                except Exception:
-                    continue
+            for init in arguments:
+                for context in (lambda: torch.device("meta"), on_cpu):
+                    try:
+                        with context():
+                            module.ModelNew(*init)
+                        break
+                    except Exception:
+                        continue
 
-    def compile_triton(self, module: Any, problem: Dict[str, Any], capability: str) -> None:
-        """Compiles the Triton kernels that forward launches, as far as that goes without a GPU."""
+    def compile_triton(self, module: Any, shapes: List[Dict[str, Any]], capability: str) -> None:
+        """Compiles the Triton kernels that forward launches at each shape, as far as that goes without a GPU."""
 
         def stopped(problem: BaseException) -> None:
             self.report["triton_problem"] = describe(problem, self.path)["traceback"][-MOST_MESSAGE:]
 
-        if problem["inputs"] is None:
-            self.report["triton_problem"] = "get_inputs() of the problem gives no shapes: " + problem["inputs_problem"]
+        if shapes[0]["inputs"] is None:
+            self.report["triton_problem"] = (
+                "get_inputs() of the problem gives no shapes: " + shapes[0]["inputs_problem"]
+            )
             return
         with time_limit(COMPILATION_SECONDS, stopped):
-            inputs = [without_memory(x) for x in problem["inputs"]]
-            triton_ahead.compile_forward(
-                lambda: module.ModelNew(*problem["init"]), inputs, self.path, capability, gpu_properties(capability)
-            )
+            calls = [
+                (lambda x=x: module.ModelNew(*x["init"]), [without_memory(y) for y in x["inputs"]])
+                for x in shapes
+                if x["inputs"] is not None
+            ]
+            triton_ahead.compile_forward(calls, self.path, capability, gpu_properties(capability))
         try:
             self.report["triton_files"] = triton_ahead.cache_files()
         except ValueError as problem:
@@ -348,10 +353,12 @@ def main(arguments: List[str]) -> int:
     session.say("imported")
     problem = read_problem(init)
     if module is not None and session.report["has_model_new"] and problem is not None:
-        session.construct(module, problem["init"])
+        # At visible variants, too, for what a constructor or a first call builds there.
+        shapes = [problem, *problem["variants"]]
+        session.construct(module, [x["init"] for x in shapes])
         session.say("constructed")
         if backend == "cuda" and "triton" in session.source:
-            session.compile_triton(module, problem, capability)
+            session.compile_triton(module, shapes, capability)
             session.say("compiled")
     sys.stdout.flush()
     sys.stderr.flush()

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import types
-from typing import Any, Callable, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 DIRECTORY = "/tmp/triton"  # Triton writes absolute paths into its cache: the same place here and in the slot
 MOST_BYTES = 32 << 20
@@ -208,15 +208,23 @@ def on_meta() -> Any:
 
 
 def compile_forward(
-    make_model: Callable[[], Any], inputs: Iterable[Any], candidate: str, capability: str, properties: Any
+    calls: Sequence[Tuple[Callable[[], Any], Iterable[Any]]], candidate: str, capability: str, properties: Any
 ) -> None:
-    """Calls forward once, compiling what it launches. Raises what the candidate raises."""
+    """Calls forward of each model once, compiling what it launches. Raises what the candidate raises, of models behind the first what
+    their forward does."""
     compile_instead_of_launching(capability, properties)
-    with on_meta():
-        model = make_model()  # torch's own initialisation must not be told of a GPU
+    made = []
+    with on_meta():  # torch's own initialisation must not be told of a GPU
+        for make_model, inputs in calls:
+            try:
+                made.append((make_model(), inputs))
+            except Exception:
+                if not made:
+                    raise
     pretend_tensors(candidate)
     with on_meta():
-        model(*inputs)
+        for model, inputs in made:
+            model(*inputs)
 
 
 def cache_files() -> Dict[str, str]:

@@ -122,6 +122,10 @@ TEST_F(torch_task, names_variants_with_other_constants) {
   EXPECT_TRUE(variants[0].timed && !variants[0].hidden);
   EXPECT_EQ(variants[1].text(), "bias = False, h = (1, 2)");
   EXPECT_TRUE(!variants[1].timed && variants[1].hidden);
+  EXPECT_EQ(visible_constants(load()->torch), R"([{"rows":1,"w":4096}])");
+  document["variants"].erase(0);
+  write("task.json", document.dump());
+  EXPECT_EQ(visible_constants(load()->torch), "");
 }
 
 TEST_F(torch_task, refuses_variants_that_are_none) {

@@ -154,6 +154,36 @@ class ModelNew(torch.nn.Module):
   EXPECT_EQ(made.extensions[0].name, "made_7_word");
 }
 
+TEST_F(torch_toolchain_on_cpu, records_visible_variants_and_knows_of_no_hidden_one) {
+  temporary_directory task;
+  auto id = std::filesystem::path{task.path()}.filename().string();
+  nlohmann::json document{{"id", id},
+                          {"title", "A problem"},
+                          {"verb", "optimize"},
+                          {"operator_family", "elementwise"},
+                          {"contract", "torch"}};
+  document["variants"] = nlohmann::json::parse(
+      R"([{"name": "shown", "set": {"size": 9}}, {"name": "odd", "set": {"size": 11}, "hidden": true}])");
+  std::ofstream{task.path() + "/task.json"} << document.dump();
+  std::ofstream{task.path() + "/prompt.md"} << "Make it fast.\n";
+  std::ofstream{task.path() + "/problem.py"}
+      << "class Model: pass\nsize = 7\ndef get_inputs():\n    return []\n"
+         "def get_init_inputs():\n    return [size]\n";
+  auto built = build(R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+class ModelNew(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        load_inline(f"made_{size}", "int f() { return 1; }", functions=["f"])
+)",
+                     0, task.path());
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  std::vector<std::string> names;
+  for (const auto& x : artifact(built).extensions) names.push_back(x.name);
+  EXPECT_THAT(names, testing::UnorderedElementsAre("made_7", "made_9"));
+}
+
 // torch 2.11 asks for it when it makes a random tensor without memory.
 TEST_F(torch_toolchain_on_cpu, names_the_user_of_its_sandbox) {
   EXPECT_EQ(run_python("import getpass; print(getpass.getuser())", ""), "candidate\n");

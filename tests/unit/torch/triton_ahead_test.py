@@ -1,5 +1,6 @@
 """What travels of Triton's cache, and, where Triton is installed, that the slot would find it there."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 from kernelmill_torch import triton_ahead
 
@@ -51,7 +53,7 @@ spec = importlib.util.spec_from_file_location("candidate", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 sys.modules["candidate"] = module
 spec.loader.exec_module(module)
-triton_ahead.compile_forward(module.ModelNew, [torch.empty(1 << 16, device="meta")], sys.argv[1], "9.0", properties)
+triton_ahead.compile_forward([(module.ModelNew, [torch.empty(1 << 16, device="meta")])], sys.argv[1], "9.0", properties)
 files = triton_ahead.cache_files()
 print(json.dumps({"seen": sorted(seen), "files": files}))
 """
@@ -64,6 +66,41 @@ def has_triton() -> bool:
     import triton
 
     return hasattr(triton, "knobs")
+
+
+class Shapes(unittest.TestCase):
+    def compiled(self, *makers):
+        """What was done, in order, with inputs that are the makers' positions."""
+        done = []
+        with contextlib.ExitStack() as stack:
+            replaced = {
+                "compile_instead_of_launching": lambda *_: None,
+                "pretend_tensors": lambda *_: done.append("pretend"),
+                "on_meta": contextlib.nullcontext,
+            }
+            for name, other in replaced.items():
+                stack.enter_context(unittest.mock.patch.object(triton_ahead, name, other))
+            calls = [(lambda make=make: make(done), [i]) for i, make in enumerate(makers)]
+            triton_ahead.compile_forward(calls, "candidate.py", "9.0", None)
+        return done
+
+    @staticmethod
+    def works(done):
+        done.append("made")
+        return done.append
+
+    @staticmethod
+    def fails(_done):
+        raise ValueError("no such size")
+
+    def test_all_models_are_made_before_tensors_pretend(self):
+        self.assertEqual(self.compiled(self.works, self.works), ["made", "made", "pretend", 0, 1])
+
+    def test_a_variant_that_fails_costs_the_others_nothing(self):
+        self.assertEqual(self.compiled(self.works, self.fails, self.works), ["made", "made", "pretend", 0, 2])
+
+    def test_a_model_that_fails_at_the_problems_own_shape_is_told(self):
+        self.assertRaises(ValueError, self.compiled, self.fails, self.works)
 
 
 class Files(unittest.TestCase):

@@ -11,6 +11,7 @@ except ImportError:
     torch = None
 if torch is not None:
     from fakes import FakeBench
+    from kernelmill_torch import init_inputs
     from kernelmill_torch import referee as referee_module
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.judgement import Judgement
@@ -92,6 +93,18 @@ class Varied(unittest.TestCase):
             self.assertIn("Model reads height itself", self.refusal({"height": 2}, text))
         # An argument of the same name is none of it.
         self.assertEqual(self.problem({"height": 2}).init_inputs, [16, True])
+
+    def test_the_recorder_is_told_of_those_that_it_is_given(self):
+        folder = self.folder()
+        path, output = os.path.join(folder, "problem.py"), os.path.join(folder, "init.pt")
+        with unittest.mock.patch("sys.argv", ["init_inputs.py", path, output, '[{"width": 2}]']):
+            self.assertEqual(init_inputs.main(), 0)
+        values = torch.load(output)
+        self.assertEqual(values["init"], [32, True])
+        self.assertEqual([x["init"] for x in values["variants"]], [[8, True]])
+        with unittest.mock.patch("sys.argv", ["init_inputs.py", path, output, "7"]):
+            init_inputs.main()
+        self.assertEqual(torch.load(output)["inputs"][0].shape, (8, 32))
 
     def referee(self):
         x = referee_module.Referee(None, None, "cpu", 0)
