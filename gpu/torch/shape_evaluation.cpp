@@ -127,6 +127,7 @@ private:
                     {"language", request_.getLanguage().cStr()},
                     {"float32", request_.getFloat32().cStr()},
                     {"timed", timed()},
+                    {"visible_only", request_.getVisibleOnly()},
                     {"clock", request_.getTiming().getClock().cStr()},
                     {"seed", order_.seed},
                     {"replays", request_.getSeed().size() > 0},

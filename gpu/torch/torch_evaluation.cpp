@@ -93,7 +93,9 @@ private:
   // The benchmark has one shape. A profile is of that, too.
   std::vector<judged_shape> wanted_shapes(const task& spec) const {
     bool timed = request_.getTiming().getEnabled() && !request_.getProfile();
-    auto result = shapes_of(spec.torch, timed);
+    auto result = shapes_of(spec.torch, timed && !request_.getVisibleOnly());
+    if (request_.getVisibleOnly())
+      std::erase_if(result, [](const judged_shape& x) { return x.hidden; });
     if (request_.getMode() == "kernelbench" || request_.getProfile()) result.resize(1);
     return result;
   }
