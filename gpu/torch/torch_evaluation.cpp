@@ -95,7 +95,7 @@ private:
     bool timed = request_.getTiming().getEnabled() && !request_.getProfile();
     auto result = shapes_of(spec.torch, timed && !request_.getVisibleOnly());
     if (request_.getVisibleOnly())
-      std::erase_if(result, [](const judged_shape& x) { return x.hidden; });
+      std::erase_if(result, [](const judged_shape& x) { return x.is_hidden(); });
     if (request_.getMode() == "kernelbench" || request_.getProfile()) result.resize(1);
     return result;
   }
