@@ -34,14 +34,15 @@ Message<wire::CompletionRequest> request_of() {
 }
 
 // A question that leads to a call.
-Message<wire::CompletionRequest> request_with_tool(const char* choice) {
+Message<wire::CompletionRequest> request_for_call(const char* choice, bool with_tool = true) {
   return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
     auto message = x.initMessages(1)[0];
     message.setRole("user");
     message.setContent("Call the tool note with the text \"ready\".");
     auto sampling = x.initSampling();
-    sampling.setMaxTokens(tokens_for_a_call);
+    sampling.setMaxTokens(with_tool ? tokens_for_a_call : 1);
     sampling.setSeed(seed);
+    if (!with_tool) return;
     auto tool = x.initTools(1)[0];
     tool.setName("note");
     tool.setDescription("Keeps a text.");
@@ -91,6 +92,7 @@ private:
     return send(root_endpoint(config_, path), std::move(body));
   }
   std::string chat_text(bool stream) const;
+  attempt_reading ask(const Message<wire::CompletionRequest>& request);
   void add(const char* name, std::optional<bool> has, std::string seen, const char* without);
   std::string seen(const http_response& x, std::string_view path) const;
   error refusal(const http_response& x) const;
@@ -334,33 +336,38 @@ void prober::ask_abort() {
   }
 }
 
+attempt_reading prober::ask(const Message<wire::CompletionRequest>& request) {
+  auto body = chat_body(*request.open(),
+                        {report.model, report.kind, false, config_.max_tokens_field, false, 0});
+  return read_attempt(send(endpoint(config_, "chat/completions"), std::move(body)),
+                      parse_chat_response);
+}
+
 void prober::ask_tools() {
-  attempt_reading reading;
-  std::string how = "native";
-  // Not every server knows the choice; tools alone leave it to the model, too.
-  for (const char* choice : {"auto", ""}) {
-    auto request = request_with_tool(choice);
-    auto x = send(endpoint(config_, "chat/completions"),
-                  chat_body(*request.open(), {report.model, report.kind, false,
-                                              config_.max_tokens_field, false, 0}));
-    if (*choice == '\0' && good(x)) how += ", without tool_choice";
-    auto first = std::exchange(reading, read_attempt(x, parse_chat_response));
-    if (reading.understood) break;
-    if (*choice == '\0') reading = std::move(first); // what the server said to the usual request
-  }
-  const auto& signal = reading.signal;
   auto lost = flag_for_tools(report.kind);
-  if (signal.transport != transport_fault::none)
-    return add("tools", std::nullopt, "not tested: " + signal.detail, lost);
-  if (!reading.understood)
-    return add("tools", false, "text (the server refused them: " + signal.server.message + ")",
-               lost);
-  if (!reading.answer.calls.empty()) return add("tools", true, how, lost);
-  if (!parse_text_calls(reading.answer.content).calls.empty())
+  std::string how = "native";
+  auto reading = ask(request_for_call("auto"));
+  if (reading.signal.transport != transport_fault::none)
+    return add("tools", std::nullopt, "not tested: " + reading.signal.detail, lost);
+  if (!reading.understood) {
+    // Not every server knows the choice; tools alone leave it to the model, too.
+    auto again = ask(request_for_call(""));
+    if (!again.understood)
+      return add("tools", false,
+                 "text (the server refused them: " + reading.signal.server.message + ")", lost);
+    reading = std::move(again);
+    how += ", without tool_choice";
+  }
+  const auto& answer = reading.answer;
+  if (!answer.calls.empty()) return add("tools", true, how, lost);
+  if (!parse_text_calls(answer.content).calls.empty())
     return add("tools", false, "text (the server leaves calls in the text)", lost);
-  // Servers of these kinds refuse tools whose calls they cannot read.
-  auto reads = report.kind == server_kind::vllm || report.kind == server_kind::llamacpp;
-  if (reads) return add("tools", true, how + " (the model called none when asked to)", lost);
+  // llama.cpp takes tools whatever the template makes of them.
+  auto plain = ask(request_for_call("", false));
+  if (plain.understood && answer.prompt_tokens > 0 &&
+      plain.answer.prompt_tokens == answer.prompt_tokens)
+    return add("tools", false, "text (the model's template shows no tools)",
+               "tools.calls=native needs a template that shows tools");
   add("tools", std::nullopt, "the server takes them; the model called none when asked to", lost);
 }
 

@@ -407,9 +407,7 @@ TEST(policy_probe, lists_what_each_kind_has_and_what_is_lost_without) {
     for (const char* name : {"token_route", "token_ids", "render"})
       EXPECT_EQ(has[name], std::string_view{kind} != "openai") << name;
     EXPECT_EQ(has["abort"], std::string_view{kind} == "sglang");
-    // This model calls none, and these kinds refuse tools only where they cannot read a call.
-    auto refuses = std::string_view{kind} == "vllm" || std::string_view{kind} == "llamacpp";
-    EXPECT_EQ(has["tools"], refuses ? json(true) : json(nullptr));
+    EXPECT_EQ(has["tools"], json(nullptr)) << "this model calls none";
     auto text = kernelmill({"policy", "probe", url, "--kind", kind, "--model", "m"});
     EXPECT_EQ(text.code, 0) << text.err;
     EXPECT_THAT(text.out, HasSubstr("CAPABILITY"));

@@ -232,6 +232,7 @@ def check_probe(kernelmill: str, folder: str, server: Server) -> None:
     assert probed["kind"] == "llamacpp", probed
     for name in ("logprobs", "token_ids", "token_route", "tokenize", "render", "streaming", "metrics"):
         assert has[name], probed
+    assert has["tools"] is False, "the template shows none, and llama.cpp takes them all the same"
 
 
 def check_chat(turns: list, stream: bool = False) -> None:
