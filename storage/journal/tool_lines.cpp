@@ -49,6 +49,7 @@ expected<ordered_json> call_line(wire::CallRecord::Reader call, const artifact_s
                          {"gpu_seconds", number(call.getGpuSeconds())},
                          {"seconds", number(call.getSeconds())},
                          {"hidden", call.getHidden()}};
+  if (call.getMeasured().size() > 0) result["measured"] = text_of(call.getMeasured());
   if (call.hasFacts()) result["eval_result"] = measured_line(call);
   return result;
 }
@@ -76,7 +77,7 @@ expected<ordered_json> candidate_line(wire::CandidateNode::Reader x,
 expected<void> add_tool_parts(ordered_json& to, wire::TurnRecord::Reader turn,
                               const artifact_store& artifacts) {
   bool has_any = turn.getCalls().size() + turn.getCandidates().size() + turn.getMarks().size() +
-                     turn.getStrategies().size() + turn.getActive().size() >
+                     turn.getStrategies().size() + turn.getActive().size() + turn.getIdleSteps() >
                  0;
   if (!has_any) return {};
   auto& calls = to["calls"] = ordered_json::array();
@@ -102,6 +103,8 @@ expected<void> add_tool_parts(ordered_json& to, wire::TurnRecord::Reader turn,
                           {"state", text_of(x.getState())},
                           {"note", text_of(x.getNote())}});
   to["active"] = text_of(turn.getActive());
+  to["idle_steps"] = turn.getIdleSteps();
+  to["calls_as_text"] = turn.getCompletion().getCallsAsText();
   return {};
 }
 

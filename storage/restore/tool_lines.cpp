@@ -46,6 +46,7 @@ void read_call(wire::CallRecord::Builder to, const json& from, long_texts& texts
   to.setGpuSeconds(real(from.at("gpu_seconds")));
   to.setSeconds(real(from.at("seconds")));
   to.setHidden(from.at("hidden").get<bool>());
+  if (from.contains("measured")) to.setMeasured(name_in(text(from, "measured")));
   if (from.contains("eval_result")) read_measured(to, from["eval_result"]);
 }
 
@@ -87,6 +88,9 @@ void read_tool_parts(wire::TurnRecord::Builder to, const json& line, long_texts&
     strategies[i].setNote(text(from, "note"));
   }
   to.setActive(name_in(text(line, "active")));
+  if (line.contains("idle_steps")) to.setIdleSteps(whole(line, "idle_steps"));
+  if (line.contains("calls_as_text"))
+    to.getCompletion().setCallsAsText(line["calls_as_text"].get<bool>());
 }
 
 void read_tool_end(wire::EpisodeRecord::Builder to, const json& line) {

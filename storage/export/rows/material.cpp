@@ -77,16 +77,6 @@ void read_verdict(turn& to, wire::TurnRecord::Reader from) {
     to.faster = speedup{x.getEstimate(), x.getLow(), x.getHigh()};
 }
 
-/// Whether the answer's text has the calls in it, so that one message answers them all; else they
-/// came beside it, and each has a message of its own.
-template <class Completion>
-bool called_in_text(Completion from, const std::string& answer) {
-  if constexpr (requires { from.getCallsAsText(); })
-    return from.getCallsAsText();
-  else
-    return answer.find("<tool_call>") != answer.npos;
-}
-
 /// Reads the texts of a group; a sibling's first prompt is read once.
 class text_reader {
 public:
@@ -153,7 +143,7 @@ private:
     x.code = std::move(*code);
     x.code_sha256 = text_of(from.getCandidateSha256());
     if (auto ok = read_calls(x, from); !ok) return ok;
-    x.called_natively = !x.calls.empty() && !called_in_text(from.getCompletion(), x.answer);
+    x.called_natively = !x.calls.empty() && !from.getCompletion().getCallsAsText();
     told.clear();
     if (x.called_natively)
       for (const auto& done : x.calls) told.push_back({"tool", done.observation, {}, done.call.id});
