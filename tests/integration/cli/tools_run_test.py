@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Episodes of mode `tools` with the real program: native calls and calls in text come to the same graph of candidates,
+a run that is killed in the middle of calls comes to the same, and changes to the last kernel are answers of mode
+`refine`."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["KERNELMILL_BIN_DIR"])
+SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
+PROGRAM = BIN / "kernelmill"
+KERNELS = SOURCE / "configs/policies/quickstart/row_sum"
+PATIENCE = 300
+
+
+def call(name, arguments=None, **files):
+    return {"name": name, "arguments": arguments or {}, **({"files": files} if files else {})}
+
+
+def write(name, **more):
+    return call("write_candidate", more, source=str(KERNELS / f"{name}.cpp"))
+
+
+REPLIES = [
+    {"text": "I have no idea."},
+    {"turn": 0, "text": "I start.", "tool_calls": [call("task_show"), write("plain"), call("bench")]},
+    {
+        "turn": 1,
+        "tool_calls": [
+            write("broken"),
+            call("eval"),
+            {"name": "eval", "arguments": '{"candidate": 7}'},
+            call("fly"),
+            call("sanitize"),
+        ],
+    },
+    {"turn": 2, "text": "Nothing to call."},
+    {"turn": 3, "tool_calls": [call("revert", {"candidate": "c0"}), call("branch"), call("run")]},
+    {
+        "turn": 4,
+        "tool_calls": [
+            write("fast"),
+            call("bench"),
+            call("promote"),
+            call("note_strategy", {"name": "vectors", "state": "successful"}),
+            call("inspect", {"section": "history"}),
+        ],
+    },
+    {"turn": 5, "tool_calls": [call("submit", {"candidate": "c3"}), call("build")]},
+]
+
+
+class ToolRuns(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kernelmill-tools-"))
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def configuration(self, name, script, **sections):
+        (self.folder / "script.json").write_text(json.dumps(script))
+        config = {
+            "run": {"name": name, "dir": str(self.folder / name)},
+            "tasks": {"ids": ["native/row_sum"], "group_size": 4},
+            "policy": {"kind": "scripted", "script": "script.json", "model": "agent"},
+            "retrieval": {"enabled": False},
+            "evaluation": {"backend": "cpu"},
+            **sections,
+        }
+        file = self.folder / f"{name}.json"
+        file.write_text(json.dumps(config))
+        return file
+
+    def program(self, *arguments, code=0):
+        done = subprocess.run(
+            [PROGRAM, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            cwd=self.folder,
+        )
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def tools_run(self, name, form, **script):
+        return self.configuration(
+            name,
+            {"model": "agent", "replies": REPLIES, **script},
+            episode={"mode": "tools"},
+            tools={"calls": form},
+        )
+
+    def turns(self, name):
+        lines = [json.loads(x) for x in (self.folder / name / "traces.jsonl").read_text().splitlines()]
+        return {(x["member"], x["turn"]): x for x in lines if "calls" in x}
+
+    def graph(self, name):
+        """All of a run that does not depend on its clock."""
+        result = {}
+        for at, turn in self.turns(name).items():
+            calls = [
+                [x[k] for k in ("tool", "status", "transition", "input", "output", "steps")] for x in turn["calls"]
+            ]
+            nodes = [[x[k] for k in ("id", "parent", "sha256", "role", "origin", "depth")] for x in turn["candidates"]]
+            result[at] = (calls, nodes, turn["active"], turn.get("stop_condition"))
+        return result
+
+    def test_native_and_text_come_to_the_same(self):
+        self.program("run", self.tools_run("native", "native"))
+        self.program("run", self.tools_run("text", "text"))
+        native = self.graph("native")
+        self.assertEqual(native, self.graph("text"))
+        self.assertEqual(len(native), 4 * 6)
+        calls = {x[0]: x for x in native[(0, 1)][0]}
+        self.assertEqual(calls["fly"][1], "refused")
+        self.assertEqual(calls["sanitize"][1], "refused")
+        self.assertEqual(calls["eval"][1], "refused")  # the second, of a wrong type
+        self.assertEqual([x[1] for x in native[(0, 5)][0]], ["ok", "refused"])
+        self.assertEqual(native[(0, 5)][3], "submitted")
+        # `run` says nothing of hidden cases.
+        ran = [x for x in self.turns("native")[(0, 3)]["calls"] if x["tool"] == "run"][0]
+        self.assertFalse(ran["hidden"])
+        self.assertIn("4 of 4", ran["observation"])
+        for x in self.turns("native").values():
+            for one in x["calls"]:
+                self.assertIn(
+                    "steps left", one["observation"] if one["tool"] not in ("submit", "build") else "steps left"
+                )
+        for name in ("native", "text"):
+            self.program("fsck", name)
+            self.program("export", name, "--form", "sft", "--accepted", "--out", f"{name}-sft")
+            self.assertIn("c3 working", self.program("lineage", f"{name}/g0.e0"))
+
+    def test_a_run_that_is_killed_comes_to_the_same(self):
+        self.program("run", self.tools_run("calm", "native"))
+        killed = 0
+        file = self.tools_run("rough", "native", latency_ms=150)
+        arguments = ["run", file]
+        for wanted in (3, 9, 15):
+            process = subprocess.Popen(
+                [PROGRAM, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            traces = self.folder / "rough/traces.jsonl"
+            end = time.monotonic() + PATIENCE
+            while process.poll() is None and time.monotonic() < end:
+                if traces.exists() and traces.read_bytes().count(b'"calls"') >= wanted:
+                    process.send_signal(signal.SIGKILL)
+                    killed += 1
+                    break
+            process.wait()
+            arguments = ["resume", "rough"]
+        self.program("resume", "rough")
+        self.assertGreater(killed, 0)
+        self.program("fsck", "rough")
+        self.assertEqual(self.graph("rough"), self.graph("calm"))
+
+    def test_changes_to_the_last_kernel_are_answers(self):
+        plain = (KERNELS / "plain.cpp").read_text()
+        line = next(x for x in plain.splitlines() if "sum = 0" in x)
+        patch = f"<PATCH>\n<<<<<<< SEARCH\n{line}\n=======\n{line} // zero\n>>>>>>> REPLACE\n</PATCH>"
+        replies = [
+            {"text": "no"},
+            {"turn": 0, "kernel": str(KERNELS / "plain.cpp"), "thought": "plain"},
+            {"turn": 1, "text": patch},
+            {"turn": 2, "text": patch.replace(line + "\n====", "not there\n====")},
+        ]
+        self.program(
+            "run",
+            self.configuration(
+                "patches",
+                {"model": "agent", "replies": replies},
+                episode={"patches": True},
+                tasks={"ids": ["native/row_sum"], "group_size": 1, "max_turns": 3},
+            ),
+        )
+        self.assertIn("<PATCH>", self.program("show", "patches/g0.e0.t0"))
+        shown = [json.loads(self.program("show", f"patches/g0.e0.t{n}", "--json")) for n in range(3)]
+        self.assertNotIn("// zero", json.dumps(shown[0]))
+        self.assertIn("// zero", json.dumps(shown[1]))
+        second, third = (self.program("show", f"patches/g0.e0.t{n}") for n in (1, 2))
+        self.assertIn("pass     build", second)
+        self.assertIn("the patch was not applied", third)
+
+
+if __name__ == "__main__":
+    unittest.main()
