@@ -149,7 +149,19 @@ bool has_failed(const compiler_outcome& x) {
   return x.status.code != 0 || x.timed_out || x.flooded;
 }
 
+namespace {
+
+// Its time was over while it neither worked nor wanted a core: it waits for something, such as a
+// process that could not be started. A source that makes it wait does so again.
+bool stood_still(const compiler_outcome& x) {
+  constexpr double little = 0.25; // of the time
+  return x.timed_out && !x.cores.wants_more && x.cores.seconds < little * x.seconds;
+}
+
+} // namespace
+
 build_evidence evidence_of(const compiler_outcome& x, const std::vector<std::string>& own_files) {
+  if (stood_still(x)) return build_evidence::unclear;
   // Limits of its own. A compiler that something outside ended is judged without its words.
   if (x.timed_out || x.flooded || x.out_of_memory || x.killed || spent_its_time(x))
     return build_evidence::source;

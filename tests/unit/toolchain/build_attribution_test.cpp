@@ -77,6 +77,20 @@ struct tries {
   }
 };
 
+TEST(evidence, is_unclear_where_the_time_was_over_and_no_core_was_wanted) {
+  auto late = [](double worked, bool wants_more) {
+    auto x = failed_with("");
+    x.timed_out = true;
+    x.seconds = 5;
+    x.cores = {worked, wants_more, false};
+    return evidence_of(x, std::vector<std::string>{"kernel.cpp"});
+  };
+  EXPECT_EQ(late(0.1, false), build_evidence::unclear); // it waits for a process, say
+  EXPECT_EQ(late(4.9, true), build_evidence::source);
+  EXPECT_EQ(late(4.9, false), build_evidence::source);
+  EXPECT_EQ(late(0.1, true), build_evidence::source); // told apart as machine_busy
+}
+
 TEST(attribution, asks_no_control_where_the_source_says_it) {
   tries x;
   EXPECT_TRUE(x.run(build_evidence::source, 100));
