@@ -61,9 +61,7 @@ ARROWS = {
     ),
     "actors/episode/patch": "",
     "actors/episode/refine": "actors/episode actors/episode/patch",
-    "actors/episode/tools": (
-        "actors/episode actors/episode/patch actors/governance actors/policy_client/protocol gpu/task"
-    ),
+    "actors/episode/tools": ("actors/episode actors/episode/patch actors/governance actors/policy_client/protocol"),
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
     "actors/handoff": "actors storage/lineage",
@@ -145,8 +143,8 @@ ARROWS = {
     ),
     "launch/node": (
         "actors actors/cluster actors/compiler actors/episode actors/episode/tools actors/governance "
-        "actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler "
-        "actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine "
+        "actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http "
+        "actors/profiler actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine "
         "launch/server/scripted launch/server/trackers retrieval/corpora retrieval/search storage "
         "storage/export storage/export/licences storage/journal storage/lineage"
     ),
