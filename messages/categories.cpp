@@ -36,6 +36,10 @@ constexpr error_category of_policies[] = {
      "start the server without a parser of tool calls",
      "There are no tools here: write the kernel as text. Write one complete program between "
      "<KERNEL> and </KERNEL>, in capitals, and nothing else."},
+    {"bad_tool_call", "the policy server failed to read a call of a tool in the answer",
+     "the turn counts as the policy's fault",
+     "The server could not read your call of a tool: its arguments are one JSON object, as the "
+     "tool's schema says."},
     {"too_many_calls", "the answer has more than 1024 calls of tools",
      "the turn counts as the policy's fault",
      "At most 1024 calls are taken in one answer: make the few that matter next, and wait for "

@@ -117,7 +117,9 @@ episode_evidence evidence_summary::finish(std::optional<uint32_t> best_turn,
     need(*use, !turns_.empty(), "it has no turn");
     need(*use, traced, "a turn lacks its prompt, its answer or its candidate");
   }
-  need(result.benchmark, judged, "our own faults kept its best turn from being judged");
+  need(result.benchmark, judged,
+       best && best->open ? "no candidate was submitted"
+                          : "our own faults kept its best turn from being judged");
   need(result.benchmark, decided, "nothing says whether its best turn is right");
   need(result.sft, kind == wire::EpisodeKind::USABLE_POSITIVE_SFT, "it is not usable_positive_sft");
   need(result.rl, all([](const seen& x) { return x.paid; }), "a turn has no reward");

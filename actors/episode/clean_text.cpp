@@ -42,7 +42,11 @@ size_t terminal_sequence(std::string_view text) {
 }
 
 // Of Llama 2, Mistral, Gemma, GLM and their kin, which have names of their own.
-constexpr std::array<std::string_view, 22> named_marks = {"<s>",
+constexpr std::array<std::string_view, 26> named_marks = {"<tool_call>",
+                                                          "</tool_call>",
+                                                          "<tool_response>",
+                                                          "</tool_response>",
+                                                          "<s>",
                                                           "</s>",
                                                           "<bos>",
                                                           "<eos>",

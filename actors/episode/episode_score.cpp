@@ -27,8 +27,11 @@ bool repeats(std::span<const scored_turn> turns, size_t at) {
                      [&](const scored_turn& x) { return x.source == source && x.paid; });
 }
 
-// Compares rewards. A right kernel of unknown speed is better than a wrong one only.
+// Compares rewards. A right kernel of unknown speed is better than a wrong one only, and a turn
+// that asked for no verdict is no result.
 bool is_better(const scored_turn& a, const scored_turn& b) {
+  auto open = [](const auto& x) { return x.evidence.outcome == wire::Outcome::OPEN; };
+  if (open(a) != open(b)) return !open(a);
   auto paid = [](const auto& x) { return x.paid && !x.infrastructure; };
   if (paid(a) && paid(b)) return a.reward > b.reward;
   if (a.accepted != b.accepted) return a.accepted;

@@ -390,10 +390,12 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
   });
 }
 
-Message<wire::Verdict> open_verdict() {
-  return build<wire::Verdict>([](wire::Verdict::Builder out) {
+Message<wire::Verdict> open_verdict(std::span<const wire::Finding::Reader> critical) {
+  return build<wire::Verdict>([&](wire::Verdict::Builder out) {
     out.setOutcome(wire::Outcome::OPEN);
     out.setCategory("open");
+    auto findings = out.initFindings(static_cast<unsigned>(critical.size()));
+    for (unsigned i = 0; i < findings.size(); ++i) findings.setWithCaveats(i, critical[i]);
   });
 }
 

@@ -56,8 +56,9 @@ expected<void> validate(const governance_config& config);
 /// is one.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
 
-/// Of a turn that asked for none: outcome `open`, with a reward of 0.
-Message<wire::Verdict> open_verdict();
+/// Of a turn that asked for none: outcome `open`, with a reward of 0. `critical`: what its
+/// measurements found against integrity.
+Message<wire::Verdict> open_verdict(std::span<const wire::Finding::Reader> critical);
 
 /// What readiness needs to know of a turn: 12 bytes, so that 100,000 live episodes can keep it of
 /// every turn instead of the records.

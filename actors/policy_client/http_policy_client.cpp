@@ -208,7 +208,6 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
     x.partial = std::move(answer);
     return judge_overdue(x);
   }
-  if (signal.status != 0) last_sign_ = now();
   auto asked = x.request.open();
   signal.asked_tokens = x.max_tokens > 0 ? x.max_tokens : asked->getSampling().getMaxTokens();
   signal.tools = asked->getTools().size() > 0;
@@ -217,6 +216,7 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
   auto decision = classify(signal, x.history, unix_now());
   if (x.tokens && !x.tokens->lacks().empty() && decision.action != attempt_action::retry)
     decision = without_token_ids(config_.base_url, x.tokens->lacks());
+  if (decision.action == attempt_action::answer) last_sign_ = now();
   adapt(x, reading, decision.action == attempt_action::answer);
   leave_flight(x, true);
   if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));

@@ -35,6 +35,11 @@ bool refused_for_load(const attempt_signal& x) {
   return x.status == 429 || x.status == 503;
 }
 
+// What stands in front of an engine answers for one that is dead or overloaded, too.
+bool is_well(long status) {
+  return status >= 200 && status < 500 && status != 408 && status != 429;
+}
+
 } // namespace
 
 bool policy_inbox::put(policy_event event) {
@@ -83,7 +88,7 @@ void http_policy_client_state::take(models_answered& answer) {
     models_ = parse_model_list(response.body);
   reached_ = reached_ || response.status != 0;
   asking_sign_ = false;
-  if (response.status != 0) note_sign();
+  if (is_well(response.status)) note_sign();
   // What the probe cannot do, the completion will report.
   if (response.fault != transport_fault::none) probed_ = reached_;
 }
@@ -98,7 +103,7 @@ void http_policy_client_state::poll_metrics() {
 void http_policy_client_state::take(metrics_answered& answer) {
   const auto& response = *answer.response;
   polling_ = false;
-  if (response.status != 0) note_sign();
+  if (is_well(response.status)) note_sign();
   auto load = response.fault == transport_fault::none && response.status == 200
                   ? parse_server_load(response.body)
                   : std::nullopt;

@@ -122,6 +122,10 @@ attempt_decision of_status(const attempt_signal& x, const attempt_history& histo
     default: break;
   }
   if (x.status >= 500 && x.tools && refuses_tools(x.server)) return of_bad_request(x, history);
+  // The server's parser has failed on what the model wrote; the requests before were well.
+  if (x.status >= 500 && x.tools && spoils_calls(x.server))
+    return stop(fault_class::policy, "bad_tool_call",
+                "the server could not read a call of a tool: " + said(x), {});
   if (x.status >= 500)
     return retry("policy_unavailable", said(x), "look at the server's log", true);
   if (x.status >= 300 && x.status < 400)

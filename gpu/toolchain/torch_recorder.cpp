@@ -171,9 +171,10 @@ struct recording_try {
   std::optional<build_evidence> evidence; // of an import that failed
 };
 
-// An import that ended all at once, or raised what a machine makes it raise.
+// An import that ended all at once, or raised what a machine makes it raise. One whose time is over
+// may have had no core.
 build_evidence evidence_of_end(const compiler_outcome& x) {
-  bool limited = x.timed_out || x.flooded || x.out_of_memory || x.status.signal == SIGXCPU;
+  bool limited = x.flooded || x.out_of_memory || x.status.signal == SIGXCPU;
   return limited ? build_evidence::source : build_evidence::unclear;
 }
 

@@ -195,9 +195,10 @@ void add_agent_keys(std::vector<config_key>& k) {
                                           "is timed by evaluation.timing."),
                     0, 1));
   k.push_back(within(KEY(tools.gamma, "As episode.gamma, in mode `tools`."), 0, 1));
-  k.push_back(within(KEY(tools.observation_bytes, "Maximum size of what one call is told, in "
-                                                  "bytes."),
-                     500, 1e6));
+  k.push_back(
+      within(KEY(tools.observation_bytes, "Maximum size of what one call is told, in bytes, "
+                                          "beside its last line."),
+             500, 1e6));
 }
 
 void add_judgement_keys(std::vector<config_key>& k) {

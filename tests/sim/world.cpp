@@ -78,7 +78,10 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     case 5: return {{"eval", "{"}};
     case 6: return {{"fly", "{}"}, {"run", "{\"candidate\": \"c99\"}"}};
     case 7: return {};
-    case 8: return {{"compare", "{\"left\": \"c0\"}"}, {"inspect", "{\"section\": \"history\"}"}};
+    case 8:
+      return {{"compare", "{\"left\": \"c0\"}"},
+              {"inspect", "{\"section\": \"history\"}"},
+              {"inspect", "{\"section\": \"result\"}"}};
     case 9: return {{"note_strategy", "{\"name\": \"tiles\", \"state\": \"exploring\"}"}};
     case 10: return {{"replay", "{}"}};
     case 11: return {{"eval", "{}"}, {"sanitize", "{}"}};

@@ -33,17 +33,27 @@ std::optional<std::string_view> patch_of_answer(std::string_view text) {
   return without_fence(inner.substr(0, end));
 }
 
-expected<std::string> apply_patch(std::string_view patch, std::string_view source) {
+namespace {
+
+expected<std::string> apply_either(std::string_view patch, std::string_view source) {
   if (looks_like_search(patch)) return apply_search(patch, source);
   auto files = parse_unified_diff(patch);
   KM_TRY(files);
   if (files->size() != 1 || files->front().change != file_change::modify)
-    return tl::unexpected<error>{error{fault_class::policy,
-                                       "bad_patch",
-                                       "a candidate is one file: the diff is to change it, and no "
-                                       "other",
-                                       {}}};
+    return policy_error("bad_patch",
+                        "a candidate is one file: the diff is to change it, and no other");
   return apply_diff(files->front(), source);
+}
+
+} // namespace
+
+// What a compiler would read and what is stored part at a NUL.
+expected<std::string> apply_patch(std::string_view patch, std::string_view source) {
+  if (patch.find('\0') != std::string_view::npos)
+    return policy_error("bad_patch", "there is a NUL in the patch");
+  auto made = apply_either(patch, source);
+  if (made && made->empty()) return policy_error("patch_failed", "nothing is left of the program");
+  return made;
 }
 
 } // namespace kernelmill

@@ -193,8 +193,10 @@ private:
 
   bool matches(const std::vector<const std::string*>& before, size_t at) const {
     if (at + before.size() > lines_.size()) return false;
-    for (size_t i = 0; i < before.size(); ++i)
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (++compared_ > most_compared) return false;
       if (lines_[at + i].is_new || lines_[at + i].text != *before[i]) return false;
+    }
     return true;
   }
 
@@ -217,7 +219,11 @@ private:
     return std::nullopt;
   }
 
+  // A program of equal lines and a hunk of such fit almost everywhere.
+  static constexpr size_t most_compared = 20'000'000;
+
   std::vector<line> lines_;
+  mutable size_t compared_ = 0;
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "actors/episode/episode_records.hpp"
+#include "actors/episode/prompt.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill {
@@ -97,6 +98,7 @@ void candidate_board::learn(board_candidate& x, std::string_view tool,
                             std::string words) {
   x.measured_by = tool;
   x.built = facts.getBuild().getCompiled();
+  x.passed = tool == "build" ? *x.built : verdict.getOutcome() == wire::Outcome::ACCEPTED;
   if (tool == "build" || x.built == false) {
     x.sections["build"] = std::move(words);
     if (x.built == false) x.right = false;
@@ -178,7 +180,7 @@ void candidate_board::restore(wire::CandidateMark::Reader from) {
 }
 
 // In the order of the calls: a branch has what was known of its parent then.
-void candidate_board::restore(wire::TurnRecord::Reader record) {
+void candidate_board::restore(wire::TurnRecord::Reader record, size_t limit) {
   auto nodes = record.getCandidates();
   unsigned next = 0;
   for (auto call : record.getCalls()) {
@@ -187,8 +189,9 @@ void candidate_board::restore(wire::TurnRecord::Reader record) {
       restore(nodes[next++]);
     auto* x = find(output);
     if (x == nullptr || call.getMeasured().size() == 0) continue;
-    learn(*x, call.getMeasured().cStr(), call.getFacts(), call.getVerdict(),
-          *text_of(call.getObservation()));
+    std::string_view tool{call.getMeasured().cStr()};
+    learn(*x, tool, call.getFacts(), call.getVerdict(),
+          words_of_measurement(tool, call.getFacts(), call.getVerdict(), limit));
   }
   while (next < nodes.size()) restore(nodes[next++]);
   for (auto x : record.getMarks()) restore(x);
@@ -199,6 +202,13 @@ void candidate_board::restore(wire::TurnRecord::Reader record) {
 }
 
 // -- words ----------------------------------------------------------------------------------------
+
+std::string words_of_measurement(std::string_view tool, wire::TurnFacts::Reader facts,
+                                 wire::Verdict::Reader verdict, size_t limit) {
+  if (tool == "build" && facts.getBuild().getCompiled()) return "it builds\n";
+  return verdict_text(facts, verdict, limit,
+                      tool == "profile" ? profile_words::numbers : profile_words::card);
+}
 
 std::string state_line(const board_candidate& x) {
   std::string out = x.status;

@@ -32,6 +32,7 @@ struct board_candidate {
 
   std::string status = "draft"; ///< the last mark
   std::optional<bool> built, right;
+  std::optional<bool> passed; ///< the last measurement
   struct {
     double estimate = 0, low = 0, high = 0; ///< low 0: not timed
   } speedup;
@@ -81,8 +82,8 @@ public:
   /// Writes what was added and marked since the last begin_turn().
   void write(wire::TurnRecord::Builder out, artifact_batch& artifacts) const;
   void begin_turn();
-  /// Takes what a record says, as write() has written it.
-  void restore(wire::TurnRecord::Reader record);
+  /// Takes what a record says, as write() has written it. `limit`: of the words of a measurement.
+  void restore(wire::TurnRecord::Reader record, size_t limit);
 
 private:
   struct fresh_mark {
@@ -101,6 +102,10 @@ private:
   std::vector<fresh_mark> marks_;
   std::vector<strategy_note> fresh_notes_;
 };
+
+/// What a policy is told of a measurement; of a build that passed there is no verdict.
+std::string words_of_measurement(std::string_view tool, wire::TurnFacts::Reader facts,
+                                 wire::Verdict::Reader verdict, size_t limit);
 
 /// "benchmarked, right, 1.32x (1.29x to 1.35x)": what is known, on one line.
 std::string state_line(const board_candidate& x);

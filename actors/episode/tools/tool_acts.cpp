@@ -12,7 +12,7 @@
 #include "actors/episode/patch/text_patch.hpp"
 #include "actors/episode/tools/tool_words.hpp"
 #include "actors/episode/tools/tools_mode.hpp"
-#include "messages/base/digest.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -42,8 +42,10 @@ trial_plan plan_of(tool_kind x) {
   return plan;
 }
 
-profile_words words_of_profile(tool_kind x) {
-  return x == tool_kind::profile ? profile_words::numbers : profile_words::card;
+std::string cleaned(std::string_view text, size_t limit) {
+  std::string result;
+  append_clean(result, text, limit);
+  return result;
 }
 
 tool_kind measure_named(std::string_view name) {
@@ -80,7 +82,7 @@ void tools_mode::perform() {
     case tool_kind::knowledge_query: return query_knowledge();
     case tool_kind::note_strategy: {
       const auto& a = current_->arguments;
-      board_.note({a.text("name").substr(0, 120), a.text("state"), a.text("note").substr(0, 600)});
+      board_.note({cleaned(a.text("name"), 120), a.text("state"), cleaned(a.text("note"), 600)});
       return settle("ok", "noted\n");
     }
     case tool_kind::write_candidate: return write_candidate();
@@ -159,7 +161,9 @@ void tools_mode::inspect(const board_candidate& x) {
     text = i->second;
   else
     text = "nothing is known yet; build, eval, bench, profile and sanitize find it out\n";
-  settle("ok", x.id + ": " + state_line(x) + "\n" + window(text, first, lines, limit()));
+  auto head = x.id + ": " + state_line(x) + "\n";
+  auto room = limit() - std::min(limit(), head.size() + 80); // of the line that says what is shown
+  settle("ok", head + window(text, first, lines, room));
 }
 
 void tools_mode::compare() {
@@ -183,8 +187,9 @@ void tools_mode::write_candidate() {
   auto* before = board_.active();
   auto was_right = before == nullptr ? std::nullopt : before->right;
   auto parent = before == nullptr ? std::string{} : before->id;
-  auto& x = board_.add(parent, source, parent.empty() ? "synthesized" : "working",
-                       parent.empty() ? "synthesis" : "patch", a.arguments.text("summary"));
+  auto& x =
+      board_.add(parent, source, parent.empty() ? "synthesized" : "working",
+                 parent.empty() ? "synthesis" : "patch", cleaned(a.arguments.text("summary"), 400));
   if (!parent.empty()) {
     const auto& old = *board_.find(parent)->source;
     x.patch = unified_diff(old, source, file_name);
@@ -211,7 +216,8 @@ void tools_mode::patch_candidate(bool measured) {
   auto was_right = from->right;
   auto parent = from->id;
   auto old = from->source;
-  auto& x = board_.add(parent, std::move(*source), "patched", "patch", a.arguments.text("summary"));
+  auto& x = board_.add(parent, std::move(*source), "patched", "patch",
+                       cleaned(a.arguments.text("summary"), 400));
   x.patch = unified_diff(*old, *x.source, file_name);
   x.patch_kind = patch_kind_of(*old, *x.source, language_of(*episode_.where.what), was_right, {});
   a.output = x.id;
@@ -225,8 +231,8 @@ void tools_mode::patch_candidate(bool measured) {
 void tools_mode::branch(board_candidate& from) {
   auto& a = *current_;
   auto source = *from.source;
-  auto& x =
-      board_.add(from.id, std::move(source), "branched", "branch", a.arguments.text("summary"));
+  auto& x = board_.add(from.id, std::move(source), "branched", "branch",
+                       cleaned(a.arguments.text("summary"), 400));
   candidate_board::inherit(x, from); // references to candidates stay valid
   a.output = x.id;
   a.transition = "branched";
@@ -263,6 +269,7 @@ std::string tools_mode::why_not(tool_kind how, const board_candidate& x) const {
     seconds += one.gpu_seconds;
     hidden += one.hidden ? 1 : 0;
   }
+  if (how == tool_kind::submit) return {};
   if (how != tool_kind::build && seconds >= limits.gpu_seconds)
     return "the seconds of the machine that runs kernels are used up; build and submit go on\n";
   if (tells_hidden(how) && hidden >= limits.hidden_evaluations)
@@ -282,7 +289,9 @@ void tools_mode::measure(board_candidate& x, tool_kind how) {
   trial.parsed = {};
   trial.parsed.ok = true;
   trial.parsed.kernel = *x.source;
-  trial.parsed.diagnosis = a.arguments.text("diagnosis");
+  // A measurement says nothing of labels: only a submission gives one.
+  trial.parsed.diagnosis = how == tool_kind::submit ? trimmed(a.arguments.text("diagnosis"))
+                                                    : episode_.where.what->diagnosis;
   trial.candidate_sha256 = x.sha256;
   trial.build = {};
   trial.evaluation = {};
@@ -317,12 +326,10 @@ void tools_mode::take_measurement(const Message<wire::Verdict>* verdict) {
                    "candidate\n");
     return finish_turn(kept);
   }
-  auto words = verdict == nullptr
-                   ? std::string{"it builds\n"}
-                   : verdict_text(*facts, *judged, limit(), words_of_profile(a.measure));
+  auto words = words_of_measurement(tool_of(a.measure).name, *facts, *judged, limit());
   bool passed = verdict == nullptr || judged->getOutcome() == wire::Outcome::ACCEPTED;
   bool before = x.right == true;
-  auto category = x.category;
+  auto last = x.passed;
   board_.learn(x, tool_of(a.measure).name, *facts, *judged, words);
   const auto* parent = board_.find(x.parent);
   bool repaired =
@@ -334,10 +341,7 @@ void tools_mode::take_measurement(const Message<wire::Verdict>* verdict) {
   else if (repaired)
     a.transition = "repaired";
   if (a.what->kind == tool_kind::replay)
-    words = (before == passed && (verdict == nullptr || category == x.category)
-                 ? "it came out the same: "
-                 : "it came out differently, as `" + category + "` before: ") +
-            words;
+    words = (last == passed ? "it came out as before: " : "it came out differently: ") + words;
   words = x.id + ": " + words;
   if (!submits) return settle(passed ? "ok" : "failed", std::move(words));
   submitted_ = true;
@@ -365,8 +369,9 @@ void tools_mode::submit(board_candidate& x) {
   const auto* best = board_.best();
   bool worse = best != nullptr && best != &x && best->sha256 != x.sha256 &&
                (x.right != true || x.speedup.low < best->speedup.low);
-  if (worse && asked_about_ != x.id && !current_->arguments.flag("confirm")) {
-    asked_about_ = x.id;
+  bool last = used_.steps >= episode_.settings->tools.steps || episode_.over_deadline();
+  if (worse && !asked_ && !last && !current_->arguments.flag("confirm")) {
+    asked_ = true;
     return settle("ok", "not handed in yet: " + best->id +
                             " is better as far as is known. Submit " + best->id + ", or submit " +
                             x.id + " again.\n" + comparison_text(*best, x, limit()));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "messages/base/json_depth.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill {
@@ -11,6 +12,8 @@ namespace kernelmill {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+constexpr size_t max_arguments = 1 << 20; // a source of the largest size, escaped
 
 constexpr auto text = field_type::text;
 constexpr auto number = field_type::number;
@@ -94,7 +97,7 @@ std::vector<tool> make_tools() {
       {tool_kind::build, "build", "Compiles a candidate.", 1, {candidate_field()}},
       {tool_kind::run,
        "run",
-       "Builds a candidate and runs it on the visible cases; shows what it prints.",
+       "Builds a candidate and runs it on the visible cases; shows what it printed if it fails.",
        1,
        {candidate_field()}},
       {tool_kind::eval,
@@ -166,11 +169,25 @@ std::string_view name_of(field_type x) {
   return "string";
 }
 
+std::string make_schema(const tool& x) {
+  json properties = json::object(), required = json::array();
+  for (const auto& field : x.fields) {
+    json entry{{"type", name_of(field.type)}, {"description", field.description}};
+    if (!field.choices.empty()) entry["enum"] = field.choices;
+    properties[std::string{field.name}] = std::move(entry);
+    if (field.required) required.push_back(field.name);
+  }
+  json result{{"type", "object"}, {"properties", std::move(properties)}};
+  if (!required.empty()) result["required"] = std::move(required);
+  result["additionalProperties"] = false;
+  return result.dump();
+}
+
 tl::unexpected<error> refused(std::string message) {
   return tl::unexpected<error>{error{fault_class::policy, "bad_arguments", std::move(message), {}}};
 }
 
-bool fits(const json& value, field_type type) {
+bool fits(const nlohmann::json& value, field_type type) {
   switch (type) {
     case field_type::text: return value.is_string();
     case field_type::number: return value.is_number_integer();
@@ -202,18 +219,14 @@ const tool& tool_of(tool_kind kind) {
   return all_tools()[static_cast<size_t>(kind)];
 }
 
-std::string schema_of(const tool& x) {
-  json properties = json::object(), required = json::array();
-  for (const auto& field : x.fields) {
-    json entry{{"type", name_of(field.type)}, {"description", field.description}};
-    if (!field.choices.empty()) entry["enum"] = field.choices;
-    properties[std::string{field.name}] = std::move(entry);
-    if (field.required) required.push_back(field.name);
-  }
-  json result{{"type", "object"}, {"properties", std::move(properties)}};
-  if (!required.empty()) result["required"] = std::move(required);
-  result["additionalProperties"] = false;
-  return result.dump();
+// Each request has them all.
+const std::string& schema_of(const tool& x) {
+  static const auto schemas = [] {
+    std::vector<std::string> result;
+    for (const auto& one : all_tools()) result.push_back(make_schema(one));
+    return result;
+  }();
+  return schemas[static_cast<size_t>(x.kind)];
 }
 
 bool tool_arguments::has(std::string_view name) const {
@@ -236,12 +249,14 @@ bool tool_arguments::flag(std::string_view name) const {
 }
 
 expected<tool_arguments> read_arguments(const tool& x, std::string_view bytes) {
-  // Models leave the arguments of a tool without any out.
+  if (bytes.size() > max_arguments || nests_deeper(bytes))
+    return refused("the arguments are too long, or nested too deeply");
+  // Models leave the arguments of a tool without any out. Sorted: a model may write many keys.
   auto parsed = bytes.find_first_not_of(" \t\r\n") == std::string_view::npos
-                    ? json::object()
-                    : json::parse(bytes, nullptr, false);
+                    ? nlohmann::json::object()
+                    : nlohmann::json::parse(bytes, nullptr, false);
   if (parsed.is_discarded()) return refused("the arguments are no JSON");
-  if (parsed.is_null()) parsed = json::object();
+  if (parsed.is_null()) parsed = nlohmann::json::object();
   if (!parsed.is_object()) return refused("the arguments are no JSON object");
   tool_arguments result;
   for (const auto& [name, value] : parsed.items()) {

@@ -62,7 +62,7 @@ const tool* find_tool(std::string_view name);
 const tool& tool_of(tool_kind kind);
 
 /// The JSON Schema of a tool's arguments.
-std::string schema_of(const tool& x);
+const std::string& schema_of(const tool& x);
 
 /// Arguments that fit their tool's schema. What was not given is empty, 0 or false.
 class tool_arguments {

@@ -124,7 +124,8 @@ std::string window(std::string_view text, int64_t first, int64_t count, size_t l
     if (line < first || shown >= count || full) continue;
     if (out.size() + one.size() + 8 > limit) {
       full = true;
-      continue;
+      if (shown > 0) continue;
+      one = one.substr(0, limit - std::min(limit, size_t{8})); // a line that is longer than all
     }
     out += fmt::format("{:>4}  ", line);
     append_clean(out, one, one.size());

@@ -51,17 +51,19 @@ void tools_mode::add_to(wire::CompletionRequest::Builder x) const {
   x.setToolChoice("auto");
 }
 
+// Of an episode that its group or a fault ended there is none.
 void tools_mode::add_to(wire::EpisodeRecord::Builder x, const std::string& stop_reason) const {
   bool success = !episode_.turns.empty() && episode_.turns.back().accepted;
-  x.setTerminalState(stop_reason == "submitted" ? success ? "success" : "failure"
-                     : stop_reason == "blocked" ? "blocked"
-                                                : "budget_exhausted");
+  if (stop_reason == "submitted")
+    x.setTerminalState(success ? "success" : "failure");
+  else if (!is_left_out(stop_reason))
+    x.setTerminalState(stop_reason == "blocked" ? "blocked" : "budget_exhausted");
   x.setSteps(used_.steps);
   x.setGpuSeconds(used_.gpu_seconds);
 }
 
 void tools_mode::restore(wire::TurnRecord::Reader record) {
-  board_.restore(record);
+  board_.restore(record, limit());
   before_last_ = used_;
   std::vector<act> acts;
   bool any_done = false;
@@ -73,7 +75,7 @@ void tools_mode::restore(wire::TurnRecord::Reader record) {
     x.observation = text_of(from.getObservation());
     x.status = from.getStatus().cStr();
     any_done |= x.status != "refused";
-    if (x.call.name == "submit" && x.status == "ok") asked_about_ = from.getOutput().cStr();
+    asked_ |= x.call.name == "submit" && x.status == "ok" && from.getMeasured().size() == 0;
     acts.push_back(std::move(x));
   }
   used_.steps += record.getIdleSteps();
@@ -122,6 +124,7 @@ void tools_mode::take_answer() {
   problems_.clear();
   next_ = 0;
   submitted_ = lost_ = ended_ = false;
+  as_text_ = true;
   if (episode_.current->fault.cls == fault_class::none)
     read_calls();
   else
@@ -183,10 +186,11 @@ void tools_mode::begin_act(act x) {
   current_ = std::move(x);
   auto& a = *current_;
   a.what = find_tool(a.call.name);
+  a.steps = 1; // what is refused takes a step as well
   if (const auto* active = board_.active()) a.input = a.output = active->id;
+  if (submitted_) a.steps = 0;
   if (submitted_) return refuse("the episode has ended with the submission before this call\n");
   if (a.what == nullptr) {
-    a.steps = std::min(1u, steps_left());
     std::vector<std::string_view> names;
     for (const auto& one : all_tools()) names.push_back(one.name);
     std::string name;
@@ -198,10 +202,7 @@ void tools_mode::begin_act(act x) {
     return refuse(fmt::format("{} takes {} steps and {} are left; submit takes none\n",
                               a.what->name, a.what->steps, steps_left()));
   auto arguments = read_arguments(*a.what, a.call.arguments);
-  if (!arguments) {
-    a.steps = std::min(1u, steps_left());
-    return refuse(arguments.error().message + "\n");
-  }
+  if (!arguments) return refuse(arguments.error().message + "\n");
   a.arguments = std::move(*arguments);
   if (a.what->kind != tool_kind::submit && episode_.over_deadline())
     return refuse("the time of the episode is over\n");
@@ -218,10 +219,11 @@ void tools_mode::settle(std::string status, std::string words) {
     a.steps = std::min<uint32_t>({a.steps, 1, steps_left()});
   }
   a.seconds = episode_.seconds_since(a.begun);
-  std::string out = acts_.empty() && !as_text_ ? problems_ : std::string{};
+  std::string out;
+  if (acts_.empty() && !as_text_) append_clean(out, problems_, limit());
   if (a.status != "ok") out += "[" + a.status + "] ";
-  out += words;
-  if (out.empty() || out.back() != '\n') out += '\n';
+  append_clean(out, words, limit());
+  if (out.back() != '\n') out += '\n';
   auto used = used_;
   for (const auto& x : acts_) {
     used.steps += x.steps;
@@ -238,8 +240,13 @@ void tools_mode::settle(std::string status, std::string words) {
 }
 
 std::string tools_mode::joined_observations() const {
-  std::string out = as_text_ || acts_.empty() ? problems_ : std::string{};
-  for (const auto& x : acts_) out += text_response(x.call.name, *x.observation);
+  std::string out;
+  if (as_text_ || acts_.empty()) append_clean(out, problems_, limit());
+  for (const auto& x : acts_) {
+    std::string name;
+    append_clean(name, x.call.name, 60);
+    out += text_response(name, *x.observation);
+  }
   if (acts_.empty()) {
     out += no_call;
     auto used = used_;
@@ -255,7 +262,8 @@ std::string tools_mode::stop_reason_after(bool submitted) const {
       std::any_of(acts_.begin(), acts_.end(), [](const act& x) { return x.status != "refused"; });
   if (!any_done && empty_turns_ + 1 >= most_empty_turns) return "blocked";
   // With no step left there is one more turn, for a submission.
-  bool last = used_.steps >= episode_.settings->tools.steps;
+  bool last = used_.steps >= episode_.settings->tools.steps ||
+              episode_.turn + 1 >= episode_.settings->max_turns;
   return last ? "budget_exhausted" : std::string{};
 }
 
@@ -274,7 +282,19 @@ void tools_mode::finish_turn(std::optional<Message<wire::Verdict>> verdict) {
     current.facts = turn_facts(episode_);
   }
   auto reason = lost_ ? std::string{stopped_by_infrastructure} : stop_reason_after(submitted_);
-  episode_.commit_turn(verdict ? *verdict : open_verdict(), joined_observations(), reason);
+  episode_.commit_turn(verdict ? *verdict : verdict_of_acts(), joined_observations(), reason);
+}
+
+// A cheat that was only tried leaves a trace.
+Message<wire::Verdict> tools_mode::verdict_of_acts() const {
+  std::deque<Message<wire::Verdict>::view> open; // what the findings lie in
+  std::vector<wire::Finding::Reader> critical;
+  for (const auto& x : acts_) {
+    if (x.verdict.empty()) continue;
+    for (auto found : open.emplace_back(x.verdict)->getFindings())
+      if (found.getSeverity() == wire::Severity::CRITICAL) critical.push_back(found);
+  }
+  return open_verdict(critical);
 }
 
 void tools_mode::add_to(wire::TurnRecord::Builder x, artifact_batch& artifacts) const {

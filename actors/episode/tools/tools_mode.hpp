@@ -63,6 +63,7 @@ private:
   void settle(std::string status, std::string words);
   void refuse(const std::string& why) { settle("refused", why); }
   void finish_turn(std::optional<Message<wire::Verdict>> verdict = std::nullopt);
+  Message<wire::Verdict> verdict_of_acts() const;
   std::string stop_reason_after(bool submitted) const;
   uint32_t steps_left() const;
   std::string joined_observations() const;
@@ -94,7 +95,7 @@ private:
   tool_budget used_;         // committed
   tool_budget before_last_;  // of the last committed turn
   uint32_t empty_turns_ = 0; // in a row, without a call that did something
-  std::string asked_about_;  // the candidate whose submission was to be confirmed
+  bool asked_ = false;       // whether a submission was to be confirmed
 
   // Of the turn in progress.
   std::vector<tool_call> calls_; // as they came

@@ -58,6 +58,10 @@ constexpr std::array<std::string_view, 3> tool_phrases = {R"("auto" tool choice 
                                                           "tools param requires --jinja",
                                                           "tool_choice param requires --jinja"};
 
+// How llama.cpp's words begin.
+constexpr std::array<std::string_view, 2> call_phrases = {"Failed to parse tool call arguments",
+                                                          "Failed to parse input at pos"};
+
 // What every completion of a server has, and no page or message of another program.
 constexpr std::array<std::string_view, 5> completion_keys = {
     R"("choices")", R"("meta_info")", R"("output_ids")", R"("token_ids")", R"("tokens_predicted")"};
@@ -179,6 +183,11 @@ server_error parse_error_body(std::string_view body) {
 
 bool refuses_tools(const server_error& x) {
   return std::any_of(tool_phrases.begin(), tool_phrases.end(),
+                     [&](auto phrase) { return x.message.starts_with(phrase); });
+}
+
+bool spoils_calls(const server_error& x) {
+  return std::any_of(call_phrases.begin(), call_phrases.end(),
                      [&](auto phrase) { return x.message.starts_with(phrase); });
 }
 

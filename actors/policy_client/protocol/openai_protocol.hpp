@@ -95,6 +95,9 @@ bool is_context_overflow(const server_error& x);
 /// True when the server says that it was not started for calls of tools.
 bool refuses_tools(const server_error& x);
 
+/// True when the server's own parser of tool calls has failed on an answer.
+bool spoils_calls(const server_error& x);
+
 /// How many tokens a server that has refused `asked` of them would take, where its words say so.
 /// Never as many; nothing of a refusal that has another cause.
 std::optional<uint32_t> room_for_answer(const server_error& x, uint32_t asked);

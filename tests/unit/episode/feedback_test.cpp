@@ -155,11 +155,10 @@ TEST(feedback, of_several_shapes_each_has_its_speedup_and_hidden_ones_no_times) 
               AllOf(HasSubstr("Timing: speedup 3x (95 % interval 2.9x to 3.1x, 20 calls), the "
                               "geometric mean of 3 shapes\n"),
                     HasSubstr("Timing at shape base: yours 0.3125 ms, baseline 0.625 ms, "
-                              "speedup 2x\n"),
+                              "speedup 2x, which is faster than the baseline\n"),
                     HasSubstr("Timing at shape wide: yours"),
-                    HasSubstr("Timing at hidden shape 1: speedup 0.5x, which is slower than "
-                              "the baseline\n"),
-                    Not(HasSubstr("1.25")), Not(HasSubstr("signs"))));
+                    HasSubstr("Timing at hidden shape 1: slower than the baseline\n"),
+                    Not(HasSubstr("0.5x")), Not(HasSubstr("1.25")), Not(HasSubstr("signs"))));
 }
 
 TEST(feedback, what_fails_at_another_shape_is_told_that_it_must_hold_for_all) {

@@ -268,13 +268,27 @@ TEST(answered_patch, is_what_stands_between_its_tags) {
 }
 
 TEST(answered_patch, takes_both_forms_for_one_file) {
-  EXPECT_EQ(apply_patch(block("two\n", "2\n"), base).value(), "one\n2\nthree\n");
-  EXPECT_EQ(apply_patch("--- a/x.cu\n+++ b/x.cu\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n", base)
-                .value(),
-            "one\n2\nthree\n");
-  auto created = apply_patch("--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+x\n", base);
+  const std::string three = "one\ntwo\nthree\n";
+  const auto* diff = "--- a/x.cu\n+++ b/x.cu\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+  EXPECT_EQ(apply_patch(block("two\n", "2\n"), three).value(), "one\n2\nthree\n");
+  EXPECT_EQ(apply_patch(diff, three).value(), "one\n2\nthree\n");
+  auto created = apply_patch("--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+x\n", three);
   ASSERT_FALSE(created);
   EXPECT_THAT(created.error().message, HasSubstr("one file"));
+}
+
+// A compiler would read the program up to the NUL; what is stored and compared would be another.
+TEST(answered_patch, leaves_a_program_and_no_nul) {
+  auto with_nul = block("two\n", std::string{"2\0x\n", 4});
+  EXPECT_THAT(apply_patch(with_nul, "two\n").error().message, HasSubstr("NUL"));
+  EXPECT_THAT(apply_patch(block("two\n", ""), "two\n").error().message, HasSubstr("nothing"));
+}
+
+// A program of equal lines and a hunk of such: nearly each place is compared to its end.
+TEST(answered_patch, takes_no_endless_time_on_equal_lines) {
+  std::string base(250'000, '\n'), hunk = "--- a/x\n+++ b/x\n@@ -9 +9 @@\n";
+  hunk += std::string(50'000, '\n') + "-x\n y\n";
+  EXPECT_FALSE(apply_patch(hunk, base));
 }
 
 } // namespace text_patch_test

@@ -303,6 +303,22 @@ TEST(classify_tools, too_many_calls_are_the_policys_doing) {
   EXPECT_NE(decision.fault.message.find("1100 calls"), std::string::npos);
 }
 
+// llama.cpp's answer to arguments that are no JSON: another draw would be the model's to choose.
+TEST(classify_tools, a_call_that_breaks_the_servers_parser_is_the_policys_doing) {
+  attempt_signal x;
+  x.status = 500;
+  x.server.message = "Failed to parse tool call arguments as JSON: unexpected end";
+  x.tools = true;
+  auto decision = classify(x, {}, 0);
+  EXPECT_EQ(decision.fault.cls, fault_class::policy);
+  EXPECT_EQ(decision.fault.category, "bad_tool_call");
+  x.tools = false;
+  EXPECT_EQ(classify(x, {}, 0).action, attempt_action::retry);
+  x.tools = true;
+  x.server.message = "it said: Failed to parse tool call arguments";
+  EXPECT_EQ(classify(x, {}, 0).action, attempt_action::retry);
+}
+
 TEST(classify_tools, a_server_without_a_parser_of_calls_is_the_configurations_fault) {
   attempt_history known{true, 0};
   for (long status : {400, 500})

@@ -45,7 +45,7 @@ public:
   uint64_t submit(http_request request, callback done) override {
     // The probe of the models is none of most tests' business.
     if (!request.post) {
-      if (answers_probes) done(status(200));
+      if (answers_probes) done(status(probe_status));
       return next_++;
     }
     last_body = request.body;
@@ -89,6 +89,7 @@ public:
   std::vector<std::string> ids;
   std::string last_body;
   bool answers_probes = false;
+  long probe_status = 200;
   int cancelled = 0;
 
 private:
@@ -323,6 +324,16 @@ TEST_F(policy_client_simulation, an_answer_that_takes_too_long_at_a_server_that_
   advance(5100ms);
   EXPECT_EQ(category(1), "answer_overdue");
   EXPECT_EQ(cls(1), wire::FaultClass::POLICY);
+}
+
+// Of a proxy before an engine that is gone.
+TEST_F(policy_client_simulation, a_server_that_answers_502_is_not_well) {
+  transport->answers_probes = true;
+  transport->probe_status = 502;
+  spawn();
+  ask(1, 5000);
+  advance(6100ms);
+  EXPECT_EQ(category(1), "policy_timeout");
 }
 
 TEST_F(policy_client_simulation, what_came_of_a_late_answer_is_kept) {
