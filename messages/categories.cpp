@@ -36,6 +36,14 @@ constexpr error_category of_policies[] = {
      "start the server without a parser of tool calls",
      "There are no tools here: write the kernel as text. Write one complete program between "
      "<KERNEL> and </KERNEL>, in capitals, and nothing else."},
+    {"bad_arguments", "the arguments of a tool call do not fit the tool",
+     "the call is refused with the reason; [tools](tools.md) has each tool's arguments"},
+    {"bad_patch",
+     "a change to a program is neither a unified diff nor blocks of SEARCH and REPLACE",
+     "nothing is changed, and the policy is told where it is wrong"},
+    {"patch_failed",
+     "a change does not fit the program: what it says was there is not, or not once",
+     "nothing is changed, and the policy is told which hunk or block"},
     {"bad_tool_call", "the policy server failed to read a call of a tool in the answer",
      "the turn counts as the policy's fault",
      "The server could not read your call of a tool: its arguments are one JSON object, as the "

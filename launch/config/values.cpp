@@ -123,6 +123,7 @@ std::string config_section_doc(const std::string& section) {
       {"evaluation.timing", "Timing of correct candidates, interleaved with the reference."},
       {"profile", "Counters of candidates."},
       {"episode", "Turns, their limits and their returns."},
+      {"tools", "What the tool calls of an episode of mode `tools` may take."},
       {"reward", "The reward of a turn."},
       {"storage", "The lineage."},
       {"log", "The log of a run, or of a node: docs/reference/logs.md."},
