@@ -214,6 +214,16 @@ struct episode_state {
     Message<wire::ProfileResult> profile;
     Message<wire::TurnFacts> facts;
     error fault{fault_class::none, {}, {}, {}};
+
+    void forget_trial() {
+      parsed = {};
+      candidate_sha256.clear();
+      build = {};
+      evaluation = {};
+      profile = {};
+      facts = {};
+    }
+
     struct {
       double retrieve = 0, policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0;
     } seconds;

@@ -196,7 +196,7 @@ expected<Message<Result>> referee_client::state::ask(const Message<Request>& req
         "the work is tried again; if it persists, raise the evaluation's deadline");
   if (killed)
     return infrastructure_error("referee_killed",
-                                "failed to evaluate: somebody else has killed the referee",
+                                "failed to evaluate: another program has killed the referee",
                                 "the work is tried again with a new referee; see the system's log");
   return infrastructure_error("referee_lost",
                               "failed to evaluate: the referee ended" +

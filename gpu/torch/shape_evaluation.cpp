@@ -61,7 +61,7 @@ public:
                      memory_kills::now().anywhere == kills.anywhere;
     if (by_others)
       record_.fault = {fault_class::infrastructure, "referee_killed",
-                       "failed to evaluate: somebody else has killed what judges with Python: " +
+                       "failed to evaluate: another program has killed what judges with Python: " +
                            record_.fault.message,
                        "the work is tried again with new processes; see the system's log"};
     end();

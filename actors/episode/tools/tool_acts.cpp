@@ -27,11 +27,6 @@ source_language language_of(const task& x) {
   return x.contract == contract_kind::torch ? source_language::python : source_language::cpp;
 }
 
-bool tells_hidden(tool_kind x) {
-  return x == tool_kind::eval || x == tool_kind::bench || x == tool_kind::profile ||
-         x == tool_kind::sanitize;
-}
-
 trial_plan plan_of(tool_kind x) {
   trial_plan plan;
   plan.evaluate = x != tool_kind::build;
@@ -177,6 +172,12 @@ void tools_mode::compare() {
 
 // -- changing -------------------------------------------------------------------------------------
 
+void tools_mode::note_change(board_candidate& x, const board_candidate& parent) const {
+  x.patch = unified_diff(*parent.source, *x.source, file_name);
+  x.patch_kind =
+      patch_kind_of(*parent.source, *x.source, language_of(*episode_.where.what), parent.right, {});
+}
+
 void tools_mode::write_candidate() {
   auto& a = *current_;
   const auto& source = a.arguments.text("source");
@@ -185,16 +186,11 @@ void tools_mode::write_candidate() {
   if (auto bad = first_bad_byte(source); bad != std::string_view::npos)
     return refuse(fmt::format("byte {} of the source is NUL or no UTF-8\n", bad));
   auto* before = board_.active();
-  auto was_right = before == nullptr ? std::nullopt : before->right;
   auto parent = before == nullptr ? std::string{} : before->id;
   auto& x =
       board_.add(parent, source, parent.empty() ? "synthesized" : "working",
                  parent.empty() ? "synthesis" : "patch", cleaned(a.arguments.text("summary"), 400));
-  if (!parent.empty()) {
-    const auto& old = *board_.find(parent)->source;
-    x.patch = unified_diff(old, source, file_name);
-    x.patch_kind = patch_kind_of(old, source, language_of(*episode_.where.what), was_right, {});
-  }
+  if (before != nullptr) note_change(x, *before); // references to candidates stay valid
   a.output = x.id;
   a.transition = parent.empty() ? "branched" : "reformulated";
   settle("ok", fmt::format("{} is the active candidate now, {} bytes\n", x.id, source.size()));
@@ -213,13 +209,9 @@ void tools_mode::patch_candidate(bool measured) {
                   "\n");
   if (source->size() > max_candidate_bytes)
     return refuse(fmt::format("the result has more than {} bytes\n", max_candidate_bytes));
-  auto was_right = from->right;
-  auto parent = from->id;
-  auto old = from->source;
-  auto& x = board_.add(parent, std::move(*source), "patched", "patch",
+  auto& x = board_.add(from->id, std::move(*source), "patched", "patch",
                        cleaned(a.arguments.text("summary"), 400));
-  x.patch = unified_diff(*old, *x.source, file_name);
-  x.patch_kind = patch_kind_of(*old, *x.source, language_of(*episode_.where.what), was_right, {});
+  note_change(x, *from);
   a.output = x.id;
   a.transition = "patch_applied";
   if (measured) return measure(x, how);
@@ -233,7 +225,7 @@ void tools_mode::branch(board_candidate& from) {
   auto source = *from.source;
   auto& x = board_.add(from.id, std::move(source), "branched", "branch",
                        cleaned(a.arguments.text("summary"), 400));
-  candidate_board::inherit(x, from); // references to candidates stay valid
+  candidate_board::inherit(x, from);
   a.output = x.id;
   a.transition = "branched";
   settle("ok", fmt::format("{} is a copy of {}, and the active candidate now\n", x.id, from.id));
@@ -263,16 +255,11 @@ void tools_mode::promote(board_candidate& x) {
 
 std::string tools_mode::why_not(tool_kind how, const board_candidate& x) const {
   const auto& limits = episode_.settings->tools;
-  auto seconds = used_.gpu_seconds;
-  auto hidden = used_.hidden;
-  for (const auto& one : acts_) {
-    seconds += one.gpu_seconds;
-    hidden += one.hidden ? 1 : 0;
-  }
   if (how == tool_kind::submit) return {};
-  if (how != tool_kind::build && seconds >= limits.gpu_seconds)
+  auto used = used_now();
+  if (how != tool_kind::build && used.gpu_seconds >= limits.gpu_seconds)
     return "the seconds of the machine that runs kernels are used up; build and submit go on\n";
-  if (tells_hidden(how) && hidden >= limits.hidden_evaluations)
+  if (tells_hidden(how) && used.hidden >= limits.hidden_evaluations)
     return "the measurements on hidden cases are used up; run, build and submit go on\n";
   bool of_right = how == tool_kind::profile || how == tool_kind::sanitize;
   if (of_right && x.right != true)
@@ -286,17 +273,13 @@ void tools_mode::measure(board_candidate& x, tool_kind how) {
   auto plan = how == tool_kind::submit ? episode_.full_trial() : plan_of(how);
   plan.number = static_cast<uint32_t>(acts_.size() + 1);
   auto& trial = *episode_.current;
-  trial.parsed = {};
+  trial.forget_trial();
   trial.parsed.ok = true;
   trial.parsed.kernel = *x.source;
   // A measurement says nothing of labels: only a submission gives one.
   trial.parsed.diagnosis = how == tool_kind::submit ? trimmed(a.arguments.text("diagnosis"))
                                                     : episode_.where.what->diagnosis;
   trial.candidate_sha256 = x.sha256;
-  trial.build = {};
-  trial.evaluation = {};
-  trial.profile = {};
-  trial.facts = {};
   a.output = x.id;
   a.measure = how;
   a.measured = true;

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "messages/lineage.capnp.h"
-
 namespace kernelmill {
 
 struct tool_budget {
@@ -14,10 +12,10 @@ struct tool_budget {
   double gpu_seconds = 0;
   uint32_t hidden = 0; ///< calls whose outcome told something of hidden cases
 
-  void add(wire::CallRecord::Reader x) {
-    steps += x.getSteps();
-    gpu_seconds += x.getGpuSeconds();
-    hidden += x.getHidden() ? 1 : 0;
+  void add(uint32_t more_steps, double more_seconds, bool is_hidden) {
+    steps += more_steps;
+    gpu_seconds += more_seconds;
+    hidden += is_hidden ? 1 : 0;
   }
 };
 

@@ -219,6 +219,11 @@ const tool& tool_of(tool_kind kind) {
   return all_tools()[static_cast<size_t>(kind)];
 }
 
+bool tells_hidden(tool_kind x) {
+  return x == tool_kind::eval || x == tool_kind::bench || x == tool_kind::profile ||
+         x == tool_kind::sanitize;
+}
+
 // Each request has them all.
 const std::string& schema_of(const tool& x) {
   static const auto schemas = [] {

@@ -61,6 +61,9 @@ std::span<const tool> all_tools();
 const tool* find_tool(std::string_view name);
 const tool& tool_of(tool_kind kind);
 
+/// Whether its outcome tells something of hidden cases; of a submission, which ends all, nothing.
+bool tells_hidden(tool_kind kind);
+
 /// The JSON Schema of a tool's arguments.
 const std::string& schema_of(const tool& x);
 

@@ -40,13 +40,8 @@ bool needs_a_candidate(tool_kind x) {
   }
 }
 
-bool measures_hidden(tool_kind x) {
-  return x == tool_kind::eval || x == tool_kind::bench || x == tool_kind::profile ||
-         x == tool_kind::sanitize;
-}
-
 bool uses_gpu(tool_kind x) {
-  return measures_hidden(x) || x == tool_kind::run || x == tool_kind::replay;
+  return tells_hidden(x) || x == tool_kind::run || x == tool_kind::replay;
 }
 
 } // namespace
@@ -88,7 +83,7 @@ std::vector<tool_kind> legal_tools(const candidate_board& board, const tool_budg
     if (x.kind != tool_kind::submit && (left == 0 || x.steps > left)) continue;
     if (needs_a_candidate(x.kind) && board.all().empty()) continue;
     if (uses_gpu(x.kind) && used.gpu_seconds >= settings.gpu_seconds) continue;
-    if (measures_hidden(x.kind) && used.hidden >= settings.hidden_evaluations) continue;
+    if (tells_hidden(x.kind) && used.hidden >= settings.hidden_evaluations) continue;
     bool of_right = x.kind == tool_kind::profile || x.kind == tool_kind::sanitize;
     if (of_right && !any_right) continue;
     if (x.kind == tool_kind::promote && board.best() == nullptr) continue;

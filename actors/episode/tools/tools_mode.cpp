@@ -62,38 +62,32 @@ void tools_mode::add_to(wire::EpisodeRecord::Builder x, const std::string& stop_
   x.setGpuSeconds(used_.gpu_seconds);
 }
 
+bool tools_mode::did_anything(const std::vector<act>& acts) {
+  return std::any_of(acts.begin(), acts.end(), [](const act& x) { return x.status != "refused"; });
+}
+
 void tools_mode::restore(wire::TurnRecord::Reader record) {
   board_.restore(record, limit());
-  before_last_ = used_;
   std::vector<act> acts;
-  bool any_done = false;
   as_text_ = record.getCompletion().getCallsAsText();
   for (auto from : record.getCalls()) {
-    used_.add(from);
+    used_.add(from.getSteps(), from.getGpuSeconds(), from.getHidden());
     act x;
     x.call = {from.getId().cStr(), from.getTool().cStr(), *text_of(from.getArguments())};
     x.observation = text_of(from.getObservation());
     x.status = from.getStatus().cStr();
-    any_done |= x.status != "refused";
     asked_ |= x.call.name == "submit" && x.status == "ok" && from.getMeasured().size() == 0;
     acts.push_back(std::move(x));
   }
   used_.steps += record.getIdleSteps();
-  empty_turns_ = any_done ? 0 : empty_turns_ + 1;
+  empty_turns_ = did_anything(acts) ? 0 : empty_turns_ + 1;
   remember(text_of(record.getCompletion().getText()), acts, *text_of(record.getFeedback()));
 }
 
 void tools_mode::committed(const std::shared_ptr<const std::string>& feedback) {
-  before_last_ = used_;
-  bool any_done = false;
-  for (const auto& x : acts_) {
-    used_.steps += x.steps;
-    used_.gpu_seconds += x.gpu_seconds;
-    used_.hidden += x.hidden ? 1 : 0;
-    any_done |= x.status != "refused";
-  }
+  used_ = used_now();
   used_.steps += idle_steps_;
-  empty_turns_ = any_done ? 0 : empty_turns_ + 1;
+  empty_turns_ = did_anything(acts_) ? 0 : empty_turns_ + 1;
   remember(episode_.current->text, acts_, *feedback);
   board_.begin_turn();
   acts_.clear();
@@ -161,9 +155,14 @@ void tools_mode::read_calls() {
   }
 }
 
+tool_budget tools_mode::used_now() const {
+  auto result = used_;
+  for (const auto& x : acts_) result.add(x.steps, x.gpu_seconds, x.hidden);
+  return result;
+}
+
 uint32_t tools_mode::steps_left() const {
-  auto steps = used_.steps;
-  for (const auto& x : acts_) steps += x.steps;
+  auto steps = used_now().steps;
   auto all = episode_.settings->tools.steps;
   return steps < all ? all - steps : 0;
 }
@@ -224,15 +223,8 @@ void tools_mode::settle(std::string status, std::string words) {
   if (a.status != "ok") out += "[" + a.status + "] ";
   append_clean(out, words, limit());
   if (out.back() != '\n') out += '\n';
-  auto used = used_;
-  for (const auto& x : acts_) {
-    used.steps += x.steps;
-    used.gpu_seconds += x.gpu_seconds;
-    used.hidden += x.hidden ? 1 : 0;
-  }
-  used.steps += a.steps;
-  used.gpu_seconds += a.gpu_seconds;
-  used.hidden += a.hidden ? 1 : 0;
+  auto used = used_now();
+  used.add(a.steps, a.gpu_seconds, a.hidden);
   if (!submitted_) out += budget_line(board_, used, episode_.settings->tools);
   a.observation = std::make_shared<const std::string>(std::move(out));
   acts_.push_back(std::move(a));
@@ -258,9 +250,7 @@ std::string tools_mode::joined_observations() const {
 
 std::string tools_mode::stop_reason_after(bool submitted) const {
   if (submitted) return "submitted";
-  bool any_done =
-      std::any_of(acts_.begin(), acts_.end(), [](const act& x) { return x.status != "refused"; });
-  if (!any_done && empty_turns_ + 1 >= most_empty_turns) return "blocked";
+  if (!did_anything(acts_) && empty_turns_ + 1 >= most_empty_turns) return "blocked";
   // With no step left there is one more turn, for a submission.
   bool last = used_.steps >= episode_.settings->tools.steps ||
               episode_.turn + 1 >= episode_.settings->max_turns;
@@ -273,12 +263,8 @@ void tools_mode::finish_turn(std::optional<Message<wire::Verdict>> verdict) {
   auto& current = *episode_.current;
   if (!verdict) {
     // Nothing of a measurement belongs to the turn as such: it asked for no verdict.
-    current.parsed = {};
+    current.forget_trial();
     current.parsed.ok = true;
-    current.candidate_sha256.clear();
-    current.build = {};
-    current.evaluation = {};
-    current.profile = {};
     current.facts = turn_facts(episode_);
   }
   auto reason = lost_ ? std::string{stopped_by_infrastructure} : stop_reason_after(submitted_);

@@ -55,6 +55,8 @@ private:
     Message<wire::Verdict> verdict;
   };
 
+  static bool did_anything(const std::vector<act>& acts);
+
   // -- the order of a turn (tools_mode.cpp) ------------------------------------------------------
 
   void read_calls();
@@ -65,6 +67,7 @@ private:
   void finish_turn(std::optional<Message<wire::Verdict>> verdict = std::nullopt);
   Message<wire::Verdict> verdict_of_acts() const;
   std::string stop_reason_after(bool submitted) const;
+  tool_budget used_now() const; ///< with the calls of the turn in progress that are over
   uint32_t steps_left() const;
   std::string joined_observations() const;
   void remember(std::shared_ptr<const std::string> answer, const std::vector<act>& acts,
@@ -86,6 +89,7 @@ private:
   void submit(board_candidate& x);
   void measure(board_candidate& x, tool_kind how);
   void take_measurement(const Message<wire::Verdict>* verdict);
+  void note_change(board_candidate& x, const board_candidate& parent) const;
   std::string why_not(tool_kind how, const board_candidate& x) const;
   board_candidate* candidate_of_act();
   size_t limit() const { return episode_.settings->tools.observation_bytes; }
@@ -93,7 +97,6 @@ private:
   episode_state& episode_;
   candidate_board board_;
   tool_budget used_;         // committed
-  tool_budget before_last_;  // of the last committed turn
   uint32_t empty_turns_ = 0; // in a row, without a call that did something
   bool asked_ = false;       // whether a submission was to be confirmed
 
