@@ -50,6 +50,8 @@ struct Content {   # a text: inline when short, else an artifact of the store
   }
 }
 
+struct Report { name @0 :Text; text @1 :Text; }   # what a tool wrote, as a file
+
 struct EpisodeRef {
   run @0 :Text;
   task @1 :Text;

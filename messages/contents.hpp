@@ -24,6 +24,7 @@ void for_each_content(Turn turn, F&& visit) {
     visit(node.getSource(), "the source of a candidate");
     visit(node.getPatch(), "the patch of a candidate");
   }
+  for (auto report : turn.getReports()) visit(report.getText(), "a tool's report");
 }
 
 } // namespace kernelmill

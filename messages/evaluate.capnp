@@ -32,6 +32,7 @@ struct EvaluateRequest {
   source @16 :Text;                # of a library for the CPU whose memory is checked: it is built again
   lostBefore @17 :Bool;            # another referee was lost beside this candidate
   visibleOnly @18 :Bool;           # no hidden case is run and nothing is timed
+  reports @19 :Bool;               # tools that look at it leave what they wrote
 }
 
 struct CaseResult {
@@ -51,6 +52,11 @@ struct KindTime {
   candidateMs @1 :Float64;         # medians of the calls on contents of this kind
   referenceMs @2 :Float64;
   calls @3 :UInt32;
+}
+
+struct TimedPair {                 # one measurement of both, beside each other
+  candidateMs @0 :Float32;
+  referenceMs @1 :Float32;
 }
 
 enum NotTimed {                    # what kept a right candidate from being timed
@@ -76,12 +82,14 @@ struct Timing {
   referenceDeviceMs @13 :Float64;
   kinds @14 :List(KindTime);       # by contents, where timed rows had several kinds
   notTimed @15 :NotTimed;          # of a right candidate that is not `measured`
+  pairs @16 :List(TimedPair);      # in order, at most 256: the first and then evenly thinned
 }
 
 struct MemoryChecks {              # by compute-sanitizer or g++'s sanitizers, on visible cases with contents of their own
   complete @0 :Bool;               # each check that the backend has came to its end
   findings @1 :List(Common.Finding);     # warning: it is one; info: the tool itself is not sure
   problems @2 :List(Text);         # why a check has no report
+  reports @3 :List(Common.Report); # the tools' own words, where they were asked for
 }
 
 struct EvaluateResult {

@@ -104,7 +104,10 @@ struct TurnRecord {
   strategies @21 :List(StrategyNote);    # as they were changed
   active @22 :Text;                # the candidate that the next turn begins with
   idleSteps @23 :UInt32;           # of the step budget, of a turn without a call
+  reports @24 :List(ToolReport);   # of the share of turns that `profile.share` keeps them of
 }
+
+struct ToolReport { tool @0 :Text; name @1 :Text; text @2 :Common.Content; }
 
 struct PromptPart { role @0 :Text; content @1 :Common.Content; }
 

@@ -26,4 +26,5 @@ struct ProfileResult {
   card @3 :BottleneckCard;
   seconds @4 :Float64;
   fault @5 :Common.Fault;
+  reports @6 :List(Common.Report); # the profiler's own tables, where they were asked for
 }

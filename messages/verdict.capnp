@@ -17,6 +17,13 @@ struct ParsedCompletion {
   problems @5 :List(Text);         # what was wrong with the format, in order
 }
 
+struct EvidenceCheck {             # of a `diagnose` task: what a profile must show if the diagnosis is right
+  name @0 :Text;                   # of a counter
+  hidden @1 :Bool;                 # the policy is not told that it is looked at
+  right @2 :Bool;
+  note @3 :Text;                   # what was said or measured
+}
+
 struct TurnFacts {
   task @0 :Text;
   verb @1 :Text;
@@ -33,6 +40,8 @@ struct TurnFacts {
   turn @12 :UInt32;
   maxTurns @13 :UInt32;
   unchanged @14 :Text;             # what the code is a copy of but for comments and spaces; empty: of nothing shown
+  evidence @15 :List(EvidenceCheck);
+  sameStrategy @16 :Text;          # of a `reformulate` task: why it computes as its starter did; empty: it does not
 }
 
 enum GateStatus { pass @0; fail @1; notRun @2; blocked @3; }
