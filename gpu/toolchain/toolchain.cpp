@@ -219,7 +219,9 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
   result.diagnostics = parse_diagnostics(result.log);
   if (has_failed(*outcome)) {
     result.fault = fault_of_compiler(*outcome, result.diagnostics, deadline_ms);
-    result.repeatable = outcome->repeatable();
+    // What a machine can have said is not remembered as the source's doing.
+    result.repeatable = outcome->repeatable() &&
+                        evidence_of(*outcome, {compiler.source_name}) != build_evidence::machine;
     return result;
   }
   auto stored = cache.store_library(key, outcome->product.get());
