@@ -1,6 +1,7 @@
 #include "launch/judging/verdict_text.hpp"
 
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "messages/shapes.hpp"
+#include "messages/sol_score.hpp"
 
 namespace kernelmill {
 
@@ -62,8 +64,16 @@ json not_timed_word(wire::Timing::Reader t) {
   return word(t.getNotTimed());
 }
 
+/// By the lower bound of the speedup, as rewards have it; nothing where there is no scale.
+std::optional<double> sol_score_of(wire::Timing::Reader t) {
+  auto baseline = t.getReferenceMs(), low = t.getSpeedup().getLow();
+  if (!t.getMeasured() || !(low > 0) || !has_sol_scale(baseline, t.getRooflineMs())) return {};
+  return sol_score(baseline / low, baseline, t.getRooflineMs());
+}
+
 json timing_json(wire::Timing::Reader t) {
   bool measured = t.getMeasured();
+  auto sol = sol_score_of(t);
   auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
   auto s = t.getSpeedup();
   auto both = [&](double candidate, double reference) -> json {
@@ -87,6 +97,7 @@ json timing_json(wire::Timing::Reader t) {
           {"clock", str(t.getClock())},
           {"overhead_ms", number(t.getOverheadMs())},
           {"roofline_ms", number(t.getRooflineMs())},
+          {"sol_score", sol ? finite(*sol) : json(nullptr)},
           {"call_ms", both(t.getCandidateCallMs(), t.getReferenceCallMs())},
           {"device_ms", both(t.getCandidateDeviceMs(), t.getReferenceDeviceMs())},
           {"kinds", std::move(kinds)},
@@ -177,10 +188,12 @@ std::string timing_text(wire::Timing::Reader t) {
   if (t.getNotTimed() != wire::NotTimed::NO)
     return fmt::format("\nnot timed, for which the {} is the cause\n", word(t.getNotTimed()));
   if (!t.getMeasured()) return {};
+  auto sol = sol_score_of(t);
   auto result = fmt::format(
-      "\ntiming at {}: {} against {} of the baseline, speedup {}, {} samples, outside clock\n",
+      "\ntiming at {}: {} against {} of the baseline, speedup {}, {} samples, outside clock{}\n",
       str(t.getShape()), cli::format_seconds(t.getCandidateMs() / 1e3),
-      cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples());
+      cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples(),
+      sol ? fmt::format(", SOL score {:.3f}", *sol) : std::string{});
   for (auto x : t.getKinds())
     if (is_shape(x.getName().cStr()) && x.getCandidateMs() > 0)
       result += fmt::format("  {}: {} against {}, speedup {:.3f}\n", x.getName().cStr(),

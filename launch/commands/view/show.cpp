@@ -14,6 +14,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/view/call_text.hpp"
 #include "launch/commands/view/remote_run.hpp"
+#include "launch/commands/view/reward_text.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "messages/base/json_fields.hpp"
@@ -158,6 +159,7 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
     result += section("verdict", "open: the turn asked for no verdict", colour);
   else
     result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
+  result += section("reward", parts_table(turn.getVerdict()), colour);
   result += section("profile", profile_text(turn.getFacts().getProfile()), colour);
   result += section("feedback", stored_text(artifacts.text(turn.getFeedback())), colour);
   return result;
@@ -170,6 +172,7 @@ json episode_json(const stored_episode& x, const artifact_store& artifacts) {
     auto opened = record.open();
     result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
   }
+  result["parts"] = part_sums(x);
   result["evidence"] = evidence_json(evidence_of_episode(x));
   result["end"] = nullptr;
   if (x.end) {
@@ -238,6 +241,8 @@ expected<int> show_episode(const invocation& in, const place& at, const std::str
     auto opened = record.open();
     cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
   }
+  if (!at.name.turn)
+    cli::print(section("reward of the episode", part_sums_table(*x), in.colour_out));
   if (x->end && !at.name.turn)
     cli::print(section(
         "episode", end_text(x->end->open()->getEpisode()) + evidence_text(evidence_of_episode(*x)),

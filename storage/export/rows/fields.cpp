@@ -41,6 +41,10 @@ const field outcome =
 const field category = f("category", text, "`success`, `wrong_result`, ... (errors.md)");
 const field reward =
     n("reward", real, "of the turn; null when the infrastructure lost it or could not time it");
+const field parts = f("reward_parts",
+                      list_of(record({f("name", text, "`correct`, `speed`, `tool_cost`, ..."),
+                                      f("value", real, "weighted: they add up to `reward`")})),
+                      "empty when there is no reward");
 const field back = n("return", real, "discounted sum of the rewards from this turn on");
 const field shared =
     f("shared", flag, "a fork's turn that is its origin's too: context, without reward and return");
@@ -121,6 +125,7 @@ fields trajectories() {
                       f("findings", list_of(finding), "of the checks of integrity"),
                       shared,
                       reward,
+                      parts,
                       back,
                       speedup_field,
                       evidence,
@@ -156,18 +161,19 @@ fields preference() {
 }
 
 fields rl() {
-  auto turn = record({f("turn", integer, "number, from 0"),
-                      f("turn_id", text, "SHA-256 of run, task, episode and turn"),
-                      f("messages", messages(), "that this turn added to the conversation"),
-                      f("response", text, "the answer as the model wrote it"),
-                      f("finish_reason", text, "`stop`, `length`, ..."), model, outcome, category,
-                      shared, reward, back, f("mask", integer, "1 when it has a return, else 0"),
-                      f("token_audit", text,
-                        "`exact`, `branch`, `inexact` or `unknown`: its ids against those of the "
-                        "turn before"),
-                      n("sequence", integer, "which of `sequences` has it; null without ids"),
-                      n("start", integer, "of its sampled ids in there"),
-                      n("end", integer, "one behind the last")});
+  auto turn =
+      record({f("turn", integer, "number, from 0"),
+              f("turn_id", text, "SHA-256 of run, task, episode and turn"),
+              f("messages", messages(), "that this turn added to the conversation"),
+              f("response", text, "the answer as the model wrote it"),
+              f("finish_reason", text, "`stop`, `length`, ..."), model, outcome, category, shared,
+              reward, parts, back, f("mask", integer, "1 when it has a return, else 0"),
+              f("token_audit", text,
+                "`exact`, `branch`, `inexact` or `unknown`: its ids against those of the "
+                "turn before"),
+              n("sequence", integer, "which of `sequences` has it; null without ids"),
+              n("start", integer, "of its sampled ids in there"),
+              n("end", integer, "one behind the last")});
   auto sequence =
       record({f("token_ids", list_of(id), "prompt and answers as the model read and sampled them"),
               f("mask", list_of(id), "1: sampled in a turn whose `mask` is 1"),
@@ -244,8 +250,8 @@ fields kernel_rl() {
       record({part("format", "weighted, as all parts; null where the run's reward has no such"),
               part("compile", "`build` of the run"), part("correctness", "`correct` of the run"),
               part("speed", "by the lower bound of the interval"),
-              part("length", "null: no reward here uses it"),
-              part("thinking", "null: no reward here uses it"), part("partial", "share of cases"),
+              part("length", "of the kernel, where it has a weight"),
+              part("thinking", "where it has a weight"), part("partial", "share of cases"),
               part("diagnosis", "of tasks that ask for one"), part("integrity", "a penalty")});
   auto metrics = record({n("time/retrieve", real, "seconds"), n("time/policy", real, "seconds"),
                          n("time/build", real, "seconds"), n("time/eval", real, "seconds"),

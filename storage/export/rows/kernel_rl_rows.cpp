@@ -70,8 +70,8 @@ row breakdown_json(const turn& x) {
           {"compile", part(x, "build", "compile")},
           {"correctness", part(x, "correct", "correctness")},
           {"speed", part(x, "speed", "speed")},
-          {"length", part(x, "", "length")},
-          {"thinking", part(x, "", "thinking")},
+          {"length", part(x, "length", "length")},
+          {"thinking", part(x, "thinking", "thinking")},
           {"partial", part(x, "partial", "partial")},
           {"diagnosis", part(x, "diagnosis", "diagnosis")},
           {"integrity", part(x, "integrity", "integrity")}};

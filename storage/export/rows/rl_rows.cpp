@@ -17,6 +17,7 @@ row turn_json(const turn& x) {
           {"category", x.category},
           {"shared", x.shared},
           {"reward", number(x.reward)},
+          {"reward_parts", parts_json(x)},
           {"return", number(x.back)},
           {"mask", x.back ? 1 : 0},
           {"token_audit", x.audit},

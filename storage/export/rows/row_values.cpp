@@ -6,6 +6,14 @@ namespace kernelmill::exports {
 
 using nlohmann::ordered_json;
 
+ordered_json parts_json(const turn& x) {
+  auto result = ordered_json::array();
+  if (!x.reward) return result;
+  for (const auto& part : x.components) // 0 has no sign here
+    result.push_back({{"name", part.name}, {"value", number(part.value.value_or(0) + 0.0)}});
+  return result;
+}
+
 ordered_json speedup_json(const std::optional<speedup>& x) {
   if (!x) return nullptr;
   return {{"estimate", number(x->estimate)}, {"low", number(x->low)}, {"high", number(x->high)}};

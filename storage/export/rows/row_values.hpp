@@ -18,6 +18,9 @@ inline nlohmann::ordered_json text_or_null(const std::string& x) {
   return x.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(x);
 }
 
+/// What its reward is the sum of; empty without a reward.
+nlohmann::ordered_json parts_json(const turn& x);
+
 nlohmann::ordered_json speedup_json(const std::optional<speedup>& x);
 
 /// {"role": ..., "content": ...}, and of tools `tool_calls` or `tool_call_id`, as OpenAI has them.

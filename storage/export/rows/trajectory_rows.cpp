@@ -52,6 +52,7 @@ row step_json(const turn& x) {
                 {"findings", findings_json(x.findings)},
                 {"shared", x.shared},
                 {"reward", number(x.reward)},
+                {"reward_parts", parts_json(x)},
                 {"return", number(x.back)},
                 {"speedup", speedup_json(x.faster)},
                 {"evidence_score", number(x.evidence)},
