@@ -220,13 +220,17 @@ void episode_state::ask_profile() {
 void episode_state::ask_verdict() {
   enter(episode_phase::judging);
   current->facts = turn_facts(*this);
+  const auto& parsed = current->parsed;
+  auto judged = reads_answer(settings->rewards)
+                    ? with_answer(*current->facts.open(), parsed.thought, parsed.kernel)
+                    : current->facts;
   ask<Message<wire::Verdict>>(
       services->governance, settings->commit_deadline, turn_lost_to("governance"),
       [this](const Message<wire::Verdict>& verdict) {
         current->seconds.judge += seconds_since(phase_since);
         mode->end_trial(&verdict);
       },
-      atom::judge_v, make_envelope(), current->facts);
+      atom::judge_v, make_envelope(), judged);
 }
 
 void episode_state::commit_turn(const Message<wire::Verdict>& verdict, std::string feedback,

@@ -19,7 +19,7 @@
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/prompt_cache.hpp"
-#include "actors/governance/judge.hpp"
+#include "actors/governance/reward.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
 #include "actors/policy_client/protocol/tool_call.hpp"
 #include "gpu/task/task.hpp"
@@ -46,6 +46,7 @@ struct tool_settings {
 struct episode_settings {
   mode_kind mode = mode_kind::refine;
   tool_settings tools;
+  reward_config rewards;        ///< governance's own, for what no trial decides
   uint64_t run_seed = 1;        ///< of what the run draws
   int32_t priority = 0;         ///< among runs that share nodes and policy servers
   uint32_t required_layers = 0; ///< layer_bits() of the sandbox's, where jobs may go

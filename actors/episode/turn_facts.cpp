@@ -99,4 +99,14 @@ void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
   if (!course.evaluation.empty()) out.setUnchanged(copied(x, shown, out.getEvaluation()));
 }
 
+Message<wire::TurnFacts> with_answer(wire::TurnFacts::Reader facts, const std::string& thought,
+                                     const std::string& kernel) {
+  capnp::MallocMessageBuilder builder;
+  builder.setRoot(facts);
+  auto parsed = builder.getRoot<wire::TurnFacts>().getParsed();
+  parsed.setThought(thought);
+  parsed.setKernel(kernel);
+  return Message<wire::TurnFacts>{builder};
+}
+
 } // namespace kernelmill

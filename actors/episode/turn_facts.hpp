@@ -56,4 +56,8 @@ struct turn_course {
 void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
                     const turn_course& course, const shown_code& shown);
 
+/// The same with texts that records keep beside their facts, for rewards that read them.
+Message<wire::TurnFacts> with_answer(wire::TurnFacts::Reader facts, const std::string& thought,
+                                     const std::string& kernel);
+
 } // namespace kernelmill

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "actors/governance/reward.hpp"
+#include "messages/sol_score.hpp"
 
 namespace kernelmill {
 
@@ -151,7 +152,6 @@ private:
     result_.outcome = wire::Outcome::INFRASTRUCTURE;
     result_.category = ours.category.empty() ? "infrastructure" : ours.category;
     result_.fault = std::move(ours);
-    for (auto& x : result_.reward.parts) x = {nullptr, 0, 0};
     return std::move(result_);
   }
 
@@ -297,6 +297,9 @@ private:
       gate = {GateStatus::PASS, fmt::format("at least {:.3g}x, which is not yet significant", low)};
     else
       gate = {GateStatus::PASS, fmt::format("at least {:.3g}x", low)};
+    // Else a part of 0 would look like the kernel's doing.
+    if (config_.reward.sol != 0 && !has_sol_scale(timing.getReferenceMs(), timing.getRooflineMs()))
+      gate.reason += "; no roofline below the baseline is known here, so the part sol is 0";
   }
 
   // A copy of the prompt's code earns no speed, but it is no cheat.
@@ -313,7 +316,13 @@ private:
     reward_facts x;
     x.format = passed(format);
     x.build = passed(build_gate);
+    x.correct = passed(correctness);
+    x.deterministic = passed(determinism);
     x.accepted = accepted();
+    x.unchanged = failed(originality);
+    x.fast = passed(performance) && !x.unchanged;
+    auto verb = text_of(facts_.getVerb());
+    x.success = is_success(verb, x.accepted, !x.unchanged, x.fast);
     x.critical = failed(integrity);
     x.diagnosis = is(facts_.getVerb(), "diagnose") && parsed_.getDiagnosis().size() > 0 &&
                   facts_.getDiagnosisRight();
@@ -324,9 +333,12 @@ private:
       x.share = 1;
     else if (auto all = std::max<unsigned>(cases.size(), evaluation_.getCaseCount()); all > 0)
       x.share = static_cast<double>(right) / all; // an early end fails the cases left
-    x.unchanged = failed(originality);
     auto timing = evaluation_.getTiming();
     if (timing.getMeasured()) x.speedup_low = timing.getSpeedup().getLow();
+    x.baseline_ms = timing.getReferenceMs();
+    x.roofline_ms = timing.getRooflineMs();
+    x.thought_bytes = parsed_.getThought().size();
+    x.kernel_bytes = parsed_.getKernel().size();
     result_.reward = reward_of(x, config_.reward);
   }
 
@@ -387,15 +399,6 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
       parts[i].setValue(x.reward.parts[i].value);
       parts[i].setWeight(x.reward.parts[i].weight);
     }
-  });
-}
-
-Message<wire::Verdict> open_verdict(std::span<const wire::Finding::Reader> critical) {
-  return build<wire::Verdict>([&](wire::Verdict::Builder out) {
-    out.setOutcome(wire::Outcome::OPEN);
-    out.setCategory("open");
-    auto findings = out.initFindings(static_cast<unsigned>(critical.size()));
-    for (unsigned i = 0; i < findings.size(); ++i) findings.setWithCaveats(i, critical[i]);
   });
 }
 

@@ -15,20 +15,31 @@
 
 namespace kernelmill {
 
-/// Weights of one turn's reward. reward = format*w + build*w + partial*w (share of cases) +
-/// correct*w + speed*w, where the speed term grows with the lower bound of the speedup's interval
-/// and is 0 unless every gate before `performance` passes.
+/// What tool calls earn beside the verdict of what was submitted.
+enum class shaping_kind : unsigned char { none, optimize_v1 };
+
+/// Weights of one turn's reward, which is the sum of weight * part. docs/explanation/governance.md
+/// says what each part is. What is fast counts by the lower bound of its speedup's interval, and
+/// only when every gate before `performance` passes.
 struct reward_config {
   double format = 0;
   double build = 0;
   double partial = 0;
   double correct = 0.3;
   double speed = 1.0;
-  double speed_cap = 10;        ///< of the speed term before its weight
-  double unchanged_speed = 0;   ///< the same of a copy of what was shown; 0: a copy earns no speed
-  double diagnosis = 0;         ///< for `diagnose` tasks: the right label
-  double integrity_penalty = 0; ///< subtracted (as a positive number) for a critical finding
+  double speed_cap = 10;      ///< of the speed term before its weight
+  double unchanged_speed = 0; ///< the same of a copy of what was shown; 0: a copy earns no speed
+  double diagnosis = 0;       ///< for `diagnose` tasks: the right label
+  double thinking = 0;        ///< a thought of moderate length
+  double length = 0;          ///< a short kernel
+  double sol = 0;             ///< nearness to the roofline
+  double success = 0;         ///< gpu_rl's success of the task
+  double correctness = 0;     ///< the gate of that name, as the next two
+  double determinism = 0;
+  double performance = 0;
+  double integrity_penalty = 0;      ///< subtracted (as a positive number) for a critical finding
   bool memory_safety_rejects = true; ///< whether the gate of that name rejects, or only tells
+  shaping_kind shaping = shaping_kind::none;
 };
 
 struct governance_config {
@@ -38,7 +49,7 @@ struct governance_config {
   double significant_speedup = 1.02;
 };
 
-/// Names of the presets: "kevin", "correctness", "staged", "sparse".
+/// Names of the presets: "kevin", "correctness", "staged", "sparse", ...
 std::vector<std::string> reward_presets();
 expected<reward_config> reward_preset(const std::string& name);
 
@@ -55,10 +66,6 @@ expected<void> validate(const governance_config& config);
 /// a speed. The verdict's fault is the first failing stage's, or the critical finding's where there
 /// is one.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
-
-/// Of a turn that asked for none: outcome `open`, with a reward of 0. `critical`: what its
-/// measurements found against integrity.
-Message<wire::Verdict> open_verdict(std::span<const wire::Finding::Reader> critical);
 
 /// What readiness needs to know of a turn: 12 bytes, so that 100,000 live episodes can keep it of
 /// every turn instead of the records.

@@ -228,42 +228,7 @@ void add_judgement_keys(std::vector<config_key>& k) {
   k.push_back(
       within(KEY(episode.deadline_ms, "Time for one episode; at least one turn's."), 100, week_ms));
   k.push_back(within(KEY(episode.max_live, "Maximum number of live episodes."), 1, 1e6));
-  k.push_back(one_of(KEY(reward.preset, "Weights to start from."),
-                     {"kevin", "correctness", "staged", "sparse"}));
-  const auto from_preset = std::string{" null: the preset's."};
-  k.push_back(
-      within(KEY(reward.format, "Weight of a well-formed completion." + from_preset), -100, 100));
-  k.push_back(
-      within(KEY(reward.build, "Weight of a candidate that builds." + from_preset), -100, 100));
-  k.push_back(within(KEY(reward.partial, "Weight of the share of cases that pass." + from_preset),
-                     -100, 100));
-  k.push_back(
-      within(KEY(reward.correct, "Weight of a correct candidate." + from_preset), -100, 100));
-  k.push_back(within(KEY(reward.speed, "Weight of the lower bound of the speedup." + from_preset),
-                     -100, 100));
-  k.push_back(
-      within(KEY(reward.speed_cap, "Most that the speedup counts before its weight." + from_preset),
-             0, 1e6));
-  k.push_back(within(KEY(reward.unchanged_speed,
-                         "Most that the speedup counts, before its weight, of an answer that is a "
-                         "copy of what the prompt showed or of the baseline." +
-                             from_preset),
-                     0, 1e6));
-  k.push_back(
-      within(KEY(reward.diagnosis, "Weight of the right label in a `diagnose` task." + from_preset),
-             -100, 100));
-  k.push_back(within(
-      KEY(reward.integrity_penalty, "Subtracted for a critical integrity finding." + from_preset),
-      0, 100));
-  k.push_back(one_of(KEY(reward.memory_safety,
-                         "Whether the gate `memory_safety` rejects a candidate, or only reports. "
-                         "`preset`: it rejects, except with the preset `kevin`."),
-                     {"preset", "reject", "report"}));
-  k.push_back(within(
-      KEY(reward.minimum_speedup, "Lower bound of the speedup that the performance gate asks for."),
-      0, 1e6));
-  k.push_back(within(
-      KEY(reward.significant_speedup, "Lower bound from which a speedup counts as real."), 1, 1e6));
+  add_reward_keys(k);
   k.push_back(one_of(KEY(advantage, "How the members of a group are compared."),
                      {"mean_centered", "normalized", "leave_one_out"}));
   k.push_back(directory(KEY(

@@ -153,7 +153,15 @@ struct reward_section {
   std::optional<double> speed_cap;
   std::optional<double> unchanged_speed;
   std::optional<double> diagnosis;
+  std::optional<double> thinking;
+  std::optional<double> length;
+  std::optional<double> sol;
+  std::optional<double> success;
+  std::optional<double> correctness;
+  std::optional<double> determinism;
+  std::optional<double> performance;
   std::optional<double> integrity_penalty;
+  std::string shaping = "preset";
   std::string memory_safety = "preset";
   double minimum_speedup = 1.0;
   double significant_speedup = 1.02;

@@ -6,8 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "actors/episode/completion_parser.hpp"
 #include "actors/episode/episode_score.hpp"
+#include "actors/episode/tools/shaping.hpp"
 #include "actors/episode/transition.hpp"
+#include "actors/episode/turn_facts.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill {
@@ -46,41 +49,60 @@ const char* state_after(const char* before, const std::vector<scored_turn>& turn
 
 class rejudging_of_group {
 public:
-  rejudging_of_group(const scoring_rules& rules, rejudging_counts& counts)
-      : rules_(rules), counts_(counts) {}
+  rejudging_of_group(const scoring_rules& rules, rejudging_counts& counts,
+                     const answer_reader& read)
+      : rules_(rules), counts_(counts), read_(read) {}
 
-  std::vector<Message<wire::Record>> run(const stored_group& facts) {
+  expected<std::vector<Message<wire::Record>>> run(const stored_group& facts) {
     ++counts_.groups;
-    for (const auto& x : facts.episodes) judge_episode(x);
+    for (const auto& x : facts.episodes) KM_TRY(judge_episode(x));
     if (facts.end) end_group(facts.end->open()->getGroup());
     return std::move(records_);
   }
 
 private:
-  void judge_episode(const stored_episode& facts) {
+  expected<Message<wire::Verdict>> judge_turn(wire::TurnRecord::Reader turn) const {
+    if (!reads_answer(rules_.judge.reward) || !read_) return judge(turn.getFacts(), rules_.judge);
+    auto texts = read_(turn);
+    KM_TRY(texts);
+    auto thought = parse_completion(texts->completion).thought;
+    auto facts = with_answer(turn.getFacts(), thought, texts->kernel);
+    return judge(*facts.open(), rules_.judge);
+  }
+
+  expected<void> judge_episode(const stored_episode& facts) {
     ++counts_.episodes;
+    shaping_ledger shaping{rules_.judge.reward.shaping};
     std::vector<scored_turn> scored;
     std::vector<past_candidate> before;
     for (const auto& record : facts.turns) {
       auto view = record.open();
       auto turn = view->getTurn();
+      bool has_calls = turn.getCalls().size() > 0; // they said what became of its candidates
       if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) { // there is nothing to judge
-        scored.push_back(score_of(turn, turn.getVerdict()));
-        add_turn(turn, turn.getVerdict(), turn.getTransition().cStr());
+        auto verdict = has_calls ? open_verdict(shaping.take(turn, nullptr), rules_.judge.reward)
+                                 : copy_of<wire::Verdict>(turn.getVerdict());
+        auto open = verdict.open();
+        scored.push_back(score_of(turn, *open));
+        add_turn(turn, *open, turn.getTransition().cStr());
         continue;
       }
-      auto verdict = judge(turn.getFacts(), rules_.judge);
+      auto said = judge_turn(turn);
+      KM_TRY(said);
+      auto of_trial = said->open();
+      auto reader = *of_trial;
+      auto verdict = with_calls(*said, shaping.take(turn, &reader), rules_.judge.reward);
       auto judged = verdict.open();
       count_verdict(counts_, turn.getVerdict(), *judged);
       scored.push_back(score_of(turn, *judged));
       std::string sha256 = turn.getCandidateSha256();
       bool accepted = scored.back().accepted;
-      bool has_calls = turn.getCalls().size() > 0; // they said what became of its candidates
       add_turn(turn, *judged,
                has_calls ? turn.getTransition().cStr() : transition_of(before, sha256, accepted));
       before.push_back({std::move(sha256), accepted});
     }
     if (facts.end) end_episode(facts.member, facts.end->open()->getEpisode(), scored);
+    return {};
   }
 
   void add_turn(wire::TurnRecord::Reader from, wire::Verdict::Reader verdict,
@@ -131,6 +153,7 @@ private:
 
   const scoring_rules& rules_;
   rejudging_counts& counts_;
+  const answer_reader& read_;
   std::vector<Message<wire::Record>> records_;
   std::map<uint32_t, std::optional<double>> returns_;
 };
@@ -143,9 +166,11 @@ bool is_same_verdict(wire::Verdict::Reader a, wire::Verdict::Reader b) {
   return x.asBytes() == y.asBytes();
 }
 
-std::vector<Message<wire::Record>> rejudge(const stored_group& facts, const scoring_rules& rules,
-                                           rejudging_counts& counts) {
-  return rejudging_of_group{rules, counts}.run(facts);
+expected<std::vector<Message<wire::Record>>> rejudge(const stored_group& facts,
+                                                     const scoring_rules& rules,
+                                                     rejudging_counts& counts,
+                                                     const answer_reader& read) {
+  return rejudging_of_group{rules, counts, read}.run(facts);
 }
 
 } // namespace kernelmill

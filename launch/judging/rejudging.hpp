@@ -5,6 +5,8 @@
 // facts.
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "actors/episode/returns.hpp"
@@ -30,11 +32,19 @@ struct rejudging_counts {
   uint64_t paid_both = 0;
 };
 
+/// Texts of a turn that its facts leave out. Asked for only where the rules read them.
+struct answer_texts {
+  std::string completion, kernel;
+};
+using answer_reader = std::function<expected<answer_texts>(wire::TurnRecord::Reader)>;
+
 /// Judges every committed turn of a group, then scores its ended episodes and the group if it has
 /// ended. The records hold what verdicts change and nothing else, and no time: the same facts and
-/// rules give the same bytes.
-std::vector<Message<wire::Record>> rejudge(const stored_group& facts, const scoring_rules& rules,
-                                           rejudging_counts& counts);
+/// rules give the same bytes. Errors: those of `read`.
+expected<std::vector<Message<wire::Record>>> rejudge(const stored_group& facts,
+                                                     const scoring_rules& rules,
+                                                     rejudging_counts& counts,
+                                                     const answer_reader& read = {});
 
 /// Whether two verdicts are the same byte for byte in Cap'n Proto's canonical form.
 bool is_same_verdict(wire::Verdict::Reader a, wire::Verdict::Reader b);

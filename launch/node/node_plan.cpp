@@ -104,11 +104,21 @@ expected<governance_config> governance_of(const run_config& config) {
       {&given.speed_cap, &weights.speed_cap},
       {&given.unchanged_speed, &weights.unchanged_speed},
       {&given.diagnosis, &weights.diagnosis},
+      {&given.thinking, &weights.thinking},
+      {&given.length, &weights.length},
+      {&given.sol, &weights.sol},
+      {&given.success, &weights.success},
+      {&given.correctness, &weights.correctness},
+      {&given.determinism, &weights.determinism},
+      {&given.performance, &weights.performance},
       {&given.integrity_penalty, &weights.integrity_penalty}};
   for (auto& [value, weight] : overrides)
     if (*value) *weight = **value;
   if (given.memory_safety != "preset")
     weights.memory_safety_rejects = given.memory_safety == "reject";
+  if (given.shaping != "preset")
+    weights.shaping =
+        given.shaping == "optimize_v1" ? shaping_kind::optimize_v1 : shaping_kind::none;
   result.minimum_speedup = given.minimum_speedup;
   result.significant_speedup = given.significant_speedup;
   KM_TRY(validate(result));
@@ -149,15 +159,21 @@ expected<advantage_kind> advantage_of(const std::string& name) {
                              "use mean_centered, normalized or leave_one_out");
 }
 
+double gamma_of(const run_config& config) {
+  return config.episode.mode == "tools" ? config.tools.gamma : config.episode.gamma;
+}
+
 std::shared_ptr<const episode_settings> settings_of(const run_config& config,
-                                                    const std::string& backend, bool resume) {
+                                                    const std::string& backend,
+                                                    const reward_config& rewards, bool resume) {
   auto result = std::make_shared<episode_settings>();
+  result->rewards = rewards;
   result->run_seed = config.run.seed;
   result->priority = static_cast<int32_t>(config.run.priority);
   result->required_layers = layer_bits(config.evaluation.required_layers);
   result->backend = backend;
   result->max_turns = config.tasks.max_turns;
-  result->gamma = config.episode.gamma;
+  result->gamma = gamma_of(config);
   if (config.episode.mode == "tools") {
     result->mode = mode_kind::tools;
     result->tools = {config.tools.calls == "text" ? call_form::text : call_form::native,
@@ -165,7 +181,6 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
                      config.tools.observation_bytes};
     // Each turn takes a step at least, and one more is for the submission.
     result->max_turns = config.tools.steps + 1;
-    result->gamma = config.tools.gamma;
     auto coarse = config.evaluation.timing;
     coarse.half_width = config.tools.half_width;
     result->coarse_timing = timing_policy(coarse, config.evaluation.clock);

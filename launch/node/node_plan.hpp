@@ -29,8 +29,10 @@ bool any_torch(const std::vector<std::shared_ptr<const task>>& tasks);
 expected<governance_config> governance_of(const run_config& config);
 expected<policy_config> policy_of(const run_config& config);
 expected<advantage_kind> advantage_of(const std::string& name);
+double gamma_of(const run_config& config); ///< of the mode that it names
 std::shared_ptr<const episode_settings> settings_of(const run_config& config,
-                                                    const std::string& backend, bool resume);
+                                                    const std::string& backend,
+                                                    const reward_config& rewards, bool resume);
 
 /// Each task as many times as the configuration asks for groups, task by task.
 run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<const task>>& tasks);

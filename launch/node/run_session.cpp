@@ -70,9 +70,10 @@ expected<void> hosted_run::state::prepare(const chosen_backend& chosen) {
   if (auto ok = take(tasks, load_tasks(config, chosen)); !ok) return ok;
   plan = plan_of(config, tasks);
   plan.config_digest = config_digest(config);
-  settings = settings_of(config, chosen.name, options.resume || !options.fork_json.empty());
   if (auto ok = take(plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
+  settings = settings_of(config, chosen.name, governance.reward,
+                         options.resume || !options.fork_json.empty());
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
   KM_TRY(trackers::run_hooks::check(config.hooks));
   if (auto ok = take(licences, installed_licences()); !ok) return ok;

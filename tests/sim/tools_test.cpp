@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/episode/tools/tool_list.hpp"
+#include "actors/governance/reward.hpp"
 #include "tests/sim/world.hpp"
 
 namespace kernelmill::sim {
@@ -60,6 +61,8 @@ std::string essence(wire::TurnRecord::Reader x) {
   }
   for (auto mark : x.getMarks()) add(mark.getId().cStr()), add(mark.getStatus().cStr());
   add(x.getActive().cStr()), add(x.getVerdict().getCategory().cStr());
+  for (auto part : x.getVerdict().getComponents())
+    add(part.getName().cStr()), add(std::to_string(part.getValue() * part.getWeight()));
   add(std::to_string(x.getVerdict().getReward())), add(x.getStopReason().cStr());
   return out;
 }
@@ -148,6 +151,76 @@ TEST(tool_episodes, a_node_that_dies_changes_nothing) {
     EXPECT_EQ(essences(rough.records), essences(calm.records)) << "seed " << seed;
   }
   EXPECT_GT(deaths, static_cast<int>(seeds() / 2));
+}
+
+plan shaped_episodes() {
+  auto what = few_episodes();
+  what.rewards = *reward_preset("optimize_v1");
+  what.rewards.integrity_penalty = 0.5;
+  return what;
+}
+
+bool tried_a_cheat(wire::TurnRecord::Reader turn) {
+  bool result = false;
+  for (auto call : turn.getCalls())
+    for (auto found : call.getVerdict().getFindings())
+      result |= found.getSeverity() == wire::Severity::CRITICAL;
+  return result;
+}
+
+TEST(tool_episodes, calls_earn_within_their_limits_and_a_cheat_costs_once_a_turn) {
+  const std::map<std::string, std::pair<double, double>> limits = {
+      {"tool_cost", {-0.2, 0}},
+      {"compare_use", {0, 0.02}},
+      {"best_known_supersede", {0, 0.03}},
+      {"candidate_regression", {-0.08, 0}},
+      {"revert_recovery", {0, 0.03}},
+      {"promote_closeout", {0, 0.02}},
+      {"near_miss_progress", {0, 0.03}}};
+  auto what = shaped_episodes();
+  what.groups = 25;
+  auto lived = live(11, what, {});
+  std::map<std::string, std::map<std::string, double>> sums;
+  std::set<std::string> seen;
+  for (const auto& [key, record] : lived.records) {
+    auto view = record.open();
+    if (!view->isTurn()) continue;
+    auto turn = view->getTurn();
+    auto verdict = turn.getVerdict();
+    double total = 0, penalty = 0;
+    for (auto part : verdict.getComponents()) {
+      std::string name = part.getName().cStr();
+      auto earned = part.getValue() * part.getWeight();
+      total += earned;
+      if (name == "integrity") penalty += earned;
+      sums[std::to_string(turn.getEpisode().getGroup()) + "." +
+           std::to_string(turn.getEpisode().getMember())][name] += earned;
+      if (earned != 0) seen.insert(name);
+    }
+    EXPECT_DOUBLE_EQ(verdict.getReward(), total);
+    EXPECT_EQ(penalty, tried_a_cheat(turn) ? -0.5 : 0);
+  }
+  for (const auto& [episode, parts] : sums)
+    for (const auto& [name, limit] : limits)
+      if (auto sum = parts.find(name); sum != parts.end()) {
+        EXPECT_GE(sum->second, limit.first - 1e-9) << episode << " " << name;
+        EXPECT_LE(sum->second, limit.second + 1e-9) << episode << " " << name;
+      }
+  EXPECT_THAT(seen, testing::IsSupersetOf({"tool_cost", "compare_use", "candidate_regression",
+                                           "revert_recovery", "integrity", "correctness"}));
+}
+
+TEST(tool_episodes, a_node_that_dies_changes_nothing_that_calls_earn) {
+  int deaths = 0;
+  for (uint64_t seed = 0; seed < seeds() / 3; ++seed) {
+    auto calm = live(seed, shaped_episodes(), {});
+    faults how;
+    how.node_dies = 0.004;
+    auto rough = live(seed, shaped_episodes(), how);
+    deaths += rough.deaths;
+    EXPECT_EQ(essences(rough.records), essences(calm.records)) << "seed " << seed;
+  }
+  EXPECT_GT(deaths, static_cast<int>(seeds() / 6));
 }
 
 // What a machine breaks is no candidate's doing: such a turn is lost, and so is its episode.

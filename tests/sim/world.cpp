@@ -87,6 +87,10 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     case 11: return {{"eval", "{}"}, {"sanitize", "{}"}};
     case 12: return {{"knowledge_query", "{\"query\": \"sum\"}"}, {"task_show", "{}"}};
     case 13: return {{"submit", "{\"candidate\": \"c0\"}"}};
+    case 14:
+      return {{"test_patch", "{\"measure\": \"bench\", \"patch\": " + patch("cheat") + "}"},
+              {"compare", "{\"left\": \"c0\"}"},
+              {"revert", "{\"candidate\": \"c0\"}"}};
     default: return {write(digest[1]), {"bench", "{}"}};
   }
 }
@@ -225,6 +229,11 @@ Message<wire::EvaluateResult> evaluate_result(wire::EvaluateRequest::Reader requ
       fault.setClass(wire::FaultClass::CANDIDATE);
       fault.setCategory("wrong_result");
       return;
+    }
+    if (says(source, "cheat")) {
+      auto finding = x.initFindings(1)[0];
+      finding.setRule("late_write");
+      finding.setSeverity(wire::Severity::CRITICAL);
     }
     if (!request.getTiming().getEnabled()) return;
     auto timing = x.initTiming();
@@ -424,12 +433,15 @@ private:
     services->compiler = cluster;
     services->runner = cluster;
     services->profiler = cluster;
-    services->governance = keep(system_.spawn(rule_governance, governance_config{}));
+    governance_config rules;
+    rules.reward = what.rewards;
+    services->governance = keep(system_.spawn(rule_governance, rules));
     lineage_config lineage;
     lineage.own_thread = false;
     services->lineage = keep(spawn_group_commit_lineage(system_, std::move(sink), lineage));
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = what.max_turns;
+    settings->rewards = what.rewards;
     if (what.tools) {
       settings->mode = mode_kind::tools;
       settings->max_turns = settings->tools.steps + 1;

@@ -39,8 +39,9 @@ struct plan {
   uint32_t max_turns = 3;
   uint32_t workers = 3; ///< compilers, and as many runners
   uint32_t max_live = 4;
-  uint32_t lease_slack_ms = 0;       ///< 0: as it is by itself
-  bool tools = false;                ///< episodes of mode `tools`
+  uint32_t lease_slack_ms = 0; ///< 0: as it is by itself
+  bool tools = false;          ///< episodes of mode `tools`
+  reward_config rewards = {};
   std::string profiled_backend = {}; ///< "cuda": correct turns are to be profiled, of that backend
 };
 

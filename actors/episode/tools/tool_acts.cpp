@@ -279,6 +279,7 @@ void tools_mode::measure(board_candidate& x, tool_kind how) {
   // A measurement says nothing of labels: only a submission gives one.
   trial.parsed.diagnosis = how == tool_kind::submit ? trimmed(a.arguments.text("diagnosis"))
                                                     : episode_.where.what->diagnosis;
+  if (how == tool_kind::submit) trial.parsed.thought = parse_completion(*trial.text).thought;
   trial.candidate_sha256 = x.sha256;
   a.output = x.id;
   a.measure = how;

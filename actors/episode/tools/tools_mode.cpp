@@ -79,6 +79,9 @@ void tools_mode::restore(wire::TurnRecord::Reader record) {
     asked_ |= x.call.name == "submit" && x.status == "ok" && from.getMeasured().size() == 0;
     acts.push_back(std::move(x));
   }
+  auto judged = record.getVerdict();
+  bool submitted = judged.getOutcome() != wire::Outcome::OPEN;
+  (void)shaping_.take(record, submitted ? &judged : nullptr);
   used_.steps += record.getIdleSteps();
   empty_turns_ = did_anything(acts) ? 0 : empty_turns_ + 1;
   remember(text_of(record.getCompletion().getText()), acts, *text_of(record.getFeedback()));
@@ -87,6 +90,7 @@ void tools_mode::restore(wire::TurnRecord::Reader record) {
 void tools_mode::committed(const std::shared_ptr<const std::string>& feedback) {
   used_ = used_now();
   used_.steps += idle_steps_;
+  shaping_ = shaped_;
   empty_turns_ = did_anything(acts_) ? 0 : empty_turns_ + 1;
   remember(episode_.current->text, acts_, *feedback);
   board_.begin_turn();
@@ -268,19 +272,35 @@ void tools_mode::finish_turn(std::optional<Message<wire::Verdict>> verdict) {
     current.facts = turn_facts(episode_);
   }
   auto reason = lost_ ? std::string{stopped_by_infrastructure} : stop_reason_after(submitted_);
-  episode_.commit_turn(verdict ? *verdict : verdict_of_acts(), joined_observations(), reason);
+  episode_.commit_turn(with_acts(verdict), joined_observations(), reason);
 }
 
-// A cheat that was only tried leaves a trace.
-Message<wire::Verdict> tools_mode::verdict_of_acts() const {
+// A cheat that was only tried leaves a trace, and calls may earn something.
+Message<wire::Verdict>
+tools_mode::with_acts(const std::optional<Message<wire::Verdict>>& submitted) {
   std::deque<Message<wire::Verdict>::view> open; // what the findings lie in
-  std::vector<wire::Finding::Reader> critical;
+  calls_effect effect;
+  std::vector<shaped_call> calls;
   for (const auto& x : acts_) {
-    if (x.verdict.empty()) continue;
-    for (auto found : open.emplace_back(x.verdict)->getFindings())
-      if (found.getSeverity() == wire::Severity::CRITICAL) critical.push_back(found);
+    auto measured = x.measured ? tool_of(x.measure).name : std::string_view{};
+    auto facts = x.facts.open();
+    const auto& verdict = open.emplace_back(x.verdict);
+    calls.push_back(shaped_call_of(
+        {x.call.name, x.call.arguments, x.status, x.input, x.output, measured, x.steps}, *facts,
+        *verdict));
+    if (measured != "submit") add_critical(effect, *verdict);
   }
-  return open_verdict(critical);
+  shaped_ = shaping_;
+  const auto& rewards = episode_.settings->rewards;
+  const auto& verb = episode_.where.what->verb;
+  if (!submitted) {
+    effect.shaping = shaped_.take(verb, calls, nullptr);
+    return open_verdict(effect, rewards);
+  }
+  auto& judged = open.emplace_back(*submitted);
+  auto reader = *judged;
+  effect.shaping = shaped_.take(verb, calls, &reader);
+  return with_calls(*submitted, effect, rewards);
 }
 
 void tools_mode::add_to(wire::TurnRecord::Builder x, artifact_batch& artifacts) const {

@@ -14,6 +14,7 @@
 #include "actors/episode/episode.hpp"
 #include "actors/episode/episode_mode.hpp"
 #include "actors/episode/tools/candidate_board.hpp"
+#include "actors/episode/tools/shaping.hpp"
 #include "actors/episode/tools/tool_budget.hpp"
 #include "actors/episode/tools/tool_list.hpp"
 
@@ -21,7 +22,8 @@ namespace kernelmill {
 
 class tools_mode final : public episode_mode {
 public:
-  explicit tools_mode(episode_state& episode) : episode_(episode) {
+  explicit tools_mode(episode_state& episode)
+      : episode_(episode), shaping_(episode.settings->rewards.shaping) {
     // nop
   }
 
@@ -65,7 +67,7 @@ private:
   void settle(std::string status, std::string words);
   void refuse(const std::string& why) { settle("refused", why); }
   void finish_turn(std::optional<Message<wire::Verdict>> verdict = std::nullopt);
-  Message<wire::Verdict> verdict_of_acts() const;
+  Message<wire::Verdict> with_acts(const std::optional<Message<wire::Verdict>>& submitted);
   std::string stop_reason_after(bool submitted) const;
   tool_budget used_now() const; ///< with the calls of the turn in progress that are over
   uint32_t steps_left() const;
@@ -96,7 +98,8 @@ private:
 
   episode_state& episode_;
   candidate_board board_;
-  tool_budget used_;         // committed
+  shaping_ledger shaping_; // committed, as the next two
+  tool_budget used_;
   uint32_t empty_turns_ = 0; // in a row, without a call that did something
   bool asked_ = false;       // whether a submission was to be confirmed
 
@@ -110,6 +113,7 @@ private:
   bool submitted_ = false;
   bool lost_ = false;
   uint32_t idle_steps_ = 0; // of an answer without a call
+  shaping_ledger shaped_;   // with its calls
   bool ended_ = false;      // the turn is being committed
 };
 

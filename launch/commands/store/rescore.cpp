@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/governance/reward.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/options.hpp"
@@ -15,6 +16,7 @@
 #include "launch/judging/rejudging.hpp"
 #include "launch/node/node_plan.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
 #include "storage/lineage/verdicts.hpp"
 #include "storage/restore/trace_record.hpp"
@@ -35,7 +37,8 @@ tl::unexpected<error> bad_rule(std::string message, std::string hint) {
 // -- the rules ----------------------------------------------------------------------------------
 
 bool is_rule(const std::string& key) {
-  return key.starts_with("reward.") || key == "advantage" || key == "episode.gamma";
+  return key.starts_with("reward.") || key == "advantage" || key == "episode.gamma" ||
+         key == "tools.gamma";
 }
 
 /// "a=1,b=2" of --governance as overrides of the configuration.
@@ -74,7 +77,7 @@ expected<run_config> rules_config(const invocation& in, const run_directory& run
     auto key = word.substr(0, word.find('='));
     if (!is_rule(key) || key == word)
       return bad_rule("'" + cli::clean(word) + "' is no rule of a verdict",
-                      "rules are reward.KEY=X, episode.gamma=X and advantage=KIND");
+                      "rules are reward.KEY=X, episode.gamma=X, tools.gamma=X and advantage=KIND");
     sources.overrides.push_back(word);
   }
   auto after = load_config(sources);
@@ -89,7 +92,7 @@ expected<scoring_rules> rules_of(const run_config& config) {
   auto advantage = advantage_of(config.advantage);
   KM_TRY(advantage);
   result.judge = std::move(*judge);
-  result.gamma = config.episode.gamma;
+  result.gamma = gamma_of(config);
   result.advantage = *advantage;
   return result;
 }
@@ -99,21 +102,14 @@ expected<scoring_rules> rules_of(const run_config& config) {
 json document_of(const run_config& config, const scoring_rules& rules) {
   const auto& w = rules.judge.reward;
   auto program = made_by();
+  json reward = {{"preset", rules.judge.preset}};
+  for (const auto& x : reward_numbers()) reward[x.key] = w.*x.member;
+  reward["memory_safety_rejects"] = w.memory_safety_rejects;
+  reward["shaping"] = w.shaping == shaping_kind::optimize_v1 ? "optimize_v1" : "none";
+  reward["minimum_speedup"] = rules.judge.minimum_speedup;
+  reward["significant_speedup"] = rules.judge.significant_speedup;
   return {{"program", {{"version", program["version"]}, {"git", program["git"]}}},
-          {"reward",
-           {{"preset", rules.judge.preset},
-            {"format", w.format},
-            {"build", w.build},
-            {"partial", w.partial},
-            {"correct", w.correct},
-            {"speed", w.speed},
-            {"speed_cap", w.speed_cap},
-            {"unchanged_speed", w.unchanged_speed},
-            {"diagnosis", w.diagnosis},
-            {"integrity_penalty", w.integrity_penalty},
-            {"memory_safety_rejects", w.memory_safety_rejects},
-            {"minimum_speedup", rules.judge.minimum_speedup},
-            {"significant_speedup", rules.judge.significant_speedup}}},
+          {"reward", std::move(reward)},
           {"gamma", rules.gamma},
           {"advantage", config.advantage}};
 }
@@ -168,8 +164,18 @@ expected<outcome> judge_run(const run_directory& run, const scoring_rules& rules
   outcome result{std::move(version), {}, 0, 0};
   collected to{*verdicts};
   auto started = std::chrono::steady_clock::now();
-  auto done = for_each_group(*facts, run.name, [&](const stored_group& group) {
-    return to.add(rejudge(group, rules, result.counts));
+  artifact_store artifacts{run.artifacts};
+  auto read = [&](wire::TurnRecord::Reader turn) -> expected<answer_texts> {
+    auto completion = artifacts.text(turn.getCompletion().getText());
+    KM_TRY(completion);
+    auto kernel = artifacts.candidate(turn);
+    KM_TRY(kernel);
+    return answer_texts{std::move(*completion), std::move(*kernel)};
+  };
+  auto done = for_each_group(*facts, run.name, [&](const stored_group& group) -> expected<void> {
+    auto records = rejudge(group, rules, result.counts, read);
+    KM_TRY(records);
+    return to.add(std::move(*records));
   });
   KM_TRY(done);
   KM_TRY(to.flush());
@@ -296,7 +302,12 @@ cli::command rescore_row() {
       "uses them. The same rules\n"
       "give the same bytes, and a second call judges only what was committed since.",
       {{"RUN", "Name of the run, or its directory.", true, false, completes::run, {}},
-       {"RULE", "reward.KEY=X, episode.gamma=X or advantage=KIND.", false, true, nothing, {}}},
+       {"RULE",
+        "reward.KEY=X, episode.gamma=X, tools.gamma=X or advantage=KIND.",
+        false,
+        true,
+        nothing,
+        {}}},
       {{"--reward", "PRESET", "Starts from this preset, not from the run's own weights.", "", false,
         reward_presets(), nothing},
        {"--governance", "LIST", "minimum_speedup=X,significant_speedup=X.", "", false, {}, nothing},

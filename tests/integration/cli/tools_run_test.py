@@ -88,12 +88,13 @@ class ToolRuns(unittest.TestCase):
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
-    def tools_run(self, name, form, **script):
+    def tools_run(self, name, form, reward=None, **script):
         return self.configuration(
             name,
             {"model": "agent", "replies": REPLIES, **script},
             episode={"mode": "tools"},
             tools={"calls": form},
+            reward=reward or {"preset": "kevin"},
         )
 
     def turns(self, name):
@@ -112,7 +113,8 @@ class ToolRuns(unittest.TestCase):
         return result
 
     def test_native_and_text_come_to_the_same(self):
-        self.program("run", self.tools_run("native", "native"))
+        paying = {"preset": "optimize_v1", "thinking": 0.1, "integrity_penalty": 0.5}
+        self.program("run", self.tools_run("native", "native", reward=paying))
         self.program("run", self.tools_run("text", "text"))
         native = self.graph("native")
         self.assertEqual(native, self.graph("text"))
@@ -132,6 +134,15 @@ class ToolRuns(unittest.TestCase):
                 self.assertIn(
                     "steps left", one["observation"] if one["tool"] not in ("submit", "build") else "steps left"
                 )
+        # Calls cost, and what is judged again by the same rules comes to the same.
+        self.assertEqual(self.turns("text")[(0, 0)]["reward"], 0)
+        self.assertLess(self.turns("native")[(0, 0)]["reward"], 0)
+        again = json.loads(self.program("rescore", "native", "--json"))
+        self.assertEqual([again["equal"], again["equal_episodes"]], [again["turns"], again["episodes"]])
+        shown = json.loads(self.program("show", "native/g0.e0", "--json"))["parts"]
+        self.assertAlmostEqual(shown["tool_cost"], -0.2)
+        self.assertAlmostEqual(shown["thinking"], 0.05)
+        self.assertRegex(self.program("show", "native/g0.e0"), r"tool_cost +-0\.2\n")
         for name in ("native", "text"):
             self.program("fsck", name)
             self.program("export", name, "--form", "sft", "--accepted", "--out", f"{name}-sft")

@@ -127,8 +127,8 @@ ARROWS = {
     "launch/config": "",
     "launch/import": "gpu/task storage storage/bundle storage/journal storage/lineage",
     "launch/judging": (
-        "actors/episode actors/governance gpu/profiler gpu/referee gpu/task gpu/toolchain launch/cli "
-        "launch/config launch/machine storage storage/lineage"
+        "actors/episode actors/episode/tools actors/governance gpu/profiler gpu/referee gpu/task "
+        "gpu/toolchain launch/cli launch/config launch/machine storage storage/lineage"
     ),
     "launch/judging/benching": "gpu/task gpu/timing launch/cli",
     "launch/judging/inspecting": (

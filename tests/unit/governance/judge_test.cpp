@@ -411,6 +411,37 @@ TEST(judge, facts_that_stop_without_a_reason_are_our_fault) {
   EXPECT_EQ(judged([](auto) {}).outcome, Outcome::REJECTED); // no completion: a format error
 }
 
+TEST(judge, sol_says_where_there_is_no_roofline) {
+  governance_config config{.preset = "sol", .reward = *reward_preset("sol")};
+  auto blind = judged(fill_good, config);
+  EXPECT_EQ(blind.reward, 0.3);
+  EXPECT_THAT(blind.reasons["performance"], HasSubstr("no roofline below the baseline is known"));
+  auto seeing = judged(
+      [](wire::TurnFacts::Builder x) {
+        fill_good(x);
+        auto timing = x.getEvaluation().getTiming();
+        timing.setReferenceMs(2.9);
+        timing.setRooflineMs(0.5);
+      },
+      config);
+  EXPECT_DOUBLE_EQ(seeing.reward, 0.3 + 1 / (1 + 0.5 / 2.4));
+  EXPECT_THAT(seeing.reasons["performance"], testing::Not(HasSubstr("roofline")));
+}
+
+TEST(judge, optimize_v1_pays_by_gates) {
+  governance_config config{.preset = "optimize_v1", .reward = *reward_preset("optimize_v1")};
+  EXPECT_DOUBLE_EQ(judged(fill_good, config).reward, 1);
+  auto with = [&](auto change) {
+    return judged([&](wire::TurnFacts::Builder x) { fill_good(x), change(x); }, config).reward;
+  };
+  auto slow = [](auto x) { x.getEvaluation().getTiming().getSpeedup().setLow(0.5); };
+  EXPECT_DOUBLE_EQ(with(slow), 0.35);
+  EXPECT_DOUBLE_EQ(with([&](auto x) { slow(x), x.setVerb("debug"); }), 0.95);
+  EXPECT_DOUBLE_EQ(with([](auto x) { x.getEvaluation().setDeterministic(false); }), 0.25);
+  EXPECT_DOUBLE_EQ(with([](auto x) { x.setUnchanged("the starter"); }), 0.35);
+  EXPECT_EQ(with([](auto x) { add_finding(x, "late_write", wire::Severity::CRITICAL); }), 0);
+}
+
 TEST(judge, components_add_up_to_the_reward) {
   for (const auto& name : reward_presets()) {
     governance_config config;
