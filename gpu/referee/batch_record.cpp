@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/timed_pairs.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -53,6 +55,7 @@ void write_batches(const timing::controller& control, const timing::calibration&
   timing.baseline.behind = timing.candidate_seconds / timing.reference_seconds;
   for (const auto& x : control.pairs()) timing.samples += x.candidate.calls;
   write_patterns(control, *paid, before, patterns, timing);
+  timing.pairs = deciding_pairs(control.pairs(), *paid, before);
   if (before.besides.fixed > 0) {
     into.conditions.push_back({"batch_overhead", paid->besides.fixed * 1e3, "ms"});
     into.conditions.push_back({"batch_overhead_before", before.besides.fixed * 1e3, "ms"});

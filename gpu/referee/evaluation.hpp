@@ -73,6 +73,7 @@ struct timing_record {
   both_seconds by_call;   ///< back to back, launches included
   both_seconds by_device; ///< the GPU's work alone
   std::vector<kind_time> kinds;
+  std::vector<both_seconds> pairs; ///< that the interval was made of, in order; may be none
   std::string note;
   /// What the blocks showed, two or more, before a finding ended the timing.
   std::optional<speedup_interval> until_ended;

@@ -1,5 +1,6 @@
 #include "gpu/referee/result_words.hpp"
 
+#include "gpu/referee/timed_pairs.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -38,6 +39,12 @@ void write_timing(const timing_record& x, const std::string& shape, wire::Timing
     kinds[i].setCandidateMs(x.kinds[i].candidate_seconds * 1e3);
     kinds[i].setReferenceMs(x.kinds[i].reference_seconds * 1e3);
     kinds[i].setCalls(x.kinds[i].calls);
+  }
+  auto kept = evenly_thinned(x.pairs.size(), most_timed_pairs);
+  auto pairs = out.initPairs(static_cast<unsigned>(kept.size()));
+  for (unsigned i = 0; i < pairs.size(); ++i) {
+    pairs[i].setCandidateMs(static_cast<float>(x.pairs[kept[i]].candidate * 1e3));
+    pairs[i].setReferenceMs(static_cast<float>(x.pairs[kept[i]].reference * 1e3));
   }
 }
 

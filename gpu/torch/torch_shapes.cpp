@@ -194,6 +194,7 @@ timing_record mean_of_shapes(const std::vector<shape_result>& all) {
   result.by_call = mean_seconds(times, &timing_record::by_call);
   result.by_device = mean_seconds(times, &timing_record::by_device);
   result.samples = 0;
+  result.pairs.clear(); // each is of one shape, and the mean of none
   std::string each;
   for (size_t i = 0; i < timed.size(); ++i) {
     const auto& x = *times[i];
