@@ -244,7 +244,7 @@ constexpr error_category table[] = {
     {"malformed_card", "a knowledge card is wrong", "the message names file and line"},
     {"run_exists", "the run directory holds a run already",
      "`kernelmill resume`, or another `run.dir`"},
-    {"directory_not_empty", "the folder of a run or of an export holds other files",
+    {"directory_not_empty", "the folder of a run, an export or a bundle holds other files",
      "choose an empty one; `export --force` replaces an export"},
     {"not_a_run", "the directory holds no run", "name the folder of a run"},
     {"run_incomplete",

@@ -1,6 +1,6 @@
 #pragma once
 
-// A bundle is one file, F.tar.zst, that says of itself what is in it:
+// A bundle is one file, F.tar.zst, or a folder, that says of itself what is in it:
 //   hashes.json      what it is of, and path, size and SHA-256 of every file, in their order
 //   signature.json   Ed25519 over the SHA-256 of hashes.json; only in a signed bundle
 //   ...              the files
@@ -36,11 +36,14 @@ struct limits {
   uint64_t bytes = uint64_t{64} << 30; ///< of all files, unpacked
 };
 
-/// Collects files on the disk beside `path`, then writes all at once: the list stands in front.
-/// Thread safety: none.
+/// Collects files on the disk beside `path`, then all of them are there at once. In a file the list
+/// stands in front. Thread safety: none.
 class bundle_writer {
 public:
   static expected<bundle_writer> create(const std::string& path);
+
+  /// The same as a folder; it and its parents are made. Errors: "directory_not_empty".
+  static expected<bundle_writer> create_folder(const std::string& path);
   bundle_writer(bundle_writer&&) noexcept;
   ~bundle_writer();
 
@@ -72,10 +75,14 @@ struct read_bundle {
   std::vector<std::string> damaged; ///< what is wrong with which file; empty: all is as listed
 };
 
-/// Reads all of a bundle and compares it with its list; files beyond 256 MiB reach `take`
-/// as nothing. Needs no store, and writes nothing. `trusted` must have signed it where it is given.
-/// Errors: "not_found" and others of the disk, "bad_bundle" (its shape is not that of a bundle, so
-/// that reading cannot go on; the message names the file), "bad_signature".
+/// Fails with "directory_not_empty" where no folder of that name can be written: something that is
+/// not an empty folder is there.
+expected<void> check_free_folder(const std::string& path);
+
+/// Reads all of a bundle, a file or a folder, and compares it with its list; files beyond 256 MiB
+/// reach `take` as nothing. Needs no store, and writes nothing. `trusted` must have signed it where
+/// it is given. Errors: "not_found" and others of the disk, "bad_bundle" (its shape is not that of
+/// a bundle, so that reading cannot go on; the message names the file), "bad_signature".
 expected<read_bundle> read(const std::string& path, const limits& most, evp_pkey_st* trusted,
                            const file_taker& take);
 

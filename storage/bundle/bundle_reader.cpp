@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
-#include <unordered_set>
 
 #include "messages/base/digest.hpp"
 #include "storage/bundle/bundle_file.hpp"
@@ -13,8 +13,6 @@ namespace kernelmill::bundles {
 namespace {
 
 constexpr size_t read_at_once = size_t{1} << 20;
-constexpr uint64_t signature_bytes_most = 4096;
-constexpr size_t named_at_most = 20;
 constexpr const char* ask_again = "ask for the bundle again; this one was changed or is none";
 
 tl::unexpected<error> misshapen(std::string why) {
@@ -95,8 +93,7 @@ expected<std::string> read_listed(member_reader& from, const tar_entry& entry,
     hash.add(part);
     if (hold) held += part;
   }));
-  if (hash.hex() == want.sha256) return std::string{};
-  return want.path + " was changed: its SHA-256 is not the listed one";
+  return wrong_bytes(want, hash.hex());
 }
 
 /// Why the file that came is not the one that is listed here.
@@ -109,7 +106,6 @@ std::string not_in_turn(const tar_entry& came, const read_bundle& x, size_t at) 
 }
 
 expected<void> read_files(member_reader& from, read_bundle& x, const file_taker& take) {
-  constexpr uint64_t most_held = uint64_t{1} << 28;
   std::string held;
   for (size_t at = 0;; ++at) {
     auto entry = from.next(at < x.files.size() ? x.files[at].path : "its end");
@@ -123,7 +119,7 @@ expected<void> read_files(member_reader& from, read_bundle& x, const file_taker&
     if ((*entry)->size != want.size)
       return misshapen(want.path + " has " + std::to_string((*entry)->size) + " bytes, and " +
                        std::to_string(want.size) + " are listed");
-    bool hold = take && want.size <= most_held;
+    bool hold = take && want.size <= most_held_bytes;
     auto wrong = read_listed(from, **entry, want, hold, held);
     KM_TRY(wrong);
     x.bytes += want.size;
@@ -139,35 +135,20 @@ expected<void> read_files(member_reader& from, read_bundle& x, const file_taker&
 
 expected<read_bundle> read(const std::string& path, const limits& most, evp_pkey_st* trusted,
                            const file_taker& take) {
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status)) return read_folder(path, most, trusted, take);
   auto stream = unpacker::open(path);
   KM_TRY(stream);
   member_reader from{std::move(*stream)};
   auto list = read_named(from, list_path, most.list_bytes);
   KM_TRY(list);
-  read_bundle result;
-  result.list_sha256 = sha256_hex(*list);
-  auto parsed = parse_list(*list, most);
-  // A signed list that was changed is reported as such, before what the change broke.
-  bool has_signature = !parsed || parsed->facts.value("signed", nlohmann::ordered_json{}) == true;
-  if (has_signature) {
-    auto text = read_named(from, signature_path, signature_bytes_most);
-    if (!text && !parsed) return tl::unexpected<error>{parsed.error()};
-    KM_TRY(text);
-    auto by = check_signature(*text, result.list_sha256, trusted);
-    KM_TRY(by);
-    result.public_key = *by;
-  }
-  KM_TRY(parsed);
-  if (trusted && !has_signature)
-    return configuration_error("bad_signature",
-                               "failed to verify the bundle: it is unsigned, and you named a key",
-                               "ask for a signed bundle, or leave --public-key out");
-  result.list = std::move(parsed->facts);
-  result.files = std::move(parsed->files);
-  auto ok = read_files(from, result, take);
+  auto result = open_list(*list, most, trusted,
+                          [&] { return read_named(from, signature_path, signature_bytes_most); });
+  KM_TRY(result);
+  auto ok = read_files(from, *result, take);
   // A stream that breaks later than a file that it had changed: both are said.
-  if (!ok && !result.damaged.empty()) {
-    result.damaged.push_back(ok.error().message);
+  if (!ok && !result->damaged.empty()) {
+    result->damaged.push_back(ok.error().message);
     return result;
   }
   KM_TRY(ok);

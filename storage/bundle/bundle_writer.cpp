@@ -1,7 +1,10 @@
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <unordered_set>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "messages/base/descriptor.hpp"
@@ -36,10 +39,41 @@ expected<void> put_file(const std::string& path, std::string_view bytes, const P
 
 struct bundle_writer::state {
   std::string path;
-  descriptor body; ///< without a name: it is gone whenever this process is
+  descriptor body;     ///< without a name: it is gone whenever this process is
+  std::string staging; ///< of a folder, which gets its name at the end; else empty
   std::vector<listed_file> files;
   std::unordered_set<std::string> seen;
   uint64_t bytes = 0;
+
+  ~state() {
+    std::error_code ignored;
+    if (!staging.empty()) std::filesystem::remove_all(staging, ignored);
+  }
+
+  /// Without a sync of its own: all files of a folder are synced together.
+  expected<void> put_loose(const std::string& name, std::string_view bytes) const {
+    auto place = staging + "/" + name;
+    std::error_code code;
+    std::filesystem::create_directories(folder_of(place), code);
+    if (code) return tl::unexpected<error>{file_error(code.value(), "write", path)};
+    descriptor file{::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+    if (!file) return tl::unexpected<error>{file_error(errno, "write", path)};
+    return write_all(file.get(), bytes, path);
+  }
+
+  expected<void> commit_folder() {
+    descriptor folder{::open(staging.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (!folder || ::syncfs(folder.get()) != 0)
+      return tl::unexpected<error>{file_error(errno, "write", path)};
+    // It takes the place of nothing, or of an empty folder.
+    if (::rename(staging.c_str(), path.c_str()) != 0) {
+      auto code = errno;
+      KM_TRY(check_free_folder(path));
+      return tl::unexpected<error>{file_error(code, "write", path)};
+    }
+    staging.clear();
+    return sync_directory(folder_of(path));
+  }
 
   expected<void> copy_body(packer& to) {
     if (::lseek(body.get(), 0, SEEK_SET) != 0)
@@ -71,6 +105,20 @@ expected<bundle_writer> bundle_writer::create(const std::string& path) {
   return bundle_writer{std::move(x)};
 }
 
+expected<bundle_writer> bundle_writer::create_folder(const std::string& path) {
+  auto x = std::make_unique<state>();
+  x->path = path;
+  while (x->path.size() > 1 && x->path.ends_with('/')) x->path.pop_back();
+  KM_TRY(check_free_folder(x->path));
+  KM_TRY(make_directories(folder_of(x->path)));
+  auto pattern = folder_of(x->path) + "/.kernelmill-bundle-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr)
+    return tl::unexpected<error>{file_error(errno, "write", path)};
+  x->staging = pattern;
+  ::chmod(pattern.c_str(), 0755); // mkdtemp's is for its maker alone
+  return bundle_writer{std::move(x)};
+}
+
 expected<void> bundle_writer::add(const std::string& path, std::string_view bytes) {
   auto& x = *state_;
   if (auto why = wrong_path(path); !why.empty() || bytes.size() > largest_file ||
@@ -81,6 +129,7 @@ expected<void> bundle_writer::add(const std::string& path, std::string_view byte
                                     (why.empty() ? "it is there or too large" : std::string{why}));
   x.files.push_back({path, bytes.size(), sha256_hex(bytes)});
   x.bytes += bytes.size();
+  if (!x.staging.empty()) return x.put_loose(path, bytes);
   return put_file(path, bytes,
                   [&](std::string_view part) { return write_all(x.body.get(), part, x.path); });
 }
@@ -89,16 +138,24 @@ expected<std::string> bundle_writer::finish(const nlohmann::ordered_json& facts,
   auto& x = *state_;
   auto list = list_text(facts, x.files);
   auto digest = sha256_hex(list);
+  std::string signature;
+  if (key) {
+    auto text = signature_text(*key, digest);
+    KM_TRY(text);
+    signature = std::move(*text);
+  }
+  if (!x.staging.empty()) {
+    KM_TRY(x.put_loose(list_path, list));
+    if (key) KM_TRY(x.put_loose(signature_path, signature));
+    KM_TRY(x.commit_folder());
+    return digest;
+  }
   auto file = atomic_file::create(x.path);
   KM_TRY(file);
   packer to{*file};
   auto put = [&](std::string_view part) { return to.append(part); };
   KM_TRY(put_file(list_path, list, put));
-  if (key) {
-    auto text = signature_text(*key, digest);
-    KM_TRY(text);
-    KM_TRY(put_file(signature_path, *text, put));
-  }
+  if (key) KM_TRY(put_file(signature_path, signature, put));
   KM_TRY(x.copy_body(to));
   KM_TRY(to.append(std::string(2 * tar_block, '\0')));
   KM_TRY(to.finish());

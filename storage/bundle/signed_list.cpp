@@ -1,8 +1,8 @@
 #include "storage/bundle/signed_list.hpp"
 
+#include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
 #include "messages/base/json_value.hpp"
-#include "storage/bundle/bundle_file.hpp"
 
 namespace kernelmill::bundles {
 
@@ -60,6 +60,36 @@ expected<std::string> check_signature(std::string_view text, const std::string& 
     return bad_signature("it is signed by the key " + by + ", not by the one that you named",
                          "ask the sender which key is theirs");
   return by;
+}
+
+expected<read_bundle> open_list(std::string_view list, const limits& most, evp_pkey_st* trusted,
+                                const std::function<expected<std::string>()>& signature) {
+  read_bundle result;
+  result.list_sha256 = sha256_hex(list);
+  auto parsed = parse_list(list, most);
+  // A signed list that was changed is reported as such, before what the change broke.
+  bool has_signature = !parsed || parsed->facts.value("signed", nlohmann::ordered_json{}) == true;
+  if (has_signature) {
+    auto text = signature();
+    if (!text && !parsed) return tl::unexpected<error>{parsed.error()};
+    KM_TRY(text);
+    auto by = check_signature(*text, result.list_sha256, trusted);
+    KM_TRY(by);
+    result.public_key = *by;
+  }
+  KM_TRY(parsed);
+  if (trusted && !has_signature)
+    return configuration_error("bad_signature",
+                               "failed to verify the bundle: it is unsigned, and you named a key",
+                               "ask for a signed bundle, or leave --public-key out");
+  result.list = std::move(parsed->facts);
+  result.files = std::move(parsed->files);
+  return result;
+}
+
+std::string wrong_bytes(const listed_file& want, const std::string& sha256) {
+  if (sha256 == want.sha256) return {};
+  return want.path + " was changed: its SHA-256 is not the listed one";
 }
 
 } // namespace kernelmill::bundles

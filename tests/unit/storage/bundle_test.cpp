@@ -1,6 +1,7 @@
 // A bundle as bytes: every part of it is changed once, and each change is found and named.
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -55,7 +56,15 @@ protected:
 
   std::string make(const std::string& name, bool sign = true,
                    const std::string& claimed = "int x;") {
-    auto to = bundle_writer::create(folder_ / name);
+    return fill(name, bundle_writer::create(folder_ / name), sign, claimed);
+  }
+
+  std::string make_folder(const std::string& name, bool sign = true) {
+    return fill(name, bundle_writer::create_folder(folder_ / name), sign, "int x;");
+  }
+
+  std::string fill(const std::string& name, expected<bundle_writer> to, bool sign,
+                   const std::string& claimed) {
     EXPECT_TRUE(to.has_value());
     EXPECT_TRUE(to->add("manifest.json", "{}\n"));
     EXPECT_TRUE(to->add("empty.txt", ""));
@@ -129,6 +138,47 @@ TEST_F(bundle, what_was_written_is_read_and_good) {
   EXPECT_EQ(x->files.size(), 4u);
   EXPECT_EQ(x->public_key, public_hex(*key_));
   EXPECT_EQ(x->list["run"], "demo");
+}
+
+TEST_F(bundle, a_folder_is_read_as_a_file_is) {
+  for (bool sign : {true, false}) {
+    auto path = make_folder(sign ? "signed" : "unsigned", sign);
+    auto x = look(path, sign ? key_.get() : nullptr);
+    ASSERT_TRUE(x) << x.error().message;
+    EXPECT_THAT(x->damaged, IsEmpty());
+    EXPECT_EQ(x->files.size(), 4u);
+    EXPECT_EQ(x->list_sha256, look(make("file", sign))->list_sha256);
+  }
+}
+
+TEST_F(bundle, what_was_changed_in_a_folder_is_found) {
+  namespace fs = std::filesystem;
+  auto changed = [&](const std::string& name, const auto& change) {
+    auto path = make_folder(name);
+    change(path);
+    return trouble(path);
+  };
+  EXPECT_THAT(changed("a", [](auto& x) { std::ofstream{x + "/manifest.json"} << "{}x"; }),
+              HasSubstr("manifest.json was changed"));
+  EXPECT_THAT(changed("b", [](auto& x) { std::ofstream{x + "/manifest.json"} << "{}xx"; }),
+              HasSubstr("manifest.json has another size"));
+  EXPECT_THAT(changed("c", [](auto& x) { fs::remove(x + "/empty.txt"); }),
+              HasSubstr("empty.txt is missing"));
+  EXPECT_THAT(changed("d", [](auto& x) { std::ofstream{x + "/records/more"} << "1"; }),
+              HasSubstr("not listed: records/more"));
+  EXPECT_THAT(changed("e", [](auto& x) { fs::create_symlink("/etc/passwd", x + "/link"); }),
+              HasSubstr("link is no plain file"));
+  EXPECT_THAT(changed("f", [](auto& x) { fs::remove(x + "/hashes.json"); }),
+              HasSubstr("hashes.json is missing"));
+  EXPECT_THAT(changed("g", [](auto& x) { fs::remove(x + "/signature.json"); }),
+              HasSubstr("signature.json is missing"));
+}
+
+TEST_F(bundle, a_folder_that_holds_something_is_not_written) {
+  auto path = make_folder("there");
+  auto again = bundle_writer::create_folder(path);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().category, "directory_not_empty");
 }
 
 TEST_F(bundle, the_same_files_give_the_same_bytes) {
