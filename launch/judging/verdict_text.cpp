@@ -71,41 +71,6 @@ std::optional<double> sol_score_of(wire::Timing::Reader t) {
   return sol_score(baseline / low, baseline, t.getRooflineMs());
 }
 
-json timing_json(wire::Timing::Reader t) {
-  bool measured = t.getMeasured();
-  auto sol = sol_score_of(t);
-  auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
-  auto s = t.getSpeedup();
-  auto both = [&](double candidate, double reference) -> json {
-    if (!measured || candidate <= 0 || reference <= 0) return nullptr;
-    return {{"candidate", finite(candidate)}, {"reference", finite(reference)}};
-  };
-  json kinds = json::array();
-  for (auto x : t.getKinds())
-    kinds.push_back({{"name", str(x.getName())},
-                     {"candidate_ms", finite(x.getCandidateMs())},
-                     {"reference_ms", finite(x.getReferenceMs())},
-                     {"calls", x.getCalls()}});
-  return {{"measured", measured},
-          {"candidate_ms", number(t.getCandidateMs())},
-          {"reference_ms", number(t.getReferenceMs())},
-          {"speedup",
-           {{"estimate", number(s.getEstimate())},
-            {"low", number(s.getLow())},
-            {"high", number(s.getHigh())}}},
-          {"samples", t.getSamples()},
-          {"clock", str(t.getClock())},
-          {"overhead_ms", number(t.getOverheadMs())},
-          {"roofline_ms", number(t.getRooflineMs())},
-          {"sol_score", sol ? finite(*sol) : json(nullptr)},
-          {"call_ms", both(t.getCandidateCallMs(), t.getReferenceCallMs())},
-          {"device_ms", both(t.getCandidateDeviceMs(), t.getReferenceDeviceMs())},
-          {"kinds", std::move(kinds)},
-          {"shape", str(t.getShape())},
-          {"not_timed", not_timed_word(t)},
-          {"note", str(t.getNote())}};
-}
-
 json quantities_json(capnp::List<wire::Quantity>::Reader list) {
   json result = json::array();
   for (auto x : list)
@@ -232,6 +197,41 @@ std::string log_text(wire::BuildResult::Reader b) {
 }
 
 } // namespace
+
+json timing_json(wire::Timing::Reader t) {
+  bool measured = t.getMeasured();
+  auto sol = sol_score_of(t);
+  auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
+  auto s = t.getSpeedup();
+  auto both = [&](double candidate, double reference) -> json {
+    if (!measured || candidate <= 0 || reference <= 0) return nullptr;
+    return {{"candidate", finite(candidate)}, {"reference", finite(reference)}};
+  };
+  json kinds = json::array();
+  for (auto x : t.getKinds())
+    kinds.push_back({{"name", str(x.getName())},
+                     {"candidate_ms", finite(x.getCandidateMs())},
+                     {"reference_ms", finite(x.getReferenceMs())},
+                     {"calls", x.getCalls()}});
+  return {{"measured", measured},
+          {"candidate_ms", number(t.getCandidateMs())},
+          {"reference_ms", number(t.getReferenceMs())},
+          {"speedup",
+           {{"estimate", number(s.getEstimate())},
+            {"low", number(s.getLow())},
+            {"high", number(s.getHigh())}}},
+          {"samples", t.getSamples()},
+          {"clock", str(t.getClock())},
+          {"overhead_ms", number(t.getOverheadMs())},
+          {"roofline_ms", number(t.getRooflineMs())},
+          {"sol_score", sol ? finite(*sol) : json(nullptr)},
+          {"call_ms", both(t.getCandidateCallMs(), t.getReferenceCallMs())},
+          {"device_ms", both(t.getCandidateDeviceMs(), t.getReferenceDeviceMs())},
+          {"kinds", std::move(kinds)},
+          {"shape", str(t.getShape())},
+          {"not_timed", not_timed_word(t)},
+          {"note", str(t.getNote())}};
+}
 
 json profile_json(wire::ProfileResult::Reader x) {
   auto card = x.getCard();

@@ -17,6 +17,9 @@ nlohmann::ordered_json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict
 /// Its key "build".
 nlohmann::ordered_json build_json(wire::BuildResult::Reader x);
 
+/// Its key "timing".
+nlohmann::ordered_json timing_json(wire::Timing::Reader x);
+
 /// Its key "profile".
 nlohmann::ordered_json profile_json(wire::ProfileResult::Reader x);
 

@@ -15,6 +15,7 @@
 #include "launch/commands/view/call_text.hpp"
 #include "launch/commands/view/remote_run.hpp"
 #include "launch/commands/view/reward_text.hpp"
+#include "launch/commands/view/turn_sections.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "messages/base/json_fields.hpp"
@@ -217,11 +218,36 @@ expected<int> show_call(const invocation& in, const std::vector<Message<wire::Re
   return 0;
 }
 
+json readiness_of(const stored_episode& x) {
+  if (!x.end) return nullptr;
+  auto opened = x.end->open();
+  auto readiness = opened->getEpisode().getReadiness();
+  auto kind = readiness.getKind();
+  json result = {{"kind", enum_name(capnp::DynamicEnum{std::move(kind)})},
+                 {"reasons", json::array()}};
+  for (auto reason : readiness.getReasons()) result["reasons"].push_back(reason.cStr());
+  return result;
+}
+
+/// One part of the only turn of `x`. `name` is how users call it.
+expected<int> show_section(const invocation& in, const stored_episode& x, const std::string& name,
+                           const episode_evidence& evidence) {
+  auto opened = x.turns.front().open();
+  sectioned_turn turn{opened->getTurn(), name, evidence, readiness_of(x)};
+  const auto& section = in.value("--section");
+  if (in.json)
+    cli::print_json(section_json(section, turn));
+  else
+    cli::print(section_text(section, turn));
+  return 0;
+}
+
 expected<int> show_episode(const invocation& in, const place& at, const std::string& directory) {
   auto from = open_for_reading(at.run);
   KM_TRY(from);
   auto x = read_episode(*from, at.run.name, at.name.group, *at.name.member);
   KM_TRY(x);
+  auto evidence = evidence_of_episode(*x); // of all its turns
   if (at.name.turn)
     std::erase_if(x->turns, [&](const auto& record) {
       return record.open()->getTurn().getTurn() != *at.name.turn;
@@ -232,6 +258,11 @@ expected<int> show_episode(const invocation& in, const place& at, const std::str
         "`kernelmill show " + directory + "` lists what is there");
   artifact_store artifacts{at.run.artifacts};
   if (in.has("--call")) return show_call(in, x->turns, artifacts);
+  if (in.has("--section") && at.name.turn)
+    return show_section(in, *x,
+                        directory + "/" +
+                            short_name({{}, {}, at.name.group, *at.name.member}, *at.name.turn),
+                        evidence);
   if (in.json) {
     auto document = episode_json(*x, artifacts);
     cli::print_json(at.name.turn ? document["turns"][0] : document);
@@ -325,6 +356,10 @@ expected<int> show_place(const invocation& in, const place& at, const std::strin
 
 expected<int> show(const invocation& in) {
   const auto& what = in.value("WHAT");
+  auto named = parse_name(what.substr(what.find_last_of('/') + 1));
+  if (in.has("--section") && (!named || !named->turn))
+    return configuration_error("usage", "failed to show a section: '" + what + "' names no turn",
+                               "name a turn as RUN/g3.e1.t2");
   if (asks_head(in)) {
     // A table of episodes needs no texts.
     auto slash = what.find_last_of('/');
@@ -346,6 +381,7 @@ cli::command show_row() {
       "show",
       "Shows a run, a group, an episode, a turn or a candidate.",
       "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2\n"
+      "kernelmill show runs/first/g3.e1.t2 --section timing\n"
       "kernelmill show first --head 10.0.0.5\nkernelmill show first/g3.e1.t2 --call 0",
       "A candidate's SHA-256 is searched below --root only, not at a head.",
       {{"WHAT",
@@ -360,7 +396,9 @@ cli::command show_row() {
                           "",
                           false,
                           {},
-                          nothing}}),
+                          nothing},
+                         {"--section", "NAME", "Of a turn, shows this part of its record alone.",
+                          "", false, turn_sections(), nothing}}),
       show};
 }
 
