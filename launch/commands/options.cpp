@@ -48,6 +48,16 @@ option_spec clock_option() {
           nothing};
 }
 
+option_spec bundle_option() {
+  return {"--bundle",
+          "DIR",
+          "Also leaves all that was found out as a folder of files, which must be new or empty.",
+          "",
+          false,
+          {},
+          completes::directory};
+}
+
 option_spec python_path() {
   return {"--python",
           "PATH",

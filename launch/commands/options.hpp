@@ -25,6 +25,9 @@ cli::option_spec tasks_root();
 cli::option_spec log_file();
 cli::option_spec clock_option();
 
+/// --bundle of what judges a candidate.
+cli::option_spec bundle_option();
+
 /// The interpreter for tasks of the contract `torch`.
 cli::option_spec python_path();
 

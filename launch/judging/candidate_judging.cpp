@@ -158,12 +158,17 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
 Message<wire::TurnFacts> facts_of(const offered_candidate& x,
                                   const Message<wire::BuildResult>& built,
                                   const Message<wire::EvaluateResult>& evaluated,
-                                  const std::optional<error>& fault) {
+                                  const std::optional<error>& fault,
+                                  const Message<wire::ProfileResult>& profile) {
   static const error none{fault_class::none, {}, {}, {}};
-  const shown_code shown{*x.what, task_prompt(*x.what, {})};
+  const shown_code shown{*x.what, prompt_of(x)};
   return build<wire::TurnFacts>([&](wire::TurnFacts::Builder out) {
-    set_turn_facts(out, view_of(x), {built, evaluated, {}, fault ? *fault : none}, shown);
+    set_turn_facts(out, view_of(x), {built, evaluated, profile, fault ? *fault : none}, shown);
   });
+}
+
+std::string prompt_of(const offered_candidate& x) {
+  return x.what->id.empty() ? std::string{} : task_prompt(*x.what, {});
 }
 
 expected<governance_config> governance_rules(const std::string& preset) {

@@ -71,7 +71,11 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
 Message<wire::TurnFacts> facts_of(const offered_candidate& x,
                                   const Message<wire::BuildResult>& built,
                                   const Message<wire::EvaluateResult>& evaluated,
-                                  const std::optional<error>& fault);
+                                  const std::optional<error>& fault,
+                                  const Message<wire::ProfileResult>& profile = {});
+
+/// What a policy would be asked; empty of a candidate of no task.
+std::string prompt_of(const offered_candidate& x);
 
 expected<governance_config> governance_rules(const std::string& preset);
 

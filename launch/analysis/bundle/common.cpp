@@ -106,7 +106,9 @@ json fingerprint_at(const run_facts& of, double at) {
       if (result.is_null() ||
           (x.is_object() && x.value("at", json{}).is_number() && x["at"].get<double>() <= at))
         result = x;
-  return result.is_object() ? result : not_run("the run was made by a version that kept none");
+  if (result.is_object()) return result;
+  return not_run(of.again.is_null() ? "the run was made by a version that kept none"
+                                    : "the report does not say on which machine it was made");
 }
 
 json shared_config(const json& config) {
@@ -136,10 +138,12 @@ expected<void> put_meta(const std::string& what, const run_facts& of, double at,
       document_of({{"tasks", tasks.is_null() ? json::array() : tasks},
                    {"files", not_run("a store keeps digests of tasks, not their files")}})));
   KM_TRY(put_json(put, folder + "meta/config.json", shared_config(of.config)));
-  KM_TRY(put_json(
-      put, folder + "replay/command.json",
-      document_of({{"command", {"kernelmill", "replay", "runs/" + what}},
-                   {"needs", "the run's store, its tasks and a machine of the same kind"}})));
+  KM_TRY(put_json(put, folder + "replay/command.json",
+                  of.again.is_null()
+                      ? document_of({{"command", {"kernelmill", "replay", "runs/" + what}},
+                                     {"needs", "the run's store, its tasks and a machine of the "
+                                               "same kind"}})
+                      : document_of(of.again)));
   KM_TRY(put_json(put, folder + "replay/environment.json",
                   document_of({{"program", of.program},
                                {"toolchain", part(of.manifest, "toolchain")},

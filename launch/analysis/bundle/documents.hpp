@@ -13,6 +13,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/error.hpp"
 #include "messages/lineage.capnp.h"
+#include "storage/artifacts.hpp"
 
 namespace kernelmill::bundles {
 
@@ -27,6 +28,21 @@ struct run_facts {
   json manifest;       ///< the run's own manifest.json
   json config;         ///< the run's own config.json
   std::string program; ///< "0.1.0 (442540487a3c)"
+  json again = {};     ///< of a command: its words, to do it once more; null: of a run
+};
+
+/// What tools said beside a record, of a command that ran them. Null: it did not.
+struct tool_words {
+  json listings;  ///< "tri_view", "source_map_summary" and "source_ptx_sass_map": a document each
+  json sanitizer; ///< the fields of sanitize/memcheck_summary.json
+  json trace;     ///< the same of traces/system/summary.json
+  json output;    ///< what the command prints with --json
+  std::vector<std::pair<std::string, std::string>> texts; ///< files of build/ and their contents
+};
+
+/// A file that a tool wrote: reports/TOOL/NAME.
+struct tool_report {
+  std::string tool, name, text;
 };
 
 /// A turn with its texts.
@@ -38,7 +54,13 @@ struct turn_material {
   json trace;                        ///< its line of traces.jsonl
   std::optional<std::string> parent; ///< "g3.e1.t1": this candidate came from that turn's
   std::string parent_code, parent_sha256;
+  std::vector<tool_report> reports;
+  tool_words tools;
 };
+
+/// The texts of a turn, as far as its record names them: `record`, `messages`, `answer`, `code`,
+/// `feedback`, `trace` and `reports`.
+expected<turn_material> material_of(wire::TurnRecord::Reader turn, const artifact_store& artifacts);
 
 using file_put = std::function<expected<void>(const std::string& path, const std::string& bytes)>;
 
@@ -83,5 +105,9 @@ expected<void> put_meta(const std::string& what, const run_facts& of, double at,
 expected<void> put_evidence(const turn_material& x, const run_facts& of, const std::string& folder,
                             const file_put& put);
 expected<void> put_lineage(const turn_material& x, const std::string& folder, const file_put& put);
+
+/// What tools leave: perf/raw_timings.json, sanitize/, traces/, reports/, the listings of build/,
+/// and of a command its own document.
+expected<void> put_tools(const turn_material& x, const std::string& folder, const file_put& put);
 
 } // namespace kernelmill::bundles

@@ -193,8 +193,15 @@ json benchmark(wire::TurnRecord::Reader turn, const run_facts& of) {
          {"overhead_ms", finite(t.getOverheadMs())}}}});
 }
 
+/// The first listing of a kind; null where there is none.
+json listing_of(const tool_words& tools, std::string_view kind) {
+  for (const auto& [name, ignored] : tools.texts)
+    if (name.ends_with(kind)) return "build/" + name;
+  return nullptr;
+}
+
 // BuildRecord.
-json build_record(wire::BuildResult::Reader x) {
+json build_record(wire::BuildResult::Reader x, const tool_words& tools) {
   auto kernels = json::array();
   for (auto k : x.getKernels())
     kernels.push_back({{"name", text(k.getName())},
@@ -213,23 +220,18 @@ json build_record(wire::BuildResult::Reader x) {
                       {"cached", x.getCached()},
                       {"stdout_ref", "build/log.txt"},
                       {"stderr_ref", nullptr},
-                      {"ptx_ref", nullptr},
-                      {"sass_ref", nullptr},
+                      {"ptx_ref", listing_of(tools, ".ptx")},
+                      {"sass_ref", listing_of(tools, ".sass")},
                       {"ptxas_stats", std::move(kernels)},
                       {"binary_hash", text(x.getLibrarySha256())}});
 }
 
-expected<void> put_build(wire::TurnRecord::Reader turn, const std::string& folder,
-                         const file_put& put) {
-  auto build = turn.getFacts().getBuild();
+expected<void> put_build(const turn_material& x, const std::string& folder, const file_put& put) {
+  auto build = x.record.getFacts().getBuild();
   bool built = build.getToolchain().size() > 0 || build.getCompiled();
   KM_TRY(put_json(put, folder + "build/build_record.json",
-                  built ? build_record(build) : not_run("nothing was built")));
-  KM_TRY(put(folder + "build/log.txt", text(build.getLog())));
-  auto none = not_run("a store keeps no PTX and no SASS");
-  for (const auto* name : {"source_map_summary", "tri_view", "source_ptx_sass_map"})
-    KM_TRY(put_json(put, folder + "build/" + name + ".json", none));
-  return {};
+                  built ? build_record(build, x.tools) : not_run("nothing was built")));
+  return put(folder + "build/log.txt", text(build.getLog()));
 }
 
 // ProfileReport and BottleneckCard.
@@ -258,10 +260,7 @@ expected<void> put_profile(wire::TurnRecord::Reader turn, const std::string& fol
                         {"next_actions", std::move(actions)}});
   }
   KM_TRY(put_json(put, folder + "profiles/kernel/summary.json", profile));
-  KM_TRY(put_json(put, folder + "bottlenecks/primary.json", card));
-  KM_TRY(
-      put_json(put, folder + "traces/system/summary.json", not_run("no system trace was taken")));
-  return put_json(put, folder + "sanitize/memcheck_summary.json", not_run("no sanitizer was run"));
+  return put_json(put, folder + "bottlenecks/primary.json", card);
 }
 
 } // namespace
@@ -280,9 +279,7 @@ expected<void> put_evidence(const turn_material& x, const run_facts& of, const s
   bool timed = turn.getFacts().getEvaluation().getTiming().getMeasured();
   KM_TRY(put_json(put, folder + "perf/benchmark.json",
                   timed ? benchmark(turn, of) : not_run("the candidate was not timed")));
-  KM_TRY(put_json(put, folder + "perf/raw_timings.json",
-                  not_run("a record keeps medians and intervals, not single samples")));
-  KM_TRY(put_build(turn, folder, put));
+  KM_TRY(put_build(x, folder, put));
   return put_profile(turn, folder, put);
 }
 

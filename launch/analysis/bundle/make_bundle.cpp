@@ -5,7 +5,6 @@
 #include "messages/base/digest.hpp"
 #include "messages/json.hpp"
 #include "storage/bundle/proof.hpp"
-#include "storage/journal/projections.hpp"
 #include "storage/lineage/group_reader.hpp"
 
 namespace kernelmill::bundles {
@@ -138,7 +137,7 @@ private:
       KM_TRY(code);
       if (!of_turn() || turn.getTurn() == *what_.part->turn) {
         any = true;
-        KM_TRY(take_turn(record, turn, *prompt, *code, parent, parent_code, parent_sha256));
+        KM_TRY(take_turn(record, turn, *prompt, parent, parent_code, parent_sha256));
       }
       parent = short_name({{}, {}, group, episode.member}, turn.getTurn());
       if (turn.getCandidateSha256().size() == 0) continue;
@@ -169,24 +168,15 @@ private:
   }
 
   expected<void> take_turn(const Message<wire::Record>& record, wire::TurnRecord::Reader turn,
-                           const std::string& prompt, const std::string& code,
-                           const std::optional<std::string>& parent, const std::string& parent_code,
-                           const std::string& parent_sha256) {
-    turn_material x{turn, {}, prompt, {}, code, {}, {}, parent, parent_code, parent_sha256};
-    for (auto part : turn.getPrompt()) {
-      auto content = what_.artifacts->text(part.getContent());
-      KM_TRY(content);
-      x.messages.emplace_back(part.getRole().cStr(), std::move(*content));
-    }
-    auto answer = what_.artifacts->text(turn.getCompletion().getText());
-    KM_TRY(answer);
-    x.answer = std::move(*answer);
-    auto feedback = what_.artifacts->text(turn.getFeedback());
-    KM_TRY(feedback);
-    x.feedback = std::move(*feedback);
-    auto trace = turn_trace(turn, *what_.artifacts);
-    KM_TRY(trace);
-    x.trace = std::move(*trace);
+                           const std::string& prompt, const std::optional<std::string>& parent,
+                           const std::string& parent_code, const std::string& parent_sha256) {
+    auto material = material_of(turn, *what_.artifacts);
+    KM_TRY(material);
+    auto& x = *material;
+    x.task_prompt = prompt;
+    x.parent = parent;
+    x.parent_code = parent_code;
+    x.parent_sha256 = parent_sha256;
     auto e = turn.getEpisode();
     auto name = short_name({{}, {}, e.getGroup(), e.getMember()}, turn.getTurn());
     KM_TRY(put_turn(x, what_.facts, of_turn() ? "" : "turns/" + name + "/", put()));
@@ -208,7 +198,7 @@ private:
 } // namespace
 
 expected<made_bundle> make_bundle(const bundle_request& what) {
-  auto to = bundle_writer::create(what.out);
+  auto to = what.folder ? bundle_writer::create_folder(what.out) : bundle_writer::create(what.out);
   KM_TRY(to);
   return making{what, std::move(*to)}.make();
 }

@@ -21,6 +21,7 @@ struct bundle_request {
   std::optional<name_parts> part; ///< nothing: the whole run
   bool proof = false;             ///< records and artifacts as they are, too
   std::string out;
+  bool folder = false; ///< `out` is one, not a file
   evp_pkey_st* key = nullptr;
 };
 

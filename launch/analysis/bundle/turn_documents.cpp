@@ -55,7 +55,7 @@ json manifest_of(const turn_material& x, const run_facts& of) {
        {"created_at", time_or_nothing(turn.getStartedAt())},
        {"engine_version", "kernelmill " + of.program},
        {"task_ref", str(turn.getEpisode().getTask())},
-       {"mode", "agent"},
+       {"mode", of.again.is_null() ? "agent" : "command"},
        {"target_backend", backend},
        {"target_vendor", vendor_of(backend)},
        {"executor", "kernelmill_sandbox"},
@@ -229,6 +229,7 @@ expected<void> put_turn(const turn_material& x, const run_facts& of, const std::
   KM_TRY(put_conversation(x, folder, put));
   KM_TRY(put_evidence(x, of, folder, put));
   KM_TRY(put_lineage(x, folder, put));
+  KM_TRY(put_tools(x, folder, put));
   return put_meta(run_id(x.record), of, x.record.getStartedAt(), folder, put);
 }
 

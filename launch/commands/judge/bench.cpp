@@ -8,6 +8,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/compile_only.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/benching/bench_text.hpp"
 #include "launch/judging/benching/shapes.hpp"
@@ -82,6 +83,10 @@ public:
 
   const std::string& device() const { return device_; }
 
+  /// The latest evaluation at the first shape.
+  const Message<wire::TurnFacts>& first_facts() const { return first_facts_; }
+  const Message<wire::Verdict>& first_verdict() const { return first_verdict_; }
+
 private:
   // A row with a reason has had its last evaluation: what is right only sometimes is wrong.
   expected<void> add_sample(const offered_candidate& x, benching::bench_row& row) {
@@ -96,6 +101,11 @@ private:
       fault = result.error();
     auto facts = facts_of(x, built_, evaluated, fault);
     auto verdict = judge(*facts.open(), *rules);
+    if (first_shape_.empty()) first_shape_ = row.shape;
+    if (first_shape_ == row.shape) {
+      first_facts_ = facts;
+      first_verdict_ = verdict;
+    }
     auto judged = verdict.open();
     auto seen = evaluated.open();
     if (seen->getDevice().size() > 0) device_ = seen->getDevice().cStr();
@@ -115,6 +125,9 @@ private:
   size_t evaluations_;
   judging_options options_;
   std::string device_;
+  std::string first_shape_; ///< empty: none yet
+  Message<wire::TurnFacts> first_facts_;
+  Message<wire::Verdict> first_verdict_;
 };
 
 expected<std::vector<bench_shape>> shapes_of(const invocation& in, const task& x) {
@@ -147,6 +160,8 @@ json document_of(const offered_candidate& x, wire::BuildResult::Reader built, si
 }
 
 expected<int> bench(const invocation& in) {
+  auto bundle = left_bundle::begin(in, "bench");
+  KM_TRY(bundle);
   auto evaluations = in.integer("--evaluations", 1, 100);
   KM_TRY(evaluations);
   auto offer = open_candidate(in, candidate_use::judging);
@@ -159,7 +174,7 @@ expected<int> bench(const invocation& in) {
   if (candidate.parsed.ok) built = build_candidate(bench.toolchain(), candidate);
   // The document has the list in each case.
   if (!built.open()->getCompiled())
-    return show_build(in, candidate, built, {{{"shapes", json::array()}}, {}});
+    return show_build(in, bench, candidate, built, *bundle, {{{"shapes", json::array()}}, {}});
   auto referee = bench.referee();
   KM_TRY(referee);
   auto count = static_cast<size_t>(*evaluations);
@@ -175,9 +190,10 @@ expected<int> bench(const invocation& in) {
     machine_failed = machine_failed || row->machine_failed;
     rows.push_back(std::move(*row));
   }
+  auto document =
+      document_of(candidate, *built.open(), count, in.value("--clock"), judging.device(), rows);
   if (in.json) {
-    cli::print_json(
-        document_of(candidate, *built.open(), count, in.value("--clock"), judging.device(), rows));
+    cli::print_json(document);
   } else {
     auto width = cli::terminal_width(1);
     cli::print(fmt::format("{}  candidate {}  {}/{}  {}\n\n", candidate.what->id,
@@ -185,6 +201,12 @@ expected<int> bench(const invocation& in) {
                            to_string(candidate.what->contract), cli::clean(judging.device())));
     cli::print(benching::table_text(rows, width));
     if (auto bars = benching::bars_text(rows, width); !bars.empty()) cli::print("\n" + bars);
+  }
+  if (bundle->wanted()) {
+    bundle->facts = judging.first_facts();
+    bundle->verdict = judging.first_verdict();
+    bundle->output = std::move(document);
+    KM_TRY(bundle->leave(candidate, bench));
   }
   return machine_failed ? cli::exit_failed : cli::exit_ok;
 }
@@ -223,6 +245,7 @@ cli::command bench_row() {
             nothing},
            {"--evaluations", "N", "Evaluations of each shape.", "5", false, {}, nothing},
            clock_option(),
+           bundle_option(),
            tasks_root()})),
       bench};
 }

@@ -4,6 +4,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/compile_only.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/inspecting/compiling.hpp"
 
@@ -26,6 +27,8 @@ expected<bool> wants_listing(const invocation& in, const candidate_source& x) {
 }
 
 expected<int> build_file(const invocation& in) {
+  auto bundle = left_bundle::begin(in, "build");
+  KM_TRY(bundle);
   auto offer = open_candidate(in, candidate_use::building);
   KM_TRY(offer);
   auto listed = wants_listing(in, *offer);
@@ -33,7 +36,8 @@ expected<int> build_file(const invocation& in) {
   const auto& candidate = offer->candidate;
   Message<wire::BuildResult> built;
   if (candidate.parsed.ok) built = build_candidate(offer->bench.toolchain(), candidate);
-  if (!*listed || !built.open()->getCompiled()) return show_build(in, candidate, built);
+  if (!*listed || !built.open()->getCompiled())
+    return show_build(in, offer->bench, candidate, built, *bundle);
   auto listing = inspecting::inspect_source(offer->bench.walls(), candidate.parsed.kernel,
                                             offer->architecture);
   KM_TRY(listing);
@@ -46,7 +50,8 @@ expected<int> build_file(const invocation& in) {
     more.keys = {{"listing", inspecting::document_of(*listing, how)}};
   else
     more.text = inspecting::text_of(*listing, how) + "\n";
-  return show_build(in, candidate, built, more);
+  add_listings(*listing, bundle->tools);
+  return show_build(in, offer->bench, candidate, built, *bundle, more);
 }
 
 } // namespace
@@ -77,6 +82,7 @@ cli::command build_row() {
                     "Also shows the code of the GPU beside its source: PTX and SASS, or GCN."),
                python_path(),
                flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+               bundle_option(),
                tasks_root()}),
           build_file};
 }

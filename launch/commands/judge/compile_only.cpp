@@ -84,25 +84,31 @@ std::string text(const offered_candidate& x, wire::BuildResult::Reader built, co
 
 } // namespace
 
-expected<int> show_build(const invocation& in, const offered_candidate& x,
-                         const Message<wire::BuildResult>& built, const build_extras& more) {
+expected<int> show_build(const invocation& in, workbench& bench, const offered_candidate& x,
+                         const Message<wire::BuildResult>& built, left_bundle& bundle,
+                         const build_extras& more) {
   auto opened = built.open();
   auto fault = fault_of_build(x, *opened);
   if (fault.cls == fault_class::configuration) return tl::unexpected<error>{fault};
-  if (in.json) {
-    auto all = document(x, *opened, fault);
-    if (more.keys.is_object()) all.update(more.keys);
+  auto all = document(x, *opened, fault);
+  if (more.keys.is_object()) all.update(more.keys);
+  if (in.json)
     cli::print_json(all);
-  } else {
+  else
     cli::print(more.text + text(x, *opened, fault, in.colour_out));
+  if (bundle.wanted()) {
+    bundle.facts = facts_of(x, built, {}, std::nullopt);
+    bundle.output = std::move(all);
+    KM_TRY(bundle.leave(x, bench));
   }
   return fault.cls == fault_class::infrastructure ? cli::exit_failed : cli::exit_ok;
 }
 
-expected<int> compile_only(const invocation& in, workbench& bench, const offered_candidate& x) {
+expected<int> compile_only(const invocation& in, workbench& bench, const offered_candidate& x,
+                           left_bundle& bundle) {
   Message<wire::BuildResult> built;
   if (x.parsed.ok) built = build_candidate(bench.toolchain(), x);
-  return show_build(in, x, built);
+  return show_build(in, bench, x, built, bundle);
 }
 
 } // namespace kernelmill::commands

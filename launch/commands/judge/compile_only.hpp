@@ -5,6 +5,7 @@
 #include <string>
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "messages/base/json_value.hpp"
@@ -17,12 +18,14 @@ struct build_extras {
   std::string text;            ///< before that of the build
 };
 
-/// Prints what the compiler said of a candidate, which may be empty of one without code, and
-/// returns the exit code.
-expected<int> show_build(const invocation& in, const offered_candidate& x,
-                         const Message<wire::BuildResult>& built, const build_extras& more = {});
+/// Prints what the compiler said of a candidate, which may be empty of one without code, leaves the
+/// bundle that is asked for, and returns the exit code.
+expected<int> show_build(const invocation& in, workbench& bench, const offered_candidate& x,
+                         const Message<wire::BuildResult>& built, left_bundle& bundle,
+                         const build_extras& more = {});
 
-/// Builds, prints what the compiler said, and returns the exit code.
-expected<int> compile_only(const invocation& in, workbench& bench, const offered_candidate& x);
+/// Builds, and shows that as show_build() does.
+expected<int> compile_only(const invocation& in, workbench& bench, const offered_candidate& x,
+                           left_bundle& bundle);
 
 } // namespace kernelmill::commands

@@ -6,6 +6,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/compile_only.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/judging/verdict_text.hpp"
@@ -47,28 +48,34 @@ expected<int> eval(const invocation& in) {
                                "add --compile-only");
   auto config = governance_rules(in.value("--preset"));
   KM_TRY(config);
+  auto bundle = left_bundle::begin(in, "eval");
+  KM_TRY(bundle);
   auto offer = open_candidate(in, compiled_only ? candidate_use::building : candidate_use::judging);
   KM_TRY(offer);
   auto& bench = offer->bench;
   auto& candidate = offer->candidate;
-  if (compiled_only) return compile_only(in, bench, candidate);
+  if (compiled_only) return compile_only(in, bench, candidate, *bundle);
   auto facts = establish(bench, in, candidate);
   KM_TRY(facts);
   auto opened = facts->open();
   auto verdict = judge(*opened, *config);
   auto judged = verdict.open();
+  auto document = verdict_json(*opened, *judged);
+  for (const auto& layer : bench.layers())
+    document["sandbox"][layer.name] = layer.state == layer_state::active   ? "active"
+                                      : layer.state == layer_state::weaker ? "weaker"
+                                                                           : "missing";
   if (in.json) {
-    auto document = verdict_json(*opened, *judged);
-    for (const auto& layer : bench.layers())
-      document["sandbox"][layer.name] = layer.state == layer_state::active   ? "active"
-                                        : layer.state == layer_state::weaker ? "weaker"
-                                                                             : "missing";
     cli::print_json(document);
   } else {
     cli::print(verdict_text(*opened, *judged, in.colour_out));
     if (auto profile = profile_text(opened->getProfile()); !profile.empty())
       cli::print("\n" + profile);
   }
+  bundle->facts = *facts;
+  bundle->verdict = verdict;
+  bundle->output = std::move(document);
+  KM_TRY(bundle->leave(candidate, bench));
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
 }
 
@@ -78,6 +85,7 @@ cli::command eval_row() {
       "Builds, runs and judges one kernel.",
       "kernelmill eval --task native/row_sum kernel.cpp\n"
       "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --bundle found kernel.cpp\n"
       "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip\n"
       "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
       "A kernel that fails is a normal result: exit code 0. Exit code 1 means that the machine "
@@ -100,6 +108,7 @@ cli::command eval_row() {
            architecture_option("With --compile-only: target architecture, such as sm_90 or gfx90a. "
                                "Default: this machine's GPU, else sm_90, of HIP gfx90a."),
            flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+           bundle_option(),
            tasks_root()})),
       eval};
 }

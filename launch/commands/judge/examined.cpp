@@ -94,13 +94,22 @@ json head_of(const examined_candidate& x) {
           {"compiled", x.artifact.has_value()}};
 }
 
-int say_not_compiled(const invocation& in, const examined_candidate& x) {
+expected<void> leave_examined(examined_candidate& x, json document, left_bundle& bundle,
+                              const Message<wire::ProfileResult>& profile) {
+  if (!bundle.wanted()) return {};
+  bundle.facts = facts_of(x.candidate, x.built, {}, std::nullopt, profile);
+  bundle.output = std::move(document);
+  return bundle.leave(x.candidate, x.bench);
+}
+
+expected<int> say_not_compiled(const invocation& in, examined_candidate& x, left_bundle& bundle) {
   auto document = head_of(x);
   document["log"] = cli::clean(x.log);
   if (in.json)
     cli::print_json(document);
   else
     cli::print(cli::clean(x.log) + "\nnot compiled\n");
+  KM_TRY(leave_examined(x, std::move(document), bundle));
   return cli::exit_quality;
 }
 

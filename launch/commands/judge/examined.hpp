@@ -7,6 +7,7 @@
 
 #include "gpu/examine/examine.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/candidate_judging.hpp"
@@ -35,8 +36,13 @@ expected<examined_candidate> prepare_examined(const invocation& in,
 /// What each document begins with.
 nlohmann::ordered_json head_of(const examined_candidate& x);
 
-/// Prints the compiler's words; returns the exit code.
-int say_not_compiled(const invocation& in, const examined_candidate& x);
+/// Prints the compiler's words and leaves the bundle that is asked for; returns the exit code.
+expected<int> say_not_compiled(const invocation& in, examined_candidate& x, left_bundle& bundle);
+
+/// Leaves the bundle that is asked for, with the command's document and what was found.
+expected<void> leave_examined(examined_candidate& x, nlohmann::ordered_json document,
+                              left_bundle& bundle,
+                              const Message<wire::ProfileResult>& profile = {});
 
 /// The last words of tool and program, clean.
 std::string said_last(const examination& x);

@@ -4,6 +4,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_source.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/config/paths.hpp"
@@ -15,6 +16,7 @@
 #include "launch/machine/programs.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -106,7 +108,13 @@ void say_without_kernels(const std::string& file, inspecting::inspected& x) {
                                           "` compiles a CPU's source");
 }
 
-expected<inspecting::inspected> inspect_file(const invocation& in, const inspecting::showing& how) {
+struct inspected_file {
+  std::string source;
+  task_ptr what; ///< null: none was named
+  inspecting::inspected found;
+};
+
+expected<inspected_file> inspect_file(const invocation& in, const inspecting::showing& how) {
   auto what = named_task(in);
   KM_TRY(what);
   auto source = read_candidate(in.value("FILE"));
@@ -120,11 +128,61 @@ expected<inspecting::inspected> inspect_file(const invocation& in, const inspect
                   : inspecting::inspect_source(walls, *source, architecture_of(in));
   KM_TRY(x);
   if (!python && x->compiled) say_without_kernels(in.value("FILE"), *x);
-  if (!how.wants("profile")) return x;
-  auto around = surroundings_of(x->architecture, *source, *what);
-  KM_TRY(around);
-  x->around = std::move(*around);
-  return x;
+  if (how.wants("profile")) {
+    auto around = surroundings_of(x->architecture, *source, *what);
+    KM_TRY(around);
+    x->around = std::move(*around);
+  }
+  return inspected_file{std::move(*source), std::move(*what), std::move(*x)};
+}
+
+void show_inspected(const invocation& in, const inspecting::inspected& x,
+                    const inspecting::showing& how, const json& document) {
+  if (in.json) return cli::print_json(document);
+  if (!x.compiled) return cli::print(cli::clean(x.log) + "\nnot compiled\n");
+  cli::print(inspecting::text_of(x, how));
+  for (const auto& what : x.missing) cli::talk("missing: " + cli::clean(what));
+}
+
+// What compiled it for looking at, in the place of the build that is timed.
+Message<wire::BuildResult> as_build(const inspecting::inspected& x, const std::string& toolchain) {
+  return build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
+    out.setCompiled(x.compiled);
+    out.setLog(x.log);
+    out.setToolchain(toolchain);
+    std::vector<kernel_resources> all;
+    for (const auto& one : x.codes)
+      all.insert(all.end(), one.code.kernels.begin(), one.code.kernels.end());
+    auto kernels = out.initKernels(static_cast<unsigned>(all.size()));
+    for (unsigned i = 0; i < kernels.size(); ++i) {
+      kernels[i].setName(all[i].name);
+      kernels[i].setRegisters(all[i].registers);
+      kernels[i].setSpillStores(all[i].spill_stores);
+      kernels[i].setSpillLoads(all[i].spill_loads);
+      kernels[i].setStackFrame(all[i].stack_frame);
+      kernels[i].setSharedBytes(all[i].shared_bytes);
+    }
+  });
+}
+
+expected<void> leave_inspected(const invocation& in, const inspected_file& file, json document,
+                               left_bundle& bundle) {
+  const auto& x = file.found;
+  chosen_backend machine;
+  machine.name = x.is_amd() ? "hip" : "cuda";
+  machine.architecture = x.architecture;
+  auto toolchain = x.is_amd() ? std::string{"hipcc"} : "nvcc " + find_accelerators().nvcc_version;
+  offered_candidate candidate;
+  auto shown = std::make_shared<task>(file.what ? *file.what : task{});
+  shown->terms.backend = machine.name;
+  if (in.value("FILE").ends_with(".py")) shown->contract = contract_kind::torch;
+  candidate.what = shown;
+  candidate.parsed = as_source(file.source, *shown);
+  candidate.sha256 = sha256_hex(candidate.parsed.kernel);
+  bundle.facts = facts_of(candidate, as_build(x, toolchain), {}, std::nullopt);
+  bundle.output = std::move(document);
+  add_listings(x, bundle.tools);
+  return bundle.leave(candidate, machine, {});
 }
 
 expected<int> inspect(const invocation& in) {
@@ -132,25 +190,20 @@ expected<int> inspect(const invocation& in) {
   KM_TRY(threads);
   inspecting::showing how{in.value("--section"), static_cast<uint32_t>(*threads),
                           cli::terminal_width(1), in.colour_out};
-  auto x = inspect_file(in, how);
-  KM_TRY(x);
-  if (in.json) {
-    json document = {{"architecture", x->architecture}, {"compiled", x->compiled}};
-    if (x->compiled)
-      document.update(inspecting::document_of(*x, how));
-    else
-      document["log"] = cli::clean(x->log);
-    document["missing"] = json::array();
-    for (const auto& what : x->missing) document["missing"].push_back(cli::clean(what));
-    cli::print_json(document);
-    return cli::exit_ok;
-  }
-  if (!x->compiled) {
-    cli::print(cli::clean(x->log) + "\nnot compiled\n");
-    return cli::exit_ok;
-  }
-  cli::print(inspecting::text_of(*x, how));
-  for (const auto& what : x->missing) cli::talk("missing: " + cli::clean(what));
+  auto bundle = left_bundle::begin(in, "inspect");
+  KM_TRY(bundle);
+  auto file = inspect_file(in, how);
+  KM_TRY(file);
+  const auto& x = file->found;
+  json document = {{"architecture", x.architecture}, {"compiled", x.compiled}};
+  if (!x.compiled)
+    document["log"] = cli::clean(x.log);
+  else if (in.json || bundle->wanted())
+    document.update(inspecting::document_of(x, how));
+  document["missing"] = json::array();
+  for (const auto& what : x.missing) document["missing"].push_back(cli::clean(what));
+  show_inspected(in, x, how, document);
+  if (bundle->wanted()) KM_TRY(leave_inspected(in, *file, std::move(document), *bundle));
   return cli::exit_ok;
 }
 
@@ -193,6 +246,7 @@ cli::command inspect_row() {
             {},
             completes::task},
            python_path(),
+           bundle_option(),
            tasks_root(),
            {"--block", "N", "Threads of a block, for the occupancy.", "256", false, {}, nothing}},
           inspect};

@@ -10,12 +10,14 @@
 #include <fmt/format.h>
 
 #include "gpu/profiler/ncu_command.hpp"
+#include "gpu/profiler/profile_result.hpp"
 #include "gpu/profiler/rocm_smi.hpp"
 #include "gpu/profiler/rocprof_csv.hpp"
 #include "gpu/profiler/trace_database.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/tool_reports.hpp"
 #include "launch/commands/judge/trace_reports.hpp"
 #include "launch/commands/options.hpp"
@@ -59,11 +61,20 @@ bool is_database(const std::string& path) {
   return is_sqlite({first, static_cast<size_t>(in.gcount())});
 }
 
-expected<int> show_ncu(const invocation& in, const std::string& text) {
+expected<int> show_ncu(const invocation& in, const std::string& text, left_bundle& bundle) {
   auto report = read_ncu_report(text);
   auto kernels = carded(report);
+  bundle.output = ncu_document(report, kernels);
+  bundle.reports.push_back({"ncu", "report.csv", text});
+  std::vector<kernel_metrics> metrics;
+  for (const auto& x : report.kernels) metrics.push_back(x.metrics);
+  if (!metrics.empty()) {
+    auto profile = profile_result({}, metrics, {}, 0);
+    bundle.facts = build<wire::TurnFacts>(
+        [&](wire::TurnFacts::Builder out) { out.setProfile(*profile.open()); });
+  }
   if (in.json)
-    cli::print_json(ncu_document(report, kernels));
+    cli::print_json(bundle.output);
   else
     cli::print(ncu_text(kernels, in.colour_out));
   if (report.problem == ncu_problem::none) return cli::exit_ok;
@@ -72,10 +83,16 @@ expected<int> show_ncu(const invocation& in, const std::string& text) {
   return cli::exit_quality;
 }
 
-expected<int> show_sanitizer(const invocation& in, const std::string& text) {
+expected<int> show_sanitizer(const invocation& in, const std::string& text, left_bundle& bundle) {
   auto report = read_sanitizer_report(text);
+  bool complete = report.problem == sanitizer_problem::none;
+  bundle.output = sanitizer_document(report);
+  bundle.reports.push_back({"compute-sanitizer", "report.txt", text});
+  bundle.tools.sanitizer = {{"status", complete ? "completed" : "incomplete"},
+                            {"clean", found_nothing(report)},
+                            {"checks", nlohmann::ordered_json::array({bundle.output})}};
   if (in.json)
-    cli::print_json(sanitizer_document(report));
+    cli::print_json(bundle.output);
   else
     cli::print(sanitizer_text(report));
   if (report.problem != sanitizer_problem::none)
@@ -84,9 +101,12 @@ expected<int> show_sanitizer(const invocation& in, const std::string& text) {
   return found_nothing(report) ? cli::exit_ok : cli::exit_quality;
 }
 
-expected<int> show_trace(const invocation& in, const trace_report& report) {
+expected<int> show_trace(const invocation& in, const trace_report& report, left_bundle& bundle) {
+  bundle.output = trace_document(report);
+  bundle.tools.trace = {{"status", "completed"}};
+  bundle.tools.trace.update(bundle.output);
   if (in.json)
-    cli::print_json(trace_document(report));
+    cli::print_json(bundle.output);
   else
     cli::print(trace_text(report, in.colour_out));
   if (report.problem == trace_problem::none) return cli::exit_ok;
@@ -95,33 +115,42 @@ expected<int> show_trace(const invocation& in, const trace_report& report) {
   return cli::exit_quality;
 }
 
-expected<int> profile_read(const invocation& in) {
+expected<int> show_report(const invocation& in, left_bundle& bundle) {
   auto path = in.value("FILE");
   if (is_database(path)) {
     auto report = read_trace_database(path);
     KM_TRY(report);
-    return show_trace(in, *report);
+    return show_trace(in, *report, bundle);
   }
   auto text = read_report(path);
   if (!text) return tl::unexpected<error>{text.error()};
-  if (is_of_ncu(*text)) return show_ncu(in, *text);
-  if (is_rocprof_csv(*text)) return show_trace(in, read_rocprof_csv(*text));
-  if (is_of_sanitizer(*text)) return show_sanitizer(in, *text);
+  if (is_of_ncu(*text)) return show_ncu(in, *text, bundle);
+  if (is_rocprof_csv(*text)) return show_trace(in, read_rocprof_csv(*text), bundle);
+  if (is_of_sanitizer(*text)) return show_sanitizer(in, *text, bundle);
   // What nsys itself writes is of no format that others can read.
   if (text->find('\0') != text->npos)
     return configuration_error(
         "bad_report", "failed to read " + path + ": it is neither text nor an SQLite database",
         "of nsys' own files: nsys export --type sqlite FILE.nsys-rep");
-  if (is_rocm_smi(*text)) return show_trace(in, read_rocm_smi(*text));
+  if (is_rocm_smi(*text)) return show_trace(in, read_rocm_smi(*text), bundle);
   auto report = read_ncu_report(*text);
   if (report.problem == ncu_problem::no_report && report.words.empty())
     return configuration_error("bad_report", "failed to read " + path + ": no profiler wrote it",
                                "give it CSV of ncu, text of compute-sanitizer, an SQLite export of "
                                "nsys, CSV or rocpd of rocprofv3, or JSON or CSV of rocm-smi");
-  return show_ncu(in, *text);
+  return show_ncu(in, *text, bundle);
 }
 
 // -- the command line -----------------------------------------------------------------------------
+
+expected<int> profile_read(const invocation& in) {
+  auto bundle = left_bundle::begin(in, "profile read");
+  KM_TRY(bundle);
+  auto code = show_report(in, *bundle);
+  KM_TRY(code);
+  KM_TRY(bundle->leave_report());
+  return code;
+}
 
 std::string shell_word(const std::string& word) {
   if (word.find_first_of(" $`\"'\\();&|<>*?[]{}") == word.npos) return word;
@@ -172,7 +201,7 @@ cli::command profile_read_row() {
       "idle. Of rocm-smi: --json or --csv. Exit code 5: there is no kernel or GPU in it, or the "
       "sanitizer found something.",
       {{"FILE", "The report.", true, false, completes::file, {}}},
-      {},
+      {bundle_option()},
       profile_read};
 }
 

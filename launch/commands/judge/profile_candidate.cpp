@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 
 #include "gpu/inspect/card_lines.hpp"
+#include "gpu/profiler/profile_result.hpp"
 #include "gpu/profiler/tier0.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_lines.hpp"
 #include "launch/commands/judge/examined.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/roofline_picture.hpp"
 #include "launch/commands/judge/tool_reports.hpp"
 #include "launch/commands/tasks_root.hpp"
@@ -193,10 +195,22 @@ error without_other_backends(error why) {
   return why;
 }
 
+// As a turn's record has it: by counters, else by what the build and the machine tell.
+Message<wire::ProfileResult> as_record(const invocation& in, const examined_candidate& x,
+                                       const candidate_profile& found) {
+  if (!found.has_counters()) return found.tier0;
+  std::vector<kernel_metrics> kernels;
+  for (const auto& one : found.kernels) kernels.push_back(one.kernel.metrics);
+  return profile_result({}, kernels, found.missing, found.counted->run.seconds,
+                        call_point(in, x, found).position);
+}
+
 expected<int> profile_candidate(const invocation& in) {
+  auto bundle = left_bundle::begin(in, "profile");
+  KM_TRY(bundle);
   auto x = prepare_examined(in);
   if (!x) return tl::unexpected<error>{without_other_backends(x.error())};
-  if (!x->artifact) return say_not_compiled(in, *x);
+  if (!x->artifact) return say_not_compiled(in, *x, *bundle);
   candidate_profile found;
   auto peaks = peaks_of(x->gpu);
   found.roof = {peaks.flops_per_second, peaks.memory_bytes_per_second};
@@ -205,11 +219,15 @@ expected<int> profile_candidate(const invocation& in) {
   auto points = points_of(in, *x, found);
   if (auto path = in.value("--svg"); !path.empty())
     KM_TRY(write_picture(path, x->what().id + " on " + x->device, points));
+  auto document = profile_document(in, *x, found);
   if (in.json)
-    cli::print_json(profile_document(in, *x, found));
+    cli::print_json(document);
   else
     cli::print(profile_words_of(*x, found, in.colour_out) +
                (found.has_counters() ? roofline_text(points) : std::string{}));
+  if (found.counted && !found.counted->run.report.empty())
+    bundle->reports.push_back({"ncu", "report.csv", found.counted->run.report});
+  KM_TRY(leave_examined(*x, std::move(document), *bundle, as_record(in, *x, found)));
   if (found.problem == "none") return cli::exit_ok;
   cli::talk(fmt::format("no counters ({}): {}\nnext: {}", found.problem, found.words, found.next));
   return cli::exit_quality;
@@ -249,6 +267,7 @@ cli::command profile_row() {
         false,
         {},
         completes::file},
+       bundle_option(),
        tasks_root(),
        python_path()},
       profile_candidate};

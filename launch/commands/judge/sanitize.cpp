@@ -11,6 +11,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/examined.hpp"
+#include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/tool_reports.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
@@ -31,18 +32,29 @@ std::string problem_of(const sanitizer_examination& x) {
   return sanitizer_document(x.report)["problem"].get<std::string>();
 }
 
-/// What one check found: a row of the document, and text where that is wanted.
-json told(const invocation& in, const std::string& check, const sanitizer_examination& found,
-          const char* tool, bool& clean) {
+/// What checks found, as they come.
+struct checks_made {
+  json list = json::array();
+  bool clean = true;
+  bool complete = true;
+  std::vector<bundles::tool_report> reports;
+};
+
+void tell(const invocation& in, const std::string& check, const sanitizer_examination& found,
+          const char* tool, checks_made& into) {
   auto problem = problem_of(found);
-  clean = clean && problem == "none" && found_nothing(found.report);
+  into.complete = into.complete && problem == "none";
+  into.clean = into.clean && problem == "none" && found_nothing(found.report);
+  if (!found.run.report.empty())
+    into.reports.push_back({"sanitizer", check + ".txt", found.run.report});
   auto one = sanitizer_document(found.report);
   one["tool"] = tool;
   one["check"] = check;
   one["problem"] = problem;
   one["seconds"] = found.run.seconds;
   one["said"] = said_last(found.run);
-  if (in.json) return one;
+  into.list.push_back(std::move(one));
+  if (in.json) return;
   cli::print(cli::paint(in.colour_out, cli::colour::bold, check) + "\n");
   cli::print(sanitizer_text(found.report));
   if (problem != "none") {
@@ -50,17 +62,20 @@ json told(const invocation& in, const std::string& check, const sanitizer_examin
     cli::talk(fmt::format("{}: no whole report ({}): {}", check, problem,
                           words.empty() ? said_last(found.run) : words));
   }
-  return one;
 }
 
-int finish(const invocation& in, const examined_candidate& x, json list, bool clean) {
-  if (in.json) {
-    auto document = head_of(x);
-    document["checks"] = std::move(list);
-    if (x.bench.backend() == "cpu") document["left_out"] = {no_initcheck};
-    cli::print_json(document);
-  }
-  return clean ? cli::exit_ok : cli::exit_quality;
+expected<int> finish(const invocation& in, examined_candidate& x, checks_made made,
+                     left_bundle& bundle) {
+  auto document = head_of(x);
+  document["checks"] = std::move(made.list);
+  if (x.bench.backend() == "cpu") document["left_out"] = {no_initcheck};
+  if (in.json) cli::print_json(document);
+  bundle.tools.sanitizer = {{"status", made.complete ? "completed" : "incomplete"},
+                            {"clean", made.clean},
+                            {"checks", document["checks"]}};
+  bundle.reports = std::move(made.reports);
+  KM_TRY(leave_examined(x, std::move(document), bundle));
+  return made.clean ? cli::exit_ok : cli::exit_quality;
 }
 
 bool is_wanted(const invocation& in, std::string_view check) {
@@ -69,7 +84,7 @@ bool is_wanted(const invocation& in, std::string_view check) {
 
 // -- a GPU ----------------------------------------------------------------------------------------
 
-expected<int> sanitize_on_gpu(const invocation& in, examined_candidate& x) {
+expected<int> sanitize_on_gpu(const invocation& in, examined_candidate& x, left_bundle& bundle) {
   auto files = lay_out_candidate(x.bench.walls(), x.python, *x.candidate.what, *x.artifact,
                                  x.options.limit_ms);
   KM_TRY(files);
@@ -77,15 +92,14 @@ expected<int> sanitize_on_gpu(const invocation& in, examined_candidate& x) {
   if (tool.empty())
     return infrastructure_error("tool_missing", "failed to find compute-sanitizer",
                                 "install the CUDA toolkit (cuda-sanitizer), or put it on PATH");
-  auto list = json::array();
-  bool clean = true;
+  checks_made made;
   for (std::string check : gpu_checks) {
     if (!is_wanted(in, check)) continue;
     auto found = examine_by_sanitizer(x.bench.walls(), x.options, tool, check, *files);
     KM_TRY(found);
-    list.push_back(told(in, check, *found, "compute-sanitizer", clean));
+    tell(in, check, *found, "compute-sanitizer", made);
   }
-  return finish(in, x, std::move(list), clean);
+  return finish(in, x, std::move(made), bundle);
 }
 
 // -- a CPU ----------------------------------------------------------------------------------------
@@ -99,10 +113,9 @@ sanitizer_examination not_built(const error& why) {
   return result;
 }
 
-expected<int> sanitize_on_cpu(const invocation& in, examined_candidate& x) {
+expected<int> sanitize_on_cpu(const invocation& in, examined_candidate& x, left_bundle& bundle) {
   const auto& what = *x.candidate.what;
-  auto list = json::array();
-  bool clean = true;
+  checks_made made;
   for (auto check : host_checks) {
     std::string name{to_string(check)};
     if (!is_wanted(in, name)) continue;
@@ -112,10 +125,10 @@ expected<int> sanitize_on_cpu(const invocation& in, examined_candidate& x) {
     KM_TRY(found);
     auto* tool = check == host_check::memory ? "AddressSanitizer, UndefinedBehaviorSanitizer"
                                              : "ThreadSanitizer";
-    list.push_back(told(in, name, *found, tool, clean));
+    tell(in, name, *found, tool, made);
   }
   if (!in.json && in.value("--tool") == "all") cli::talk(no_initcheck);
-  return finish(in, x, std::move(list), clean);
+  return finish(in, x, std::move(made), bundle);
 }
 
 // The name of a file says what its author meant; where it does not, the machine decides.
@@ -133,6 +146,8 @@ tl::unexpected<error> not_on_a_cpu(const std::string& cause) {
 }
 
 expected<int> sanitize_candidate(const invocation& in) {
+  auto bundle = left_bundle::begin(in, "sanitize");
+  KM_TRY(bundle);
   auto x = prepare_examined(in, wanted_backend(in));
   KM_TRY(x);
   bool on_cpu = x->bench.backend() == "cpu";
@@ -141,8 +156,8 @@ expected<int> sanitize_candidate(const invocation& in) {
   if (on_cpu && in.value("--tool") == "initcheck") return not_on_a_cpu(no_initcheck);
   if (on_cpu && in.value("--tool") == "synccheck")
     return not_on_a_cpu("synccheck looks at barriers of a GPU's blocks");
-  if (!x->artifact) return say_not_compiled(in, *x);
-  return on_cpu ? sanitize_on_cpu(in, *x) : sanitize_on_gpu(in, *x);
+  if (!x->artifact) return say_not_compiled(in, *x, *bundle);
+  return on_cpu ? sanitize_on_cpu(in, *x, *bundle) : sanitize_on_gpu(in, *x, *bundle);
 }
 
 } // namespace
@@ -175,6 +190,7 @@ cli::command sanitize_row() {
         {"all", "memcheck", "racecheck", "initcheck", "synccheck"},
         nothing},
        backend_option({"auto", "cpu", "cuda"}),
+       bundle_option(),
        tasks_root(),
        python_path()},
       sanitize_candidate};

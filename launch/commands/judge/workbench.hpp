@@ -41,6 +41,7 @@ public:
   void keep_lines() noexcept { keeps_lines_ = true; }
   sandbox& walls() noexcept { return *walls_; }
   const std::string& backend() const noexcept { return backend_.name; }
+  const chosen_backend& machine() const noexcept { return backend_; }
   /// Tried once.
   const std::vector<sandbox_layer>& layers() {
     if (layers_.empty()) layers_ = walls_->probe();

@@ -23,6 +23,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "launch/commands/store/run_bundle.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node/node.hpp"
 #include "launch/node/run_rights.hpp"
@@ -224,6 +225,17 @@ expected<void> check_resume_overrides(const run_config& before, const run_config
   return {};
 }
 
+/// What is committed, whichever end the run had.
+expected<void> bundle_run(const invocation& in, const std::string& directory) {
+  auto run = open_run(directory);
+  KM_TRY(run);
+  auto made = make_run_bundle(in, {*run, {}, true}, {in.value("--bundle"), true});
+  KM_TRY(made);
+  cli::talk(fmt::format("bundle: {}, {} turns, {} files", in.value("--bundle"), made->turns,
+                        made->files));
+  return {};
+}
+
 expected<int> run(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
   auto loaded = load_config(sources);
@@ -238,7 +250,15 @@ expected<int> run(const invocation& in) {
     cli::print(options.config_json + "\n");
     return cli::exit_ok;
   }
-  return drive_run(in, std::move(options));
+  if (!in.has("--bundle")) return drive_run(in, std::move(options));
+  KM_TRY(bundles::check_free_folder(in.value("--bundle")));
+  auto directory = options.directory;
+  auto code = drive_run(in, std::move(options));
+  KM_TRY(code);
+  auto left = bundle_run(in, directory);
+  if (!left && *code == cli::exit_ok) return tl::unexpected<error>{left.error()};
+  if (!left) cli::talk(left.error().message); // the run's own end says more
+  return code;
 }
 
 /// Of rows that were left out all are told up to this many.
@@ -336,7 +356,7 @@ cli::command run_row() {
       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
       "configuration of the run.",
       {config_words()},
-      with_monitor_options({accept_terms_option(),
+      with_monitor_options({accept_terms_option(), bundle_option(),
                             flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }

@@ -13,6 +13,7 @@
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "launch/commands/store/run_bundle.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/bundle/proof.hpp"
 
@@ -24,9 +25,14 @@ using json = nlohmann::ordered_json;
 
 // -- make ---------------------------------------------------------------------------------------
 
+/// --full is gpu_rl's name of a proof: all that there is.
+std::string bundle_form(const invocation& in) {
+  return in.has("--full") ? "proof" : in.value("--form");
+}
+
 expected<bundles::key_ptr> signing_key(const invocation& in) {
   if (in.has("--key")) return bundles::read_private_key(in.value("--key"));
-  if (in.value("--form") == "proof")
+  if (bundle_form(in) == "proof")
     return configuration_error("usage", "failed to run 'bundle make': a proof is signed",
                                "give --key FILE; `kernelmill bundle keygen --out FILE` makes one");
   return bundles::key_ptr{};
@@ -51,29 +57,13 @@ expected<int> bundle_make(const invocation& in) {
                                "name another file, or replace it with --force");
   auto key = signing_key(in);
   KM_TRY(key);
-  auto may = passing_on(in, at->run);
-  KM_TRY(may);
-  auto lineage = open_for_reading(at->run);
-  KM_TRY(lineage);
-  KM_TRY(check_store_of(at->run, *lineage));
-  auto manifest = read_json(at->run.manifest_file());
-  KM_TRY(manifest);
-  auto config = read_json(at->run.config_file());
-  KM_TRY(config);
-  artifact_store artifacts{at->run.artifacts};
-  bundles::bundle_request what{
-      &*lineage,    &artifacts,
-      &*may,        {at->run.name, std::move(*manifest), std::move(*config), build_id()},
-      std::nullopt, in.value("--form") == "proof",
-      out,          key->get()};
-  if (!at->whole_run) what.part = at->name;
-  auto made = bundles::make_bundle(what);
+  auto made = make_run_bundle(in, *at, {out, false, bundle_form(in) == "proof", key->get()});
   KM_TRY(made);
   auto by = *key ? bundles::public_hex(**key) : std::string{};
   if (in.json)
     cli::print_json({{"schema_version", bundles::bundle_schema_version},
                      {"of", made->what},
-                     {"form", in.value("--form")},
+                     {"form", bundle_form(in)},
                      {"file", out},
                      {"files", made->files},
                      {"bytes", made->bytes},
@@ -193,6 +183,28 @@ expected<int> bundle_keygen(const invocation& in) {
 
 } // namespace
 
+expected<bundles::made_bundle> make_run_bundle(const invocation& in, const place& at,
+                                               const wanted_bundle& wanted) {
+  auto may = passing_on(in, at.run);
+  KM_TRY(may);
+  auto lineage = open_for_reading(at.run);
+  KM_TRY(lineage);
+  KM_TRY(check_store_of(at.run, *lineage));
+  auto manifest = read_json(at.run.manifest_file());
+  KM_TRY(manifest);
+  auto config = read_json(at.run.config_file());
+  KM_TRY(config);
+  artifact_store artifacts{at.run.artifacts};
+  bundles::bundle_request what{
+      &*lineage,    &artifacts,
+      &*may,        {at.run.name, std::move(*manifest), std::move(*config), build_id()},
+      std::nullopt, wanted.proof,
+      wanted.out,   wanted.folder,
+      wanted.key};
+  if (!at.whole_run) what.part = at.name;
+  return bundles::make_bundle(what);
+}
+
 cli::command bundle_make_row() {
   return {
       "bundle make",
@@ -207,6 +219,7 @@ cli::command bundle_make_row() {
       {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
       {{"--out", "FILE", "The bundle, such as first.tar.zst.", "", true, {}, completes::file},
        {"--form", "FORM", "What is in it.", "run", false, {"run", "proof"}, nothing},
+       flag("--full", "All that there is: the same as --form proof."),
        accept_terms_option(),
        {"--key",
         "FILE",
@@ -232,7 +245,7 @@ cli::command bundle_verify_row() {
           "key inside of a bundle\n"
           "shows integrity only; name the key to check the signer. Exit code 5: something "
           "was changed; it is named.",
-          {{"FILE", "The bundle.", true, false, completes::file, {}}},
+          {{"FILE", "The bundle, or its folder.", true, false, completes::file, {}}},
           {{"--public-key",
             "FILE",
             "The key (PEM) that must have signed it.",

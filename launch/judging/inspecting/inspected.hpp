@@ -69,6 +69,13 @@ const std::vector<std::string>& section_names();
 nlohmann::ordered_json document_of(const inspected& x, const showing& how);
 std::string text_of(const inspected& x, const showing& how);
 
+/// Source, PTX and SASS (or GCN) in gpu_rl's three documents, by the names of their files:
+/// "tri_view", "source_map_summary", "source_ptx_sass_map". REQUIRES: x.compiled.
+nlohmann::ordered_json listing_documents(const inspected& x);
+
+/// The listings as the tools wrote them: "kernel.ptx", "kernel.sass", ..., and their text.
+std::vector<std::pair<std::string, std::string>> listing_texts(const inspected& x);
+
 /// Registers, memory and occupancy of each kernel, and of an AMD GPU the mix of instructions.
 std::string resources_text(const inspected& x, uint32_t threads);
 

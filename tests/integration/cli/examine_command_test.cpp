@@ -80,6 +80,27 @@ TEST_F(examine_command, profile_makes_cards_of_what_ncu_reports) {
   EXPECT_EQ(d["kernels"].size(), 2u);
 }
 
+TEST_F(examine_command, a_bundle_holds_what_the_tools_wrote) {
+  auto document = [](const std::string& path) {
+    std::ifstream in{fs::path{scratch()} / path};
+    return nlohmann::json::parse(in, nullptr, false);
+  };
+  write_tool("ncu", golden("ncu_two_kernels_by_format.csv"));
+  auto x = run({"profile", "--bundle", scratch() + "/profiled"});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_EQ(document("profiled/bottlenecks/primary.json")["primary_bottleneck"],
+            "memory_bandwidth");
+  EXPECT_EQ(document("profiled/manifest.json")["target_backend"], "cuda");
+  EXPECT_TRUE(fs::exists(scratch() + "/profiled/reports/ncu/report.csv"));
+  write_tool("compute-sanitizer", golden("memcheck_by_format.txt"));
+  x = run({"sanitize", "--tool", "memcheck", "--bundle", scratch() + "/sanitized"});
+  EXPECT_EQ(x.code, 5) << x.err;
+  auto found = document("sanitized/sanitize/memcheck_summary.json");
+  EXPECT_EQ(found["clean"], false);
+  EXPECT_EQ(found["checks"][0]["findings"][0]["family"], "out_of_bounds");
+  EXPECT_TRUE(fs::exists(scratch() + "/sanitized/reports/sanitizer/memcheck.txt"));
+}
+
 TEST_F(examine_command, profile_that_may_not_be_had_is_named_and_no_fault) {
   write_tool("ncu", golden("ncu_no_permission_by_format.txt"));
   auto x = run({"profile"});

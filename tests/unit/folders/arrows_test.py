@@ -101,8 +101,9 @@ ARROWS = {
     ),
     "launch/commands/judge": (
         "actors/governance gpu/examine gpu/inspect gpu/process gpu/profiler gpu/referee gpu/sandbox gpu/task "
-        "gpu/toolchain launch/cli launch/commands launch/config launch/import launch/judging "
-        "launch/judging/benching launch/judging/inspecting launch/machine launch/node storage"
+        "gpu/toolchain launch/analysis/bundle launch/cli launch/cluster launch/commands launch/config "
+        "launch/import launch/judging launch/judging/benching launch/judging/inspecting launch/machine "
+        "launch/node storage"
     ),
     "launch/commands/program": (
         "actors/episode/tools gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
