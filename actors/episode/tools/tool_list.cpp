@@ -196,6 +196,15 @@ bool fits(const nlohmann::json& value, field_type type) {
   return false;
 }
 
+// In some forms of calls all arguments are texts: a number or a flag that stands in one is meant.
+nlohmann::json as_meant(const nlohmann::json& value, field_type type) {
+  if (type == field_type::text || !value.is_string()) return value;
+  const auto& said = value.get_ref<const std::string&>();
+  if (said.size() > 20) return value;
+  auto inner = nlohmann::json::parse(said, nullptr, false);
+  return fits(inner, type) ? inner : value;
+}
+
 std::string names_of_fields(const tool& x) {
   std::vector<std::string_view> names;
   for (const auto& field : x.fields) names.push_back(field.name);
@@ -264,22 +273,23 @@ expected<tool_arguments> read_arguments(const tool& x, std::string_view bytes) {
   if (parsed.is_null()) parsed = nlohmann::json::object();
   if (!parsed.is_object()) return refused("the arguments are no JSON object");
   tool_arguments result;
-  for (const auto& [name, value] : parsed.items()) {
+  for (const auto& [name, given] : parsed.items()) {
     auto field = std::find_if(x.fields.begin(), x.fields.end(),
                               [&](const tool_field& f) { return f.name == name; });
     if (field == x.fields.end())
       return refused(fmt::format("{} has no argument \"{}\"; its arguments: {}", x.name,
                                  name.substr(0, 60), names_of_fields(x)));
-    if (value.is_null() && !field->required) continue;
+    if (given.is_null() && !field->required) continue;
+    auto value = as_meant(given, field->type);
     if (!fits(value, field->type))
       return refused(fmt::format("\"{}\" is to be of type {}", field->name, name_of(field->type)));
     if (field->type == field_type::text) {
-      auto given = value.get<std::string>();
+      auto said = value.get<std::string>();
       const auto& choices = field->choices;
-      if (!choices.empty() && std::find(choices.begin(), choices.end(), given) == choices.end())
+      if (!choices.empty() && std::find(choices.begin(), choices.end(), said) == choices.end())
         return refused(
             fmt::format("\"{}\" is to be one of {}", field->name, fmt::join(choices, ", ")));
-      result.texts_.emplace(name, std::move(given));
+      result.texts_.emplace(name, std::move(said));
     } else {
       result.numbers_.emplace(name, value.is_boolean() ? value.get<bool>() ? 1 : 0
                                                        : value.get<int64_t>());

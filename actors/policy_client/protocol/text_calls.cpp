@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "actors/policy_client/protocol/json_view.hpp"
+#include "actors/policy_client/protocol/xml_calls.hpp"
 #include "messages/base/json_depth.hpp"
 #include "messages/base/utf8.hpp"
 
@@ -149,13 +150,25 @@ private:
       if (close != nowhere && close < first) close = whole.find(block_close, first);
       auto end = std::min({close, next, whole.size()});
       auto behind = end == close ? end + block_close.size() : end;
-      if (take_values(whole.substr(first, end - first), "a <tool_call> block")) {
+      if (take_block(whole.substr(first, end - first))) {
         out_.text += whole.substr(at, begin - at);
         at = behind;
       }
       begin = next;
     }
     out_.text += whole.substr(at);
+  }
+
+  // One form or the other; of both, neither can be read whole.
+  bool take_block(std::string_view block) {
+    const std::string what = "a <tool_call> block";
+    auto body = without_blanks(block);
+    if (!is_xml_call(body)) return take_values(block, what);
+    std::vector<tool_call> calls;
+    if (std::string_view why = read_xml_calls(body, calls); !why.empty())
+      return problem(what + " " + std::string{why}, block);
+    for (auto& x : calls) add(std::move(x));
+    return true;
   }
 
   void take_lists() {

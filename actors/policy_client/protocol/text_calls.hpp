@@ -23,6 +23,7 @@ struct text_calls {
 
 /// Reads the forms in which models are trained:
 ///   <tool_call>{"name": ..., "arguments": {...}}</tool_call>   Hermes, Qwen
+///   <tool_call><function=NAME><parameter=KEY>...               Qwen3-Coder (xml_calls.hpp)
 ///   [TOOL_CALLS] [{"name": ..., "arguments": {...}}]           Mistral; also NAME[ARGS]{...}
 ///   {"name": ..., "parameters": {...}}                         Llama 3, as the whole answer
 /// The last block need not be closed: a stop text or the end of the answer closes it. A call is a

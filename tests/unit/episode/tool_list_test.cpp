@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "actors/episode/tools/tool_list.hpp"
@@ -62,6 +63,23 @@ TEST(tool_arguments, what_may_be_left_out_may_be_null_or_missing) {
     EXPECT_EQ(read->number("lines", 7), 7);
   }
   EXPECT_TRUE(read_arguments(*find_tool("submit"), R"({"confirm": true})")->flag("confirm"));
+}
+
+// As Qwen3-Coder's calls have it.
+TEST(tool_arguments, numbers_and_flags_may_be_texts) {
+  auto read = read_arguments(*find_tool("inspect"), R"({"section": "source", "lines": "12"})");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->number("lines", 0), 12);
+  EXPECT_TRUE(read_arguments(*find_tool("submit"), R"({"confirm": "true"})")->flag("confirm"));
+  EXPECT_FALSE(read_arguments(*find_tool("submit"), R"({"confirm": "false"})")->flag("confirm"));
+  for (auto given : {R"("twelve")", R"("1.5")", R"("")", R"("[12]")", R"("1e3")"})
+    EXPECT_THAT(why_not("inspect", fmt::format(R"({{"section": "source", "lines": {}}})", given)),
+                HasSubstr("integer"));
+  EXPECT_THAT(why_not("submit", R"({"confirm": "yes"})"), HasSubstr("boolean"));
+  // A text stays one.
+  EXPECT_EQ(read_arguments(*find_tool("note_strategy"), R"({"name": "7", "state": "failed"})")
+                ->text("name"),
+            "7");
 }
 
 // Nothing that a model writes as arguments may take the stack or the time of the node.

@@ -110,6 +110,57 @@ TEST(text_calls, a_thought_holds_no_calls) {
   EXPECT_NE(x.problems[0].find("not closed"), std::string::npos);
 }
 
+TEST(text_calls, functions_of_qwen_coder_are_read) {
+  auto x =
+      parse_text_calls("I write it.\n<tool_call>\n<function=write_candidate>\n"
+                       "<parameter=source>\nif (a < b && c > d) s = \"\\n\";\n\n</parameter>\n"
+                       "<parameter=summary>\nit's \xe2\x82\xac\n</parameter>\n"
+                       "</function>\n</tool_call>\n"
+                       "<tool_call><function=build></function></tool_call>\n<tool_call>\n"
+                       "<function=inspect><parameter=lines>7</parameter></function>"
+                       "<function=run>\r\n<parameter=candidate>\r\nc1\r\n</parameter></function>");
+  std::vector<tool_call> calls = {{"", "write_candidate",
+                                   "{\"source\":\"if (a < b && c > d) s = "
+                                   "\\\"\\\\n\\\";\\n\",\"summary\":\"it's \xe2\x82\xac\"}"},
+                                  {"", "build", "{}"},
+                                  {"", "inspect", R"({"lines":"7"})"},
+                                  {"", "run", R"({"candidate":"c1"})"}};
+  EXPECT_EQ(x.calls, calls);
+  EXPECT_EQ(x.text, "I write it.");
+  EXPECT_TRUE(x.problems.empty());
+}
+
+TEST(text_calls, a_function_that_can_be_read_in_two_ways_is_none) {
+  struct {
+    const char* block;
+    const char* problem;
+  } cases[] = {
+      {R"(<function=f></function>{"name": "f"})", "something beside its <function=NAME>"},
+      {R"({"name": "f"}<function=f></function>)", "is not JSON"},
+      {"<function=f>", "something other than <parameter=NAME>"},
+      {"<function=f>x</function>", "something other than <parameter=NAME>"},
+      {R"(<function=f>{"a": 1}</function>)", "something other than <parameter=NAME>"},
+      {"<function=f><parameter=a>1</function>", "a parameter that is not closed"},
+      {"<function=f><parameter=a>1<parameter=b>2</parameter></function>", "tags of calls in it"},
+      {"<function=f><parameter=a></function></parameter></function>", "tags of calls in it"},
+      {"<function=f><parameter=a>1</parameter>2</parameter></function>", "something other than"},
+      {"<function=f><parameter=a>1</parameter><parameter=a>1</parameter></function>", "twice"},
+      {"<function=><parameter=a>1</parameter></function>", "a function without a name"},
+      {"<function=f g></function>", "a function without a name"},
+      {"<function=f><parameter=></parameter></function>", "a parameter without a name"},
+      {"<function=f", "a function without a name"},
+  };
+  for (const auto& [block, problem] : cases) {
+    auto broken = "<tool_call>" + std::string{block} + "</tool_call>";
+    auto x = parse_text_calls(broken + "<tool_call><function=g></function></tool_call>");
+    EXPECT_EQ(x.text, broken);
+    ASSERT_EQ(x.calls.size(), 1u) << block;
+    EXPECT_EQ(x.calls[0].name, "g");
+    ASSERT_EQ(x.problems.size(), 1u) << block;
+    EXPECT_NE(x.problems[0].find(problem), std::string::npos) << x.problems[0];
+  }
+}
+
 TEST(text_calls, lists_of_mistral_are_read_in_both_forms) {
   std::vector<tool_call> calls = {{"", "f", R"({"x":1})"}, {"", "g", "{}"}};
   auto x = parse_text_calls(
@@ -162,12 +213,30 @@ TEST(text_calls, calls_and_problems_are_bounded) {
 // Of megabytes in a form that is slow to a reader that looks twice: minutes then, not milliseconds.
 TEST(text_calls, hostile_answers_take_linear_time) {
   constexpr size_t count = 20000;
-  for (std::string_view piece :
-       {"<tool_call>", "<tool_call>{\"", "<tool_call>{\"</tool_call>", "[TOOL_CALLS]",
-        "{\"name\":", "[TOOL_CALLS]f[ARGS]{", "</tool_call>", "<think>", "[", "{", "\"", "\\",
-        "[TOOL_CALLS] [{\"", "{}", "<tool_call>{\"name\":\"f\"}"}) {
-    for (std::string_view front : {"", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>",
-                                   "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": "}) {
+  for (std::string_view piece : {"<tool_call>",
+                                 "<tool_call>{\"",
+                                 "<tool_call>{\"</tool_call>",
+                                 "[TOOL_CALLS]",
+                                 "{\"name\":",
+                                 "[TOOL_CALLS]f[ARGS]{",
+                                 "</tool_call>",
+                                 "<think>",
+                                 "[",
+                                 "{",
+                                 "\"",
+                                 "\\",
+                                 "[TOOL_CALLS] [{\"",
+                                 "{}",
+                                 "<tool_call>{\"name\":\"f\"}",
+                                 "<function=f>",
+                                 "<parameter=a></parameter>",
+                                 "<parameter=a>",
+                                 "<function=f></function>",
+                                 "<tool_call><function=f><parameter=a>"}) {
+    for (std::string_view front :
+         {"", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>", "<tool_call><function=f>",
+          "<tool_call><function=f><parameter=b>",
+          "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": "}) {
       auto x = parse_text_calls(std::string{front} + times(count, piece));
       EXPECT_LE(x.calls.size(), max_tool_calls);
     }
@@ -185,6 +254,10 @@ TEST(text_calls, any_mixture_of_its_words_is_safe) {
   constexpr std::string_view words[] = {"<tool_call>",
                                         "</tool_call>",
                                         "[TOOL_CALLS]",
+                                        "<function=f>",
+                                        "<parameter=a>",
+                                        "</parameter>",
+                                        "</function>",
                                         "[ARGS]",
                                         "[CALL_ID]",
                                         "<|python_tag|>",
