@@ -19,6 +19,7 @@
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/prompt_cache.hpp"
+#include "actors/episode/unchanged.hpp"
 #include "actors/governance/reward.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
 #include "actors/policy_client/protocol/tool_call.hpp"
@@ -258,7 +259,8 @@ struct episode_state {
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;
-  std::vector<chat_part> conversation; // after the first prompt
+  std::shared_ptr<const shown_code> shown; // where tools showed more than the first prompt
+  std::vector<chat_part> conversation;     // after the first prompt
   std::unique_ptr<episode_mode> mode;
   token_thread thread; // of the last committed turn; empty: its ids are not known
   std::vector<turn_digest> turns;

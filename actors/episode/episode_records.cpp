@@ -205,8 +205,9 @@ Message<wire::TurnFacts> turn_facts(const episode_state& state) {
   const auto& x = *state.current;
   const turn_course course{x.build, x.evaluation, x.profile,
                            x.fault, state.turn,   state.settings->max_turns};
+  const auto& shown = state.shown ? *state.shown : state.first_prompt->shown(*state.where.what);
   return build<wire::TurnFacts>([&](wire::TurnFacts::Builder out) {
-    set_turn_facts(out, candidate_of(state), course, state.first_prompt->shown(*state.where.what));
+    set_turn_facts(out, candidate_of(state), course, shown);
   });
 }
 

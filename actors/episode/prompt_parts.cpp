@@ -29,21 +29,24 @@ void append_fenced(std::string& out, std::string_view text, std::string_view lan
   out.append(mark) += '\n';
 }
 
+void append_example(std::string& out, wire::Example::Reader example, size_t limit) {
+  out += "### ";
+  append_clean(out, view(example.getTitle()), 200);
+  out += '\n';
+  if (example.getKind() == "kernel") {
+    auto language = view(example.getLanguage());
+    return append_fenced(out, view(example.getText()), language.empty() ? "cpp" : language, limit);
+  }
+  append_clean(out, view(example.getText()), limit);
+  if (out.back() != '\n') out += '\n';
+}
+
 void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
   if (found.getExamples().size() == 0) return;
   out += "\nNotes and kernels of other tasks that may help; they may also mislead:\n";
   for (auto example : found.getExamples()) {
-    out += "\n### ";
-    append_clean(out, view(example.getTitle()), 200);
     out += '\n';
-    if (example.getKind() == "kernel") {
-      auto language = view(example.getLanguage());
-      append_fenced(out, view(example.getText()), language.empty() ? "cpp" : language,
-                    max_example_text);
-    } else {
-      append_clean(out, view(example.getText()), max_example_text);
-      if (out.back() != '\n') out += '\n';
-    }
+    append_example(out, example, max_example_text);
   }
 }
 

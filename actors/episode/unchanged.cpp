@@ -177,6 +177,10 @@ shown_code::shown_code(const task& x, std::string_view prompt)
   for (const auto& shown : fenced_blocks(prompt)) add("an example of the prompt", shown);
 }
 
+void shown_code::show(std::string_view text) {
+  for (const auto& shown : fenced_blocks(text)) add("what a tool found", shown);
+}
+
 void shown_code::add(const char* what, std::string_view code) {
   if (python_)
     blocks_.push_back({what, {}, sayable(normalized_python(code))});

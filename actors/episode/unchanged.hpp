@@ -13,14 +13,17 @@
 namespace kernelmill {
 
 /// The code that a policy was shown, made ready to be compared with many answers: what the task
-/// brings, its baseline's file included, and every fenced block of the episode's first prompt.
-/// Thread safety: a value; any number of threads may compare.
+/// brings, its baseline's file included, and every fenced block of the episode's first prompt and
+/// of what its tools found. Thread safety: a value; any number of threads may compare.
 class shown_code {
 public:
   shown_code(const task& x, std::string_view prompt);
 
-  /// What an answer is a copy of: "the starter", "the baseline", "the problem's own model" or "an
-  /// example of the prompt"; empty: of nothing.
+  /// Adds every fenced block of a text that the policy was shown later.
+  void show(std::string_view text);
+
+  /// What an answer is a copy of: "the starter", "the baseline", "the problem's own model", "an
+  /// example of the prompt" or "what a tool found"; empty: of nothing.
   std::string copied_in(std::string_view answer) const;
 
 private:

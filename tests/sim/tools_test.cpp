@@ -223,6 +223,53 @@ TEST(tool_episodes, a_node_that_dies_changes_nothing_that_calls_earn) {
   EXPECT_GT(deaths, static_cast<int>(seeds() / 6));
 }
 
+// What a query found counts from the next answer on, also behind a resume.
+TEST(tool_episodes, a_copy_of_what_a_query_found_is_unchanged) {
+  auto what = hundred_episodes();
+  what.groups = 12;
+  faults how;
+  how.node_dies = 0.0005;
+  auto lived = live(11, what, how);
+  struct knowledge {
+    std::set<std::string> copies; // ids of candidates
+    uint32_t since = ~0u;         // the turn that asked
+  };
+  std::map<std::string, knowledge> episodes;
+  uint32_t unchanged = 0, unseen = 0;
+  for (const auto& [key, record] : lived.records) { // an episode's turns are in order
+    auto view = record.open();
+    if (!view->isTurn()) continue;
+    auto turn = view->getTurn();
+    auto ref = turn.getEpisode();
+    auto& known = episodes[std::to_string(ref.getGroup()) + "." + std::to_string(ref.getMember())];
+    for (auto node : turn.getCandidates())
+      if (text(node.getSource()).find("int fast") != std::string::npos)
+        known.copies.insert(node.getId().cStr());
+    bool asked = false;
+    for (auto call : turn.getCalls()) {
+      std::string_view tool{call.getTool().cStr()};
+      asked |= tool == "knowledge_query" && call.getStatus() == "ok";
+      bool right = call.getVerdict().getOutcome() == wire::Outcome::ACCEPTED;
+      if (!right || call.getVerdict().getCategory().size() == 0) continue;
+      bool copied = known.copies.contains(call.getOutput().cStr());
+      bool seen = turn.getTurn() > known.since;
+      EXPECT_EQ(call.getVerdict().getCategory() == "unchanged", copied && seen);
+      unchanged += copied && seen ? 1 : 0;
+      unseen += copied && !seen ? 1 : 0;
+    }
+    if (asked) known.since = std::min(known.since, turn.getTurn());
+    std::vector<std::string> examples;
+    for (auto id : turn.getExamples()) examples.emplace_back(id.cStr());
+    if (asked)
+      EXPECT_THAT(examples, testing::ElementsAre("kernel:other", "card:sums"));
+    else
+      EXPECT_THAT(examples, testing::IsEmpty());
+  }
+  EXPECT_GT(lived.deaths, 0);
+  EXPECT_GT(unchanged, 0u);
+  EXPECT_GT(unseen, 0u);
+}
+
 // What a machine breaks is no candidate's doing: such a turn is lost, and so is its episode.
 TEST(tool_episodes, a_fault_of_the_machine_pays_nothing) {
   for (uint64_t seed = 0; seed < seeds() / 4; ++seed) {

@@ -49,6 +49,8 @@ std::string source_of(std::string_view session, uint32_t turn, unsigned luck) {
          names[luck % 4] + "\n";
 }
 
+const std::string shown_kernel = "// head\nint fast;\n";
+
 struct said_call {
   std::string name, arguments;
 };
@@ -61,15 +63,17 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     return '"' + out + '"';
   };
   auto patch = [&](const std::string& by) {
-    return quoted("<<<<<<< SEARCH\n// head\n=======\n// head " + by + "\n>>>>>>> REPLACE\n");
-  };
+    return quoted("  };
   auto write = [&](unsigned luck) {
     return said_call{"write_candidate",
                      "{\"source\": " + quoted(source_of(session, turn, luck)) + "}"};
   };
+  auto write_shown = [&] {
+    return said_call{"write_candidate", "{\"source\": " + quoted(shown_kernel) + "}"};
+  };
   if (turn == 0) return {write(digest[1]), {"build", ""}};
   if (turn >= 9 + digest[2] % 4u) return {{"submit", "{}"}, {"bench", "{}"}};
-  switch (digest[0] % 16) {
+  switch (digest[0] % 17) {
     case 0: return {write(3), {"bench", "{}"}, {"promote", "{}"}};
     case 1: return {{"test_patch", "{\"measure\": \"eval\", \"patch\": " + patch("wrong") + "}"}};
     case 2: return {{"patch_candidate", "{\"patch\": " + patch("two") + "}"}, {"bench", "{}"}};
@@ -87,7 +91,8 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     case 11: return {{"eval", "{}"}, {"sanitize", "{}"}};
     case 12: return {{"knowledge_query", "{\"query\": \"sum\"}"}, {"task_show", "{}"}};
     case 13: return {{"submit", "{\"candidate\": \"c0\"}"}};
-    case 14:
+    case 14: return {write_shown()};
+    case 15:
       return {{"test_patch", "{\"measure\": \"bench\", \"patch\": " + patch("cheat") + "}"},
               {"compare", "{\"left\": \"c0\"}"},
               {"revert", "{\"candidate\": \"c0\"}"}};
@@ -106,6 +111,31 @@ Message<wire::CompletionResult> calls_message(std::string_view session, uint32_t
       list[i].setArguments(calls[i].arguments);
     }
   });
+}
+
+/// What a query finds: a kernel and a card.
+Message<wire::RetrieveResult> found_message() {
+  return build<wire::RetrieveResult>([](wire::RetrieveResult::Builder x) {
+    auto list = x.initExamples(2);
+    list[0].setId("kernel:other");
+    list[0].setKind("kernel");
+    list[0].setTitle("of another task");
+    list[0].setText(shown_kernel);
+    list[1].setId("card:sums");
+    list[1].setKind("card");
+    list[1].setText("Sum in order.");
+  });
+}
+
+retriever_actor::behavior_type retriever() {
+  return {
+      [](atom::status) { return Message<wire::Snapshot>{}; },
+      [](atom::query, const envelope&, const Message<wire::RetrieveRequest>& request) {
+        // Without it the leak guard would not know whose solutions to withhold.
+        bool guarded = request.open()->getExcludeTask().size() > 0;
+        return guarded ? found_message() : Message<wire::RetrieveResult>{};
+      },
+  };
 }
 
 bool says(std::string_view source, std::string_view word) {
@@ -433,9 +463,11 @@ private:
     services->compiler = cluster;
     services->runner = cluster;
     services->profiler = cluster;
+<<<<<<< HEAD
     governance_config rules;
     rules.reward = what.rewards;
     services->governance = keep(system_.spawn(rule_governance, rules));
+    if (what.tools) services->retriever = keep(system_.spawn(retriever));
     lineage_config lineage;
     lineage.own_thread = false;
     services->lineage = keep(spawn_group_commit_lineage(system_, std::move(sink), lineage));

@@ -10,6 +10,7 @@
 #include "actors/episode/patch/make_diff.hpp"
 #include "actors/episode/patch/patch_kind.hpp"
 #include "actors/episode/patch/text_patch.hpp"
+#include "actors/episode/prompt_parts.hpp"
 #include "actors/episode/tools/tool_words.hpp"
 #include "actors/episode/tools/tools_mode.hpp"
 #include "messages/base/text.hpp"
@@ -122,13 +123,10 @@ void tools_mode::query_knowledge() {
   auto tell = [this](const Message<wire::RetrieveResult>& found) {
     std::string out;
     auto view = found.open();
-    for (auto x : view->getExamples()) {
-      out += "### ";
-      append_clean(out, std::string_view{x.getTitle().cStr()}, 200);
-      out += '\n';
-      append_clean(out, std::string_view{x.getText().cStr()},
-                   limit() / std::max<size_t>(view->getExamples().size(), 1));
-      if (out.back() != '\n') out += '\n';
+    auto examples = view->getExamples();
+    for (auto x : examples) {
+      append_example(out, x, limit() / examples.size());
+      current_->examples.emplace_back(x.getId().cStr());
     }
     settle("ok", out.empty() ? "nothing was found\n" : std::move(out));
     go_on();

@@ -97,9 +97,21 @@ void tools_mode::committed(const std::shared_ptr<const std::string>& feedback) {
   acts_.clear();
 }
 
+// A copy of what a query showed is as little earned as one of the prompt's examples.
+void tools_mode::note_shown(const std::vector<act>& acts) {
+  for (const auto& x : acts) {
+    if (x.call.name != tool_of(tool_kind::knowledge_query).name || x.status != "ok") continue;
+    auto shown =
+        episode_.shown ? *episode_.shown : episode_.first_prompt->shown(*episode_.where.what);
+    shown.show(*x.observation);
+    episode_.shown = std::make_shared<const shown_code>(std::move(shown));
+  }
+}
+
 // Calls that came as the server's own go back as such; else the turn is text on both sides.
 void tools_mode::remember(std::shared_ptr<const std::string> answer, const std::vector<act>& acts,
                           const std::string& feedback) {
+  note_shown(acts);
   auto& conversation = episode_.conversation;
   if (as_text_ || acts.empty()) {
     conversation.push_back({chat_role::assistant, std::move(answer), {}, {}});
@@ -310,6 +322,7 @@ void tools_mode::add_to(wire::TurnRecord::Builder x, artifact_batch& artifacts) 
   x.setTransition(changes == acts_.rend() ? "inspect_only" : changes->transition);
   x.getCompletion().setCallsAsText(as_text_);
   x.setIdleSteps(idle_steps_);
+  add_examples(x);
   auto list = x.initCalls(static_cast<unsigned>(acts_.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
     const auto& from = acts_[i];
@@ -331,6 +344,19 @@ void tools_mode::add_to(wire::TurnRecord::Builder x, artifact_batch& artifacts) 
     if (!from.facts.empty()) to.setFacts(*from.facts.open());
     if (!from.verdict.empty()) to.setVerdict(*from.verdict.open());
   }
+}
+
+// To those of the first prompt.
+void tools_mode::add_examples(wire::TurnRecord::Builder x) const {
+  std::vector<std::string> ids;
+  for (auto id : x.getExamples().asReader()) ids.emplace_back(id.cStr());
+  auto before = ids.size();
+  for (const auto& one : acts_)
+    for (const auto& id : one.examples)
+      if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  if (ids.size() == before) return;
+  auto list = x.initExamples(static_cast<unsigned>(ids.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, ids[i]);
 }
 
 std::unique_ptr<episode_mode> make_tools_mode(episode_state& episode) {

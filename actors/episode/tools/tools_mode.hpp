@@ -51,6 +51,7 @@ private:
     double gpu_seconds = 0;
     bool hidden = false;
     bool measured = false;
+    std::vector<std::string> examples; ///< ids of what a query found
     episode_state::clock::time_point begun;
     double seconds = 0;
     Message<wire::TurnFacts> facts;
@@ -68,10 +69,12 @@ private:
   void refuse(const std::string& why) { settle("refused", why); }
   void finish_turn(std::optional<Message<wire::Verdict>> verdict = std::nullopt);
   Message<wire::Verdict> with_acts(const std::optional<Message<wire::Verdict>>& submitted);
+  void add_examples(wire::TurnRecord::Builder x) const;
   std::string stop_reason_after(bool submitted) const;
   tool_budget used_now() const; ///< with the calls of the turn in progress that are over
   uint32_t steps_left() const;
   std::string joined_observations() const;
+  void note_shown(const std::vector<act>& acts);
   void remember(std::shared_ptr<const std::string> answer, const std::vector<act>& acts,
                 const std::string& more);
 

@@ -8,6 +8,7 @@
 
 #include "actors/episode/patch/normalized.hpp"
 #include "actors/episode/prompt.hpp"
+#include "actors/episode/prompt_parts.hpp"
 #include "messages/base/files.hpp"
 
 namespace kernelmill {
@@ -46,6 +47,18 @@ task native_task() {
       "// adds\n#include <cmath>\nextern \"C\" void solve(const float* x, float* y, int n) {\n"
       "  for (int i = 0; i < n; ++i) y[i] = x[i] + 1;\n}\n";
   return x;
+}
+
+TEST(unchanged, what_a_tool_found_is_shown_too) {
+  auto x = native_task();
+  const shown_code before{x, "no example"};
+  auto after = before;
+  std::string found;
+  append_fenced(found, "int other() { return 7; }", "cpp", 1000);
+  after.show("### of another task\n" + found + "[steps left 3]\n");
+  EXPECT_EQ(before.copied_in("int other() { return 7; }"), "");
+  EXPECT_EQ(after.copied_in("int other() { /* mine */ return 7; }"), "what a tool found");
+  EXPECT_EQ(after.copied_in(x.starter), "the starter");
 }
 
 TEST(unchanged, comments_and_spaces_of_cpp_say_nothing) {
