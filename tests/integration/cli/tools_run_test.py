@@ -148,6 +148,57 @@ class ToolRuns(unittest.TestCase):
             self.program("export", name, "--form", "sft", "--accepted", "--out", f"{name}-sft")
             self.assertIn("c3 working", self.program("lineage", f"{name}/g0.e0"))
 
+    def test_what_is_wrong_with_a_call_is_said(self):
+        """Broken JSON, unknown tools, wrong types, a thousand calls, calls behind the end: each is told what is wrong."""
+        wrong = {
+            "eval": ('{"candidate": "c0', "the arguments are no JSON"),
+            "fly": ("{}", 'there is no tool "fly"; there are task_show'),
+            "inspect": ('{"section": 7}', '"section" is to be of type string'),
+            "revert": ("{}", 'revert lacks the argument "candidate"'),
+            "bench": ('{"how": "fast"}', 'bench has no argument "how"; its arguments: candidate'),
+            "run": ('{"candidate": "c99"}', 'there is no candidate "c99"'),
+            "profile": ("{}", "is not known to be right; eval or bench it first"),
+        }
+        many = [call("inspect", {"section": "history"})] * 1000
+        replies = [
+            {"text": "no"},
+            {"turn": 0, "tool_calls": [write("plain"), *[{"name": k, "arguments": x} for k, (x, _) in wrong.items()]]},
+            {"turn": 1, "tool_calls": many},
+            {"turn": 2, "tool_calls": [call("submit"), call("build")]},
+        ]
+        for form in ("native", "text"):
+            self.program(
+                "run",
+                self.configuration(
+                    f"wrong-{form}",
+                    {"model": "agent", "replies": replies},
+                    tasks={"ids": ["native/row_sum"], "group_size": 1},
+                    episode={"mode": "tools"},
+                    tools={"calls": form, "steps": 60},
+                    policy={
+                        "kind": "scripted",
+                        "script": "script.json",
+                        "model": "agent",
+                        "sampling": {"max_tokens": 100000},
+                    },
+                ),
+            )
+            turns = [self.turns(f"wrong-{form}")[(0, n)] for n in range(3)]
+            said = {x["tool"]: x for x in turns[0]["calls"]}
+            for name, (_, reason) in wrong.items():
+                if name == "eval" and form == "text":  # it is no call
+                    self.assertIn("tool_call> block is not JSON", turns[0]["feedback"])
+                    continue
+                self.assertEqual(said[name]["status"], "refused")
+                self.assertIn(reason, said[name]["observation"])
+                self.assertIn("steps left", said[name]["observation"])
+            self.assertEqual(len(turns[1]["calls"]), 32)
+            told = turns[1]["calls"][0]["observation"] if form == "native" else turns[1]["feedback"]
+            self.assertIn("1000 calls are too many for one answer; the first 32 count", told[:400])
+            late = turns[2]["calls"][1]
+            self.assertEqual((late["status"], late["steps"]), ("refused", 0))
+            self.assertIn("the episode has ended with the submission before this call", late["observation"])
+
     def test_a_run_that_is_killed_comes_to_the_same(self):
         self.program("run", self.tools_run("calm", "native"))
         killed = 0
