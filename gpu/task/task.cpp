@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gpu/task/task_files.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -65,6 +67,19 @@ expected<void> check_contract(const task& x, const judging_terms& terms) {
   return {};
 }
 
+// A run's or a command's wish must not contradict what the task is about.
+expected<void> use_language(const task& x, judging_terms& terms) {
+  const auto& wanted = x.torch.language;
+  if (wanted == "any") return {};
+  if (terms.language != "any" && terms.language != wanted)
+    return configuration_error("config_inconsistent",
+                               "failed to use task " + x.id + " with answers in " + terms.language +
+                                   ": its task.json asks for " + wanted,
+                               "set evaluation.language (--language) to any, or to " + wanted);
+  terms.language = wanted;
+  return {};
+}
+
 } // namespace
 
 expected<task_ptr> on_terms(const task& x, judging_terms terms) {
@@ -76,13 +91,18 @@ expected<task_ptr> on_terms(const task& x, judging_terms terms) {
   auto result = std::make_shared<task>(x);
   result->terms = std::move(terms);
   const auto& asked = result->terms;
-  if (x.contract == contract_kind::torch) return task_ptr{std::move(result)};
+  if (x.contract == contract_kind::torch) {
+    KM_TRY(use_language(x, result->terms));
+    result->starter = x.starter_python;
+    return task_ptr{std::move(result)};
+  }
   KM_TRY(check_contract(x, asked));
   bool gpu = asked.backend != "cpu";
   result->contract = asked.contract;
   result->timed = gpu ? x.timed_gpu : x.timed_cpu;
   result->starter = gpu ? x.starter_gpu : x.starter_cpu;
   if (asked.backend == "hip" && !x.starter_hip.empty()) result->starter = x.starter_hip;
+  if (x.verb == "port") result->starter = starter_to_port(x);
   return task_ptr{std::move(result)};
 }
 

@@ -2,8 +2,8 @@
 
 // A task is a folder: task.json (what to solve, the signature as data, the cases), prompt.md,
 // reference.cpp (fp64, trusted), baseline.cpp (its time defines speedup 1) and, where the task
-// is to repair or rewrite something, starter.cpp. A task of the contract `torch` has problem.py in
-// place of references and cases. docs/reference/tasks.md describes every key.
+// is to repair, rewrite or translate something, starter.cpp. A task of the contract `torch` has
+// problem.py in place of references and cases. docs/reference/tasks.md describes every key.
 
 #include <cstdint>
 #include <map>
@@ -71,6 +71,23 @@ struct torch_problem {
   std::vector<uint32_t> mutates;       ///< positions of inputs that Model writes to: outputs, too
   std::vector<torch_variant> variants; ///< besides the shape that the problem has itself
   std::string code;                    ///< problem.py
+  std::string language = "any";        ///< that answers must be in
+};
+
+/// How a counter of a good answer differs from the starter's.
+struct counter_change {
+  std::string counter;
+  bool rises = false;
+  double by = 1; ///< at least this factor
+  bool hidden = false;
+
+  std::string text() const; ///< "dram_bytes falls"
+};
+
+/// What a task of the verb `port` translates between.
+struct port_languages {
+  std::string from; ///< cpp, cuda, hip; of the contract `torch`: torch, cuda, triton
+  std::string to;   ///< one of the others
 };
 
 /// What a run or a command asks of the candidates for a task. No part of the task's digest.
@@ -92,7 +109,7 @@ struct task {
   std::string directory; ///< absolute
   std::string digest;    ///< SHA-256 over the files that define it
   std::string title;
-  std::string verb;            ///< optimize, debug, diagnose, reformulate
+  std::string verb;            ///< one of task_verbs()
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
   contract_kind contract = contract_kind::native; ///< of its candidates on these terms
   std::string difficulty;                         ///< easy, medium, hard
@@ -108,9 +125,12 @@ struct task {
   double tolerance = 4; ///< units of 2^-24 times the reference's scale of each element
   expression bytes;     ///< that one call must move at least
   expression flops;
-  std::string starter;                ///< to repair, rewrite or diagnose on these terms, or empty
-  std::vector<std::string> diagnoses; ///< labels to choose from, for verb diagnose
-  std::string diagnosis;              ///< the right one; never shown to the policy
+  std::string starter; ///< to repair, rewrite, diagnose or port on these terms, or empty
+  std::vector<std::string> diagnoses;   ///< labels to choose from, for verb diagnose
+  std::string diagnosis;                ///< the right one; never shown to the policy
+  std::vector<counter_change> evidence; ///< of the diagnosis, for verb diagnose
+  std::vector<counter_change> strategy; ///< what must change, for verb reformulate
+  port_languages port;                  ///< for verb port
 
   // What on_terms() chooses from.
   task_case timed_cpu;
@@ -118,6 +138,7 @@ struct task {
   std::string starter_cpu;
   std::string starter_gpu;
   std::string starter_hip; ///< in place of starter_gpu, where CUDA's does not fit
+  std::string starter_python;
 
   torch_problem torch; ///< of the contract `torch` alone
 
@@ -133,14 +154,24 @@ struct task {
   std::string reference_declaration() const;
 };
 
+/// optimize, debug, diagnose, reformulate, synthesize and port.
+const std::vector<std::string>& task_verbs();
+
+/// Whether tasks of this verb begin with code of theirs, which the policy is shown.
+bool has_starter(const std::string& verb);
+
+/// Counters that a task may name in `evidence` and `strategy`.
+const std::vector<std::string>& task_counters();
+
 /// The distribution of an input in one case: the case's own, or the default.
 const std::string& fill_of(const argument& input, const task_case& which);
 
 /// A task as it was loaded, or on other terms. Nobody changes it.
 using task_ptr = std::shared_ptr<const task>;
 
-/// The same task on these terms: `contract`, `timed` and `starter` are those of them. Errors:
-/// unsupported_backend, unsupported_contract.
+/// The same task on these terms: `contract`, `timed` and `starter` are those of them. A task that
+/// asks for a language sets that of the terms. Errors: unsupported_backend, unsupported_contract,
+/// config_inconsistent where the terms ask for another language than the task.
 expected<task_ptr> on_terms(const task& x, judging_terms terms);
 
 /// Reads one task folder, for the CPU when it names it. Errors name the file and the key or line.
@@ -170,6 +201,10 @@ std::string precision_of_problem(const std::string& code);
 /// Returns what a text lacks to be a problem of the contract `torch`: "it defines no get_inputs";
 /// empty when it has all. It is not run, and may import what is not installed.
 std::string missing_of_problem(const std::string& code);
+
+/// What a problem's text says of its inputs without what it computes: the constants that they are
+/// made of, get_inputs, get_init_inputs, and the heads of Model's constructor and forward.
+std::string interface_of_problem(const std::string& code);
 
 /// Returns the first constant of the variants that a problem's text does not assign at module
 /// level; empty when it assigns all of them.

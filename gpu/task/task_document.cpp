@@ -272,18 +272,6 @@ expected<void> read_numbers(const section& from, task& x) {
   return {};
 }
 
-expected<void> check_verb(const std::string& file, const task& x) {
-  if (x.verb != "diagnose") {
-    if (!x.diagnoses.empty() || !x.diagnosis.empty())
-      return bad(file, "diagnosis", "belongs to the verb \"diagnose\" only");
-    return {};
-  }
-  if (x.diagnoses.size() < 2) return bad(file, "diagnoses", "must list at least two labels");
-  if (std::find(x.diagnoses.begin(), x.diagnoses.end(), x.diagnosis) == x.diagnoses.end())
-    return bad(file, "diagnosis", "is not one of diagnoses", suggestion(x.diagnosis, x.diagnoses));
-  return {};
-}
-
 } // namespace
 
 std::string suggestion(const std::string& wrong, const std::vector<std::string>& known) {
@@ -297,14 +285,13 @@ namespace {
 expected<void> read_head(const section& from, task& x) {
   std::string id;
   std::string contract = to_string(x.contract);
-  auto ok =
-      all({from.text("id", id, true), from.text("title", x.title, true),
-           from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
-           from.text("operator_family", x.operator_family, true),
-           from.choice("contract", contract, false, {"native", "torch"}),
-           from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
-           from.choice("split", x.split, false, {"train", "dev"}),
-           from.text("source", x.source, false), from.texts("backends", x.backends)});
+  auto ok = all({from.text("id", id, true), from.text("title", x.title, true),
+                 from.choice("verb", x.verb, true, task_verbs()),
+                 from.text("operator_family", x.operator_family, true),
+                 from.choice("contract", contract, false, {"native", "torch"}),
+                 from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
+                 from.choice("split", x.split, false, {"train", "dev"}),
+                 from.text("source", x.source, false), from.texts("backends", x.backends)});
   if (!ok) return ok;
   x.contract = *contract_of(contract); // one of the choices
   if (x.id.empty()) x.id = id;         // loaded by its folder; the loader compares the two
@@ -347,9 +334,11 @@ expected<void> read_positions(const section& from, const char* name, std::vector
 // A problem in Python: no signature, no cases; what its inputs are its own code says.
 expected<void> read_torch_document(const json& document, const std::string& file, task& x) {
   section from{document, file, ""};
-  if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "split", "source", "backends", "suite", "level",
-                            "problem_id", "precision", "mutates", "variants"});
+  if (auto ok = from.allow(
+          {"schema_version", "id",        "title",    "verb",     "operator_family", "contract",
+           "difficulty",     "split",     "source",   "backends", "suite",           "level",
+           "problem_id",     "precision", "mutates",  "variants", "language",        "diagnoses",
+           "diagnosis",      "evidence",  "strategy", "port"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -357,15 +346,13 @@ expected<void> read_torch_document(const json& document, const std::string& file
   x.difficulty = "medium";
   x.backends = {"cpu", "cuda"};
   if (auto ok = read_head(from, x); !ok) return ok;
-  if (x.verb != "optimize")
-    return bad(file, "verb", "must be \"optimize\" for a task of the contract torch");
   auto& problem = x.torch;
   if (from.has("variants"))
     if (auto ok = read_variants(from.at("variants"), file, problem.variants); !ok) return ok;
   return all({from.text("suite", problem.suite, false), read_count(from, "level", problem.level),
               read_count(from, "problem_id", problem.problem_id),
               from.choice("precision", problem.precision, false, torch_precisions()),
-              read_positions(from, "mutates", problem.mutates)});
+              read_positions(from, "mutates", problem.mutates), read_verb(document, file, x)});
 }
 
 } // namespace
@@ -377,7 +364,8 @@ expected<void> read_document(const json& document, const std::string& file, task
   if (auto ok = from.allow({"schema_version", "id",         "title", "verb",      "operator_family",
                             "contract",       "difficulty", "split", "source",    "backends",
                             "function",       "arguments",  "cases", "timed",     "timed_gpu",
-                            "tolerance",      "bytes",      "flops", "diagnoses", "diagnosis"});
+                            "tolerance",      "bytes",      "flops", "diagnoses", "diagnosis",
+                            "evidence",       "strategy",   "port"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)
@@ -385,16 +373,14 @@ expected<void> read_document(const json& document, const std::string& file, task
   x.difficulty = "medium";
   x.backends = {"cpu"};
   if (auto ok = read_head(from, x); !ok) return ok;
-  auto ok = all({from.text("function", x.function, false), from.texts("diagnoses", x.diagnoses),
-                 from.text("diagnosis", x.diagnosis, false)});
-  if (!ok) return ok;
+  if (auto ok = from.text("function", x.function, false); !ok) return ok;
   if (auto read = read_arguments(document, file, x); !read) return read;
   if (auto read = read_cases(document, file, x); !read) return read;
   for (const char* backend : {"cuda", "hip"})
     if (x.names(backend) && !document.contains("timed_gpu"))
       return bad(file, "timed_gpu", std::string{"is missing, and backends names "} + backend);
   if (auto read = read_numbers(from, x); !read) return read;
-  if (auto read = check_verb(file, x); !read) return read;
+  if (auto read = read_verb(document, file, x); !read) return read;
   return check_signature(x, file);
 }
 

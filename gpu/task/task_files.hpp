@@ -21,6 +21,13 @@ expected<void> read_document(const nlohmann::json& document, const std::string& 
 expected<void> read_variants(const nlohmann::json& list, const std::string& file,
                              std::vector<torch_variant>& into);
 
+/// Reads what single verbs have: diagnoses, diagnosis, evidence, strategy, port and language. The
+/// rest of `x` must have been read.
+expected<void> read_verb(const nlohmann::json& document, const std::string& file, task& x);
+
+/// The starter of a native task of the verb `port`: the one in the language that it is ported from.
+const std::string& starter_to_port(const task& x);
+
 /// Checks what the single keys cannot show: names, shapes of every case, sizes.
 expected<void> check_signature(const task& x, const std::string& file);
 

@@ -148,6 +148,39 @@ expected<void> check_signature(const task& x, const std::string& file) {
 
 namespace {
 
+tl::unexpected<error> no_starter(const task& x, const std::string& file, const std::string& name,
+                                 const std::string& cause) {
+  return bad_file(file, "verb \"" + x.verb + "\" needs a " + name + ", because " + cause,
+                  "docs/reference/tasks.md lists the files of a task");
+}
+
+// From words alone: a starter would be shown.
+expected<void> check_no_starter(const task& x, const std::string& file) {
+  for (const auto* text : {&x.starter_cpu, &x.starter_gpu, &x.starter_hip, &x.starter_python})
+    if (x.verb == "synthesize" && !text->empty())
+      return bad_file(file, "verb \"synthesize\" takes no starter",
+                      "prompt.md says what to compute; remove the starter");
+  return {};
+}
+
+expected<void> check_starters(const task& x, const std::string& file) {
+  if (!has_starter(x.verb)) return check_no_starter(x, file);
+  if (x.verb == "port") {
+    const std::string name = x.port.from == "cpp"    ? "starter.cpp"
+                             : x.port.from == "cuda" ? "starter.cu"
+                                                     : "starter.hip";
+    if (starter_to_port(x).empty()) return no_starter(x, file, name, "port.from is " + x.port.from);
+    return {};
+  }
+  for (const auto& backend : x.backends) {
+    bool gpu = backend != "cpu";
+    if (!(gpu ? x.starter_gpu : x.starter_cpu).empty()) continue;
+    if (backend == "hip" && !x.starter_hip.empty()) continue;
+    return no_starter(x, file, gpu ? "starter.cu" : "starter.cpp", "backends names " + backend);
+  }
+  return {};
+}
+
 // The files that only some tasks need.
 expected<void> check_files(const task& x, const std::string& file) {
   auto has = [&](const std::string& name) {
@@ -164,17 +197,7 @@ expected<void> check_files(const task& x, const std::string& file) {
                       "write it, or leave " + backend +
                           " out of backends; docs/reference/tasks.md lists the files");
     }
-  if (x.verb != "debug" && x.verb != "reformulate" && x.verb != "diagnose") return {};
-  for (const auto& backend : x.backends) {
-    bool gpu = backend != "cpu";
-    if (!(gpu ? x.starter_gpu : x.starter_cpu).empty()) continue;
-    if (backend == "hip" && !x.starter_hip.empty()) continue;
-    return bad_file(file,
-                    "verb \"" + x.verb + "\" needs a " + (gpu ? "starter.cu" : "starter.cpp") +
-                        ", because backends names " + backend,
-                    "docs/reference/tasks.md lists the files of a task");
-  }
-  return {};
+  return check_starters(x, file);
 }
 
 // One file of a task, by its name.
@@ -184,13 +207,14 @@ void take_file(task& x, const std::string& name, const std::string& text) {
   if (name == "starter.cpp") x.starter_cpu = text;
   if (name == "starter.cu") x.starter_gpu = text;
   if (name == "starter.hip") x.starter_hip = text;
+  if (name == "starter.py") x.starter_python = text;
 }
 
 // Reads the files behind task.json into the task and into the text of its digest.
 expected<void> read_files(task& x, std::initializer_list<const char*> names,
                           std::string& defining) {
   for (const std::string name : names) {
-    bool optional = name == "starter.cpp" || name.ends_with(".cu") || name.ends_with(".hip");
+    bool optional = name.starts_with("starter.") || name.ends_with(".cu") || name.ends_with(".hip");
     if (optional && !is_in_folder(x.directory, name)) continue;
     auto text = read_in_folder(x.directory, name, max_file_bytes);
     KM_TRY(text);
@@ -201,7 +225,10 @@ expected<void> read_files(task& x, std::initializer_list<const char*> names,
   return {};
 }
 
-expected<void> check_problem(const task& x) {
+expected<void> check_problem(const task& x, const std::string& document) {
+  if (has_starter(x.verb) && x.starter_python.empty())
+    return no_starter(x, document, "starter.py", "policies begin with it");
+  if (auto ok = check_no_starter(x, document); !ok) return ok;
   auto file = "failed to read " + x.directory + "/problem.py: ";
   if (auto missing = missing_of_problem(x.torch.code); !missing.empty())
     return configuration_error("bad_problem", file + missing,
@@ -224,14 +251,14 @@ expected<task_ptr> load_files(task x) {
   KM_TRY(parse_into(*document, file, x));
   std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;
   auto read = x.contract == contract_kind::torch
-                  ? read_files(x, {"prompt.md", "problem.py"}, defining)
+                  ? read_files(x, {"prompt.md", "problem.py", "starter.py"}, defining)
                   : read_files(x,
                                {"prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp",
                                 "reference.cu", "baseline.cu", "starter.cu", "reference.hip",
                                 "baseline.hip", "starter.hip"},
                                defining);
   KM_TRY(read);
-  auto ok = x.contract == contract_kind::torch ? check_problem(x) : check_files(x, file);
+  auto ok = x.contract == contract_kind::torch ? check_problem(x, file) : check_files(x, file);
   KM_TRY(ok);
   x.digest = sha256_hex(defining);
   judging_terms first;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
@@ -25,7 +26,7 @@ using json = nlohmann::ordered_json;
 namespace ex = exports;
 
 const std::vector<std::string> split_words = {"train", "dev"};
-const std::vector<std::string> verb_words = {"optimize", "debug", "diagnose", "reformulate"};
+const std::vector<std::string>& verb_words = task_verbs();
 const std::vector<std::string> kind_words = {"synthesized", "repaired", "rewritten",
                                              "reverted",    "repeated", "none"};
 const std::vector<std::string> transition_words = {

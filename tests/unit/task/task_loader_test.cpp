@@ -159,7 +159,7 @@ TEST_F(task_loader, refuses_what_makes_no_sense) {
   expect([](json& d) { d["bytes"] = "0-rows"; }, "negative");
   expect([](json& d) { d["verb"] = "debug"; }, "starter.cpp");
   // Nothing is done with these: no task is made of nothing, none is moved from another backend.
-  expect([](json& d) { d["verb"] = "synthesize"; }, "verb");
+  expect([](json& d) { d["verb"] = "translate"; }, "verb");
   expect([](json& d) { d["verb"] = "port"; }, "verb");
   expect([](json& d) { d["arguments"] = json::array(); }, "1 to 16");
   expect([](json& d) { d["arguments"] = 3; }, "1 to 16");
@@ -185,6 +185,78 @@ TEST_F(task_loader, a_diagnosis_must_be_one_of_the_labels) {
   auto e = problem(document);
   EXPECT_THAT(e.message, HasSubstr("not one of diagnoses"));
   EXPECT_THAT(e.hint, HasSubstr("\"overflow\""));
+}
+
+TEST_F(task_loader, evidence_and_strategy_name_counters_and_how_they_change) {
+  auto document = row_sum();
+  document["verb"] = "diagnose";
+  document["diagnoses"] = json::array({"race", "overflow"});
+  document["diagnosis"] = "race";
+  document["evidence"] = json::parse(R"([
+    {"counter": "dram_bytes", "change": "falls", "by": 2.5},
+    {"counter": "time", "change": "rises", "hidden": true}])");
+  write("starter.cpp", "// starter\n");
+  auto x = load(document);
+  ASSERT_TRUE(x) << render(x.error());
+  ASSERT_EQ(x->evidence.size(), 2u);
+  EXPECT_EQ(x->evidence[0].text(), "dram_bytes falls");
+  EXPECT_EQ(x->evidence[0].by, 2.5);
+  EXPECT_FALSE(x->evidence[0].hidden);
+  EXPECT_TRUE(x->evidence[1].rises && x->evidence[1].hidden);
+  auto refuse = [&](const char* changes, const char* text) {
+    document["evidence"] = json::parse(changes);
+    EXPECT_THAT(problem(document).message, HasSubstr(text)) << changes;
+  };
+  refuse("[]", "evidence must be a list of 1 to 8");
+  refuse(R"([{"change": "falls"}])", "evidence[0].counter is \"\"");
+  refuse(R"([{"counter": "dram_byte", "change": "falls"}])", "evidence[0].counter");
+  refuse(R"([{"counter": "time", "change": "changes"}])", "evidence[0].change");
+  refuse(R"([{"counter": "time", "change": "falls", "by": 0.5}])", "evidence[0].by");
+  refuse(R"([{"counter": "time", "change": "falls", "hiden": 1}])", "evidence[0].hiden");
+  refuse(R"([{"counter": "time", "change": "falls"}, {"counter": "time", "change": "rises"}])",
+         "evidence[1].counter is used twice");
+  document["evidence"] = json::parse(R"([{"counter": "time", "change": "falls"}])");
+  document["strategy"] = document["evidence"];
+  EXPECT_THAT(problem(document).message, HasSubstr("strategy belongs to the verb"));
+  document.erase("evidence");
+  document.erase("diagnoses");
+  document.erase("diagnosis");
+  document["verb"] = "reformulate";
+  EXPECT_EQ(problem(document).message, "");
+  document["strategy"][0]["hidden"] = true;
+  EXPECT_THAT(problem(document).message, HasSubstr("unknown key \"strategy[0].hidden\""));
+}
+
+TEST_F(task_loader, nothing_is_shown_with_a_task_that_is_solved_from_words) {
+  auto document = row_sum();
+  document["verb"] = "synthesize";
+  EXPECT_EQ(problem(document).message, "");
+  write("starter.cpp", "// starter\n");
+  EXPECT_THAT(problem(document).message, HasSubstr("verb \"synthesize\" takes no starter"));
+}
+
+TEST_F(task_loader, a_port_shows_the_starter_in_the_language_that_it_leaves) {
+  auto document = row_sum_on_both();
+  document["verb"] = "port";
+  EXPECT_THAT(problem(document).message, HasSubstr("port is missing"));
+  document["port"] = {{"from", "cuda"}, {"to", "hip"}};
+  EXPECT_THAT(problem(document).message, HasSubstr("backends must be [\"hip\"]"));
+  document["backends"] = {"hip"};
+  EXPECT_THAT(problem(document).message,
+              HasSubstr("needs a starter.cu, because port.from is cuda"));
+  write("starter.cu", "// in CUDA\n");
+  write("starter.hip", "// in HIP\n");
+  auto x = load(document);
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_EQ(x->terms.backend, "hip");
+  EXPECT_EQ(x->starter, "// in CUDA\n");
+  document["port"] = {{"from", "cuda"}, {"to", "cpp"}};
+  document["backends"] = {"cpu"};
+  EXPECT_EQ(load(document)->starter, "// in CUDA\n");
+  document["port"]["to"] = "triton";
+  EXPECT_THAT(problem(document).message, HasSubstr("port.to is \"triton\""));
+  document["verb"] = "optimize";
+  EXPECT_THAT(problem(document).message, HasSubstr("port belongs to the verb"));
 }
 
 TEST_F(task_loader, a_task_for_both_backends_has_a_timed_shape_for_each) {

@@ -108,6 +108,143 @@ TEST_F(torch_task, tensors_may_keep_their_own_types) {
   }
 }
 
+TEST_F(torch_task, verbs_that_begin_with_code_have_a_starter_in_python) {
+  std::set<std::string> digests;
+  for (const std::string verb : {"debug", "diagnose", "reformulate", "port"}) {
+    std::filesystem::remove(root_ + "/suite/level1/1_Exp/starter.py");
+    auto document = relu();
+    document["verb"] = verb;
+    if (verb == "diagnose") {
+      document["diagnoses"] = {"slow", "slower"};
+      document["diagnosis"] = "slow";
+    }
+    if (verb == "port") {
+      document["port"] = {{"from", "triton"}, {"to", "cuda"}};
+      document["backends"] = {"cuda"};
+    }
+    EXPECT_THAT(trouble(document), HasSubstr("verb \"" + verb + "\" needs a starter.py")) << verb;
+    write("starter.py", "class ModelNew: ...\n");
+    EXPECT_EQ(trouble(document), "") << verb;
+    EXPECT_EQ(load()->starter, "class ModelNew: ...\n") << verb;
+    auto digest = load()->digest;
+    write("starter.py", "class ModelNew: pass\n");
+    EXPECT_NE(load()->digest, digest) << verb;
+    digests.insert(digest);
+  }
+  EXPECT_EQ(digests.size(), 4u);
+  auto document = relu();
+  document["verb"] = "synthesize";
+  EXPECT_THAT(trouble(document), HasSubstr("verb \"synthesize\" takes no starter"));
+  std::filesystem::remove(root_ + "/suite/level1/1_Exp/starter.py");
+  EXPECT_EQ(trouble(document), "");
+}
+
+TEST_F(torch_task, a_language_that_it_asks_for_is_that_of_its_terms) {
+  auto document = relu();
+  document["language"] = "triton";
+  EXPECT_THAT(trouble(document), HasSubstr("backends names cpu, and answers are in triton"));
+  document["backends"] = {"cuda"};
+  ASSERT_EQ(trouble(document), "");
+  EXPECT_EQ(load()->terms.language, "triton");
+  judging_terms terms;
+  terms.backend = "cuda";
+  terms.language = "triton";
+  EXPECT_TRUE(on_terms(*load(), terms));
+  terms.language = "cuda";
+  auto refused = on_terms(*load(), terms);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().category, "config_inconsistent");
+  EXPECT_EQ(refused.error().cls, fault_class::configuration);
+  document["language"] = "rust";
+  EXPECT_THAT(trouble(document), HasSubstr("language is \"rust\""));
+}
+
+TEST_F(torch_task, a_port_asks_for_the_language_that_it_leads_to) {
+  auto document = relu();
+  document["verb"] = "port";
+  document["backends"] = {"cuda"};
+  write("starter.py", "class ModelNew: ...\n");
+  EXPECT_THAT(trouble(document), HasSubstr("port is missing"));
+  document["port"] = {{"from", "cuda"}, {"to", "triton"}};
+  ASSERT_EQ(trouble(document), "");
+  EXPECT_EQ(load()->terms.language, "triton");
+  document["language"] = "cuda";
+  EXPECT_THAT(trouble(document), HasSubstr("language is not port.to, triton"));
+  document.erase("language");
+  document["port"]["to"] = "cuda";
+  EXPECT_THAT(trouble(document), HasSubstr("port.to is the language of port.from"));
+  document["port"]["to"] = "hip";
+  EXPECT_THAT(trouble(document), HasSubstr("port.to is \"hip\""));
+  document["port"]["to"] = "triton";
+  document["port"]["form"] = "cuda";
+  EXPECT_THAT(trouble(document), HasSubstr("unknown key \"port.form\""));
+}
+
+TEST(interface_of_problem, tells_the_inputs_and_not_what_is_computed) {
+  auto told = interface_of_problem(R"("""Scaled exp.
+
+rows = 7
+"""
+import torch
+import torch.nn as nn
+
+scale = 3  # of the secret
+rows, cols = 4, 8
+SHAPE = (
+    rows,
+    cols,
+)
+
+
+def drawn(shape):
+    return torch.randn(shape)
+
+
+def secret(x):
+    return x.exp() * scale
+
+
+class Model(nn.Module):
+    """It computes exp."""
+
+    def __init__(self, width: int,
+                 bias=True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return secret(x) * self.weight
+
+
+def get_inputs():
+    return [drawn(SHAPE)]
+
+
+def get_init_inputs():
+    return [cols]
+)");
+  EXPECT_EQ(told, R"(rows, cols = 4, 8
+SHAPE = (
+    rows,
+    cols,
+)
+
+def drawn(shape):
+    return torch.randn(shape)
+
+def get_inputs():
+    return [drawn(SHAPE)]
+
+def get_init_inputs():
+    return [cols]
+
+class Model(nn.Module):
+    def __init__(self, width: int,
+                 bias=True): ...
+    def forward(self, x): ...
+)");
+}
+
 TEST_F(torch_task, names_variants_with_other_constants) {
   write("problem.py", "rows = 4\nh, w = (8, 8)\nbias: bool = True\n" + std::string{problem});
   auto document = relu();
