@@ -4,7 +4,7 @@
 // each with a vector, and it is a folder of three files:
 //
 //   entries.json    what the results show
-//   vectors.faiss   one row an entry
+//   vectors.rows    one row an entry, mapped when the index is opened
 //   manifest.json   written last: the embedder's identity, the dimension, the digest of the cards
 //                   and the digests of the two other files; opening checks all of them
 //
@@ -42,14 +42,14 @@ struct verified_kernel {
 };
 
 struct index_manifest {
-  uint32_t schema_version = 1;
+  uint32_t schema_version = 2;
   std::string embedder; ///< its identity
   size_t dimension = 0;
   std::string corpus_digest; ///< of the cards
   size_t cards = 0;
   size_t kernels = 0;
   std::string entries_sha256;
-  std::string vectors_sha256;
+  std::string vectors_digest;
 };
 
 struct index_options {

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr uint32_t current_schema = 1;
+constexpr uint32_t current_schema = 2; // 1: vectors in FAISS's format
 // Building again would make the same index: `index build` has one embedder.
 constexpr const char* as_built =
     "leave retrieval.embedder.kind and retrieval.embedder.dimension out: the index's are taken; or "
@@ -87,11 +87,10 @@ expected<void> write_file(const fs::path& file, const std::string& text) {
 expected<std::string> write_vectors(const fs::path& file, const vector_index& vectors) {
   auto temporary = file;
   temporary += ".new";
-  KM_TRY(vectors.save(temporary.string()));
-  auto bytes = read_file(temporary);
-  KM_TRY(bytes);
+  auto digest = vectors.save(temporary.string());
+  KM_TRY(digest);
   KM_TRY(settle(temporary, file));
-  return sha256_hex(*bytes);
+  return digest;
 }
 
 // -- entries and manifest as JSON -------------------------------------------------------------
@@ -134,7 +133,7 @@ ordered_json to_json(const index_manifest& x) {
           {"cards", x.cards},
           {"kernels", x.kernels},
           {"entries_sha256", x.entries_sha256},
-          {"vectors_sha256", x.vectors_sha256}};
+          {"vectors_digest", x.vectors_digest}};
 }
 
 expected<index_manifest> manifest_from(const fs::path& file, const std::string& text) {
@@ -148,13 +147,18 @@ expected<index_manifest> manifest_from(const fs::path& file, const std::string& 
           fmt::format("failed to open index file {}: schema version {} is newer than {}",
                       file.string(), result.schema_version, current_schema),
           "use the kernelmill that built it, or build it again with this one");
+    if (result.schema_version < current_schema)
+      return configuration_error(
+          "index_mismatch",
+          fmt::format("failed to open index file {}: an older kernelmill wrote it", file.string()),
+          rebuild);
     x.at("embedder").get_to(result.embedder);
     x.at("dimension").get_to(result.dimension);
     x.at("corpus_digest").get_to(result.corpus_digest);
     x.at("cards").get_to(result.cards);
     x.at("kernels").get_to(result.kernels);
     x.at("entries_sha256").get_to(result.entries_sha256);
-    x.at("vectors_sha256").get_to(result.vectors_sha256);
+    x.at("vectors_digest").get_to(result.vectors_digest);
     return result;
   } catch (const std::exception& e) {
     return damaged(file, e.what());
@@ -189,11 +193,11 @@ expected<index_manifest> write_index_files(const std::string& directory, index_m
   for (const auto& x : entries) list.push_back(to_json(x));
   auto text = list.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   KM_TRY(write_file(folder / "entries.json", text));
-  auto digest = write_vectors(folder / "vectors.faiss", vectors);
+  auto digest = write_vectors(folder / "vectors.rows", vectors);
   KM_TRY(digest);
   manifest.schema_version = current_schema;
   manifest.entries_sha256 = sha256_hex(text);
-  manifest.vectors_sha256 = *digest;
+  manifest.vectors_digest = *digest;
   KM_TRY(write_file(folder / "manifest.json", to_json(manifest).dump(2) + "\n"));
   return manifest;
 }
@@ -210,14 +214,10 @@ expected<index_files> read_index_files(const std::string& directory) {
     return damaged(folder / "entries.json", "it is not the one that manifest.json names");
   auto entries = entries_from(folder / "entries.json", *entries_text);
   KM_TRY(entries);
-  auto vector_bytes = read_file(folder / "vectors.faiss");
-  KM_TRY(vector_bytes);
-  if (sha256_hex(*vector_bytes) != manifest->vectors_sha256)
-    return damaged(folder / "vectors.faiss", "it is not the one that manifest.json names");
-  auto vectors = vector_index::load((folder / "vectors.faiss").string());
+  auto vectors = vector_index::load((folder / "vectors.rows").string(), manifest->vectors_digest);
   KM_TRY(vectors);
   if (vectors->dimension() != manifest->dimension || vectors->size() != entries->size())
-    return damaged(folder / "vectors.faiss",
+    return damaged(folder / "vectors.rows",
                    fmt::format("{} rows of {} floats for {} entries of {}", vectors->size(),
                                vectors->dimension(), entries->size(), manifest->dimension));
   return index_files{std::move(*manifest), std::move(*entries), std::move(*vectors)};

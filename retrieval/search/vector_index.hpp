@@ -1,10 +1,13 @@
 #pragma once
 
-// Exact search by inner product over rows of floats. Exact, because a store's verified kernels
-// are tens of thousands of rows at most, where a scan takes milliseconds, and because a graph
-// index misses neighbours exactly where rows are many and alike.
+// Exact search by inner product over rows of floats. A query reads every row as bytes
+// (retrieval/search/byte_rows.hpp) and the floats of those rows alone that may be among the best by
+// what rounding can have changed: the answer is the one of a scan over the floats, at a quarter of
+// its memory traffic. A graph index would miss neighbours exactly where rows are many and alike,
+// and would have to be built.
 //
-// Not thread safe: its owner lets one caller in at a time.
+// Rows that are added stay where they are: adding costs the same however many there are. A file is
+// mapped, not read. Searches may run in several threads at once while no row is added.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,17 +34,23 @@ public:
   size_t dimension() const;
   size_t size() const;
 
-  /// Appends `rows`, which holds a multiple of dimension() floats.
+  /// Appends `rows`, which holds a multiple of dimension() finite floats.
   expected<void> add(const std::vector<float>& rows);
 
   /// Returns the `count` rows nearest to `query`, best first, equal scores by row number.
   expected<std::vector<neighbour>> search(const std::vector<float>& query, size_t count) const;
 
-  /// Writes the rows to a file in FAISS's own format.
-  expected<void> save(const std::string& path) const;
+  /// The same for several queries, one after the other in `queries`. They share one pass over the
+  /// rows.
+  expected<std::vector<std::vector<neighbour>>> search_all(const std::vector<float>& queries,
+                                                           size_t count) const;
 
-  /// Reads what save wrote. The caller has checked that the file is the one that was written.
-  static expected<vector_index> load(const std::string& path);
+  /// Writes the rows to a file and returns its digest.
+  expected<std::string> save(const std::string& path) const;
+
+  /// Maps what save wrote, and checks all of it against the digest. Another process may replace the
+  /// file meanwhile, but must not write in it.
+  static expected<vector_index> load(const std::string& path, const std::string& digest);
 
 private:
   struct implementation;

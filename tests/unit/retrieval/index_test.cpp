@@ -200,7 +200,7 @@ TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
 TEST_F(Index, BuildingTwiceGivesTheSameBytes) {
   auto a = build_index({cards, where, {}, {}}), b = build_index({cards, where, {}, {}});
   ASSERT_TRUE(a && b);
-  EXPECT_EQ(a->vectors_sha256, b->vectors_sha256);
+  EXPECT_EQ(a->vectors_digest, b->vectors_digest);
   EXPECT_EQ(a->entries_sha256, b->entries_sha256);
 }
 
@@ -228,15 +228,15 @@ TEST_F(Index, AnotherEmbedderOrOtherCardsAreAMismatch) {
 
 TEST_F(Index, DamagedFilesAreRefused) {
   ASSERT_TRUE(build_index({cards, where, {}, {}}));
-  forge("schema_version", 2);
+  forge("schema_version", 3);
   EXPECT_THAT(failure(open_index(where)), HasSubstr("newer_schema"));
   forge("schema_version", "one");
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
   folder.write("index/manifest.json", "{");
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
-  for (const char* file : {"entries.json", "vectors.faiss"}) {
+  for (const char* file : {"entries.json", "vectors.rows"}) {
     ASSERT_TRUE(build_index({cards, where, {}, {}}));
-    folder.write(std::string{"index/"} + file, "IxFI something else");
+    folder.write(std::string{"index/"} + file, "kmrows01 something else");
     EXPECT_THAT(failure(open_index(where)), HasSubstr(file));
   }
   ASSERT_TRUE(build_index({cards, where, {}, {}}));
