@@ -3,6 +3,7 @@
 #include "actors/snapshots.hpp"
 #include "messages/fault.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include <caf/actor_system.hpp>
@@ -27,7 +28,8 @@ void fill(wire::Example::Builder to, const retrieved& from) {
   to.setId(from.entry.id);
   to.setKind(from.entry.kind);
   to.setTitle(from.entry.title);
-  to.setText(from.entry.text);
+  auto text = from.entry.text.view();
+  std::copy(text.begin(), text.end(), to.initText(static_cast<unsigned>(text.size())).begin());
   to.setSource(from.entry.source);
   to.setTask(from.entry.task);
   to.setLanguage(from.entry.language);

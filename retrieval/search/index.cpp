@@ -1,6 +1,7 @@
 #include "retrieval/search/index.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ expected<std::vector<float>> embed_entries(embedder& embedding,
                                            const std::vector<std::string>& tags) {
   std::vector<std::string> texts;
   for (size_t i = 0; i < entries.size(); ++i) texts.push_back(subject_of(entries[i], tags[i]));
-  for (const auto& x : entries) texts.push_back(x.text);
+  for (const auto& x : entries) texts.emplace_back(x.text.view());
   auto rows = embedding.embed(texts);
   if (!rows) return rows;
   auto dimension = embedding.dimension();
@@ -159,7 +160,6 @@ retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size
   for (const auto& hit : ranked) {
     if (answer.results.size() >= k) break;
     const auto& entry = entries_[hit.row];
-    if (is_held_out(entry.split)) continue;
     if (guard_.withholds(exclude_task, entry.task, shingles_[hit.row])) {
       ++answer.withheld;
       continue;
@@ -182,20 +182,19 @@ expected<retrieval_answer> loaded_index::query(std::string_view text, size_t k,
   if (k == 0 || entries_.empty()) return retrieval_answer{};
   auto row = embedding_->embed({std::string{text}});
   KM_TRY(row);
-  // The boosts can lift an entry by their sum and no further: once the last one fetched lies that
-  // far below the k-th result, no entry beyond it can matter.
-  for (size_t fetch = 64 + 8 * k;; fetch *= 4) {
-    auto ranked = vectors_.search(*row, fetch);
+  const row_lift lift{[&](size_t at) {
+                        const auto& x = entries_[at];
+                        if (is_held_out(x.split)) return -std::numeric_limits<float>::infinity();
+                        return static_cast<float>(boost_of(x, family, backend));
+                      },
+                      static_cast<float>(family_boost + backend_boost)};
+  // Most queries need a few rows more than they show: those that the leak guard withholds, and
+  // kernels that repeat a better one.
+  for (size_t fetch = 16 + 4 * k;; fetch *= 4) {
+    auto ranked = vectors_.search(*row, fetch, lift);
     KM_TRY(ranked);
-    auto floor = ranked->empty() ? 0.0 : double{ranked->back().score};
-    for (auto& hit : *ranked)
-      hit.score += static_cast<float>(boost_of(entries_[hit.row], family, backend));
-    std::stable_sort(ranked->begin(), ranked->end(),
-                     [](const neighbour& a, const neighbour& b) { return a.score > b.score; });
     auto answer = choose(*ranked, k, exclude_task);
-    bool complete = answer.results.size() == k &&
-                    answer.results.back().score >= floor + family_boost + backend_boost;
-    if (complete || fetch >= entries_.size()) return answer;
+    if (answer.results.size() == k || fetch >= entries_.size()) return answer;
   }
 }
 

@@ -3,10 +3,10 @@
 // The retrieval index: what a prompt may quote. It holds knowledge cards and verified kernels,
 // each with a vector, and it is a folder of three files:
 //
-//   entries.json    what the results show
-//   vectors.rows    one row an entry, mapped when the index is opened
+//   entries.rows    what the results show
+//   vectors.rows    one vector an entry
 //   manifest.json   written last: the embedder's identity, the dimension, the digest of the cards
-//                   and the digests of the two other files; opening checks all of them
+//                   and the digests of the two other files, which are mapped; opening checks all
 //
 // Kernels that are verified while a run goes on are added in memory (add_kernel).
 
@@ -21,6 +21,7 @@
 #include "messages/error.hpp"
 #include "retrieval/guard/leak_guard.hpp"
 #include "retrieval/search/embedder.hpp"
+#include "retrieval/search/shared_text.hpp"
 #include "retrieval/search/vector_index.hpp"
 
 namespace kernelmill {
@@ -48,7 +49,7 @@ struct index_manifest {
   std::string corpus_digest; ///< of the cards
   size_t cards = 0;
   size_t kernels = 0;
-  std::string entries_sha256;
+  std::string entries_digest;
   std::string vectors_digest;
 };
 
@@ -63,7 +64,7 @@ struct index_entry {
   std::string id;   ///< "card:ID" or "kernel:TURN"
   std::string kind; ///< "card" or "kernel"
   std::string title;
-  std::string text;
+  shared_text text;
   std::string source;                ///< a card's file, or the turn that verified the kernel
   std::string task;                  ///< empty for cards
   std::vector<std::string> families; ///< empty: about all

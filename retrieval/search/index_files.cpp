@@ -9,11 +9,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_value.hpp"
 #include "retrieval/corpora/knowledge.hpp"
+#include "retrieval/search/entry_rows.hpp"
 #include "retrieval/search/hashed_lexical_embedder.hpp"
+#include "retrieval/search/mapped_file.hpp"
 
 namespace kernelmill {
 
@@ -22,7 +23,8 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr uint32_t current_schema = 2; // 1: vectors in FAISS's format
+constexpr uint32_t current_schema = 2; // 1: JSON, and vectors in FAISS's format
+constexpr const char *entries_file = "entries.rows", *vectors_file = "vectors.rows";
 // Building again would make the same index: `index build` has one embedder.
 constexpr const char* as_built =
     "leave retrieval.embedder.kind and retrieval.embedder.dimension out: the index's are taken; or "
@@ -30,9 +32,7 @@ constexpr const char* as_built =
 constexpr const char* rebuild = "build it again with `kernelmill index build`";
 
 tl::unexpected<error> damaged(const fs::path& file, const std::string& cause) {
-  return configuration_error("index_damaged",
-                             fmt::format("failed to open index file {}: {}", file.string(), cause),
-                             rebuild);
+  return damaged_index_file(file.string(), cause);
 }
 
 tl::unexpected<error> not_matching(const std::string& directory, const std::string& cause,
@@ -84,47 +84,6 @@ expected<void> write_file(const fs::path& file, const std::string& text) {
   return settle(temporary, file);
 }
 
-expected<std::string> write_vectors(const fs::path& file, const vector_index& vectors) {
-  auto temporary = file;
-  temporary += ".new";
-  auto digest = vectors.save(temporary.string());
-  KM_TRY(digest);
-  KM_TRY(settle(temporary, file));
-  return digest;
-}
-
-// -- entries and manifest as JSON -------------------------------------------------------------
-
-ordered_json to_json(const index_entry& x) {
-  return {{"id", x.id},
-          {"kind", x.kind},
-          {"title", x.title},
-          {"text", x.text},
-          {"source", x.source},
-          {"task", x.task},
-          {"operator_family", x.families},
-          {"backends", x.backends},
-          {"speedup", x.speedup},
-          {"language", x.language},
-          {"split", x.split},
-          {"rights_source", x.rights_source}};
-}
-
-index_entry entry_from(const ordered_json& x) {
-  return {x.at("id"),
-          x.at("kind"),
-          x.at("title"),
-          x.at("text"),
-          x.at("source"),
-          x.at("task"),
-          x.at("operator_family"),
-          x.at("backends"),
-          x.at("speedup"),
-          x.value("language", "cpp"), // older indexes do not name it, nor what follows
-          x.value("split", ""),
-          x.value("rights_source", "")};
-}
-
 ordered_json to_json(const index_manifest& x) {
   return {{"schema_version", x.schema_version},
           {"embedder", x.embedder},
@@ -132,7 +91,7 @@ ordered_json to_json(const index_manifest& x) {
           {"corpus_digest", x.corpus_digest},
           {"cards", x.cards},
           {"kernels", x.kernels},
-          {"entries_sha256", x.entries_sha256},
+          {"entries_digest", x.entries_digest},
           {"vectors_digest", x.vectors_digest}};
 }
 
@@ -157,7 +116,7 @@ expected<index_manifest> manifest_from(const fs::path& file, const std::string& 
     x.at("corpus_digest").get_to(result.corpus_digest);
     x.at("cards").get_to(result.cards);
     x.at("kernels").get_to(result.kernels);
-    x.at("entries_sha256").get_to(result.entries_sha256);
+    x.at("entries_digest").get_to(result.entries_digest);
     x.at("vectors_digest").get_to(result.vectors_digest);
     return result;
   } catch (const std::exception& e) {
@@ -165,14 +124,15 @@ expected<index_manifest> manifest_from(const fs::path& file, const std::string& 
   }
 }
 
-expected<std::vector<index_entry>> entries_from(const fs::path& file, const std::string& text) {
-  try {
-    std::vector<index_entry> result;
-    for (const auto& x : ordered_json::parse(text)) result.push_back(entry_from(x));
-    return result;
-  } catch (const std::exception& e) {
-    return damaged(file, e.what());
-  }
+/// `write` makes the file under another name first and returns its digest.
+template <class F>
+expected<std::string> write_beside(const fs::path& file, F&& write) {
+  auto temporary = file;
+  temporary += ".new";
+  expected<std::string> digest = write(temporary.string());
+  KM_TRY(digest);
+  KM_TRY(settle(temporary, file));
+  return digest;
 }
 
 } // namespace
@@ -189,15 +149,15 @@ expected<index_manifest> write_index_files(const std::string& directory, index_m
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return not_written(folder, ec.message());
-  auto list = ordered_json::array();
-  for (const auto& x : entries) list.push_back(to_json(x));
-  auto text = list.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  KM_TRY(write_file(folder / "entries.json", text));
-  auto digest = write_vectors(folder / "vectors.rows", vectors);
-  KM_TRY(digest);
+  auto texts = write_beside(folder / entries_file,
+                            [&](const std::string& to) { return write_entry_file(to, entries); });
+  KM_TRY(texts);
+  auto rows =
+      write_beside(folder / vectors_file, [&](const std::string& to) { return vectors.save(to); });
+  KM_TRY(rows);
   manifest.schema_version = current_schema;
-  manifest.entries_sha256 = sha256_hex(text);
-  manifest.vectors_digest = *digest;
+  manifest.entries_digest = *texts;
+  manifest.vectors_digest = *rows;
   KM_TRY(write_file(folder / "manifest.json", to_json(manifest).dump(2) + "\n"));
   return manifest;
 }
@@ -208,16 +168,12 @@ expected<index_files> read_index_files(const std::string& directory) {
   KM_TRY(manifest_text);
   auto manifest = manifest_from(folder / "manifest.json", *manifest_text);
   KM_TRY(manifest);
-  auto entries_text = read_file(folder / "entries.json");
-  KM_TRY(entries_text);
-  if (sha256_hex(*entries_text) != manifest->entries_sha256)
-    return damaged(folder / "entries.json", "it is not the one that manifest.json names");
-  auto entries = entries_from(folder / "entries.json", *entries_text);
+  auto entries = map_entry_file((folder / entries_file).string(), manifest->entries_digest);
   KM_TRY(entries);
-  auto vectors = vector_index::load((folder / "vectors.rows").string(), manifest->vectors_digest);
+  auto vectors = vector_index::load((folder / vectors_file).string(), manifest->vectors_digest);
   KM_TRY(vectors);
   if (vectors->dimension() != manifest->dimension || vectors->size() != entries->size())
-    return damaged(folder / "vectors.rows",
+    return damaged(folder / vectors_file,
                    fmt::format("{} rows of {} floats for {} entries of {}", vectors->size(),
                                vectors->dimension(), entries->size(), manifest->dimension));
   return index_files{std::move(*manifest), std::move(*entries), std::move(*vectors)};

@@ -1,6 +1,7 @@
 #include "retrieval/search/vector_index.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -13,7 +14,9 @@ namespace kernelmill {
 
 namespace {
 
-constexpr size_t block_rows = 1024;  // of a block that grows
+constexpr size_t block_rows = 1024;    // of a block that grows
+constexpr size_t list_questions = 200; // that measure lists
+constexpr float infinite = std::numeric_limits<float>::infinity();
 constexpr size_t rows_at_once = 128; // of one pass of several queries: they stay in the cache
 
 tl::unexpected<error> failed(const char* verb, const std::string& cause) {
@@ -41,11 +44,14 @@ rounded_query rounded(const float* floats, size_t dimension) {
   return x;
 }
 
+using found_rows = std::vector<std::vector<neighbour>>; // of each query
+
 /// The rows that may be among the best `most` of one query: those whose score may reach what
 /// `most` others reach at least.
 class contenders {
 public:
-  contenders(size_t most, size_t dimension) : most_(most), dimension_(dimension) {}
+  contenders(size_t most, size_t dimension, const row_lift& lift)
+      : most_(most), dimension_(dimension), lift_(&lift) {}
 
   void take(const rounded_query& query, const row_block& of, size_t begin, size_t count,
             const int32_t* products) {
@@ -54,7 +60,7 @@ public:
       float score =
           query.facts.scale * of.scales[row] * static_cast<float>(products[i] - query.shift);
       float doubt = query.facts.norm * of.errors[row] + query.doubt * of.norms[row];
-      if (score + doubt >= least_) keep(of, row, score - doubt, score + doubt);
+      if (score + doubt + lift_->most >= least_) keep(of, row, score, doubt);
     }
   }
 
@@ -66,7 +72,7 @@ public:
     lows_.clear(); // from here on what the best have
     for (const auto& x : found_) {
       if (lows_.size() == most_ && x.at_most < lows_.front()) break;
-      auto score = inner_product(query.floats, x.floats, dimension_);
+      auto score = inner_product(query.floats, x.floats, dimension_) + x.lift;
       result.push_back({x.row, score});
       raise(score);
     }
@@ -81,12 +87,15 @@ private:
   struct contender {
     size_t row;
     float at_most;
+    float lift;
     const float* floats;
   };
 
-  void keep(const row_block& of, size_t row, float at_least, float at_most) {
-    found_.push_back({of.first + row, at_most, of.floats + row * dimension_});
-    if (raise(at_least)) least_ = lows_.front();
+  void keep(const row_block& of, size_t row, float score, float doubt) {
+    float lift = lift_->of ? lift_->of(of.first + row) : 0;
+    if (lift == -infinite || score + doubt + lift < least_) return;
+    found_.push_back({of.first + row, score + doubt + lift, lift, of.floats + row * dimension_});
+    if (raise(score - doubt + lift)) least_ = lows_.front();
   }
 
   /// Says whether there are `most` scores by now. The least of the greatest stands first.
@@ -103,7 +112,8 @@ private:
   }
 
   size_t most_, dimension_;
-  float least_ = -std::numeric_limits<float>::infinity();
+  const row_lift* lift_;
+  float least_ = -infinite;
   std::vector<float> lows_;
   std::vector<contender> found_;
 };
@@ -114,6 +124,16 @@ struct vector_index::implementation {
   size_t dimension = 0;
   size_t size = 0;
   std::vector<row_block> blocks;
+  row_lists division;                       ///< of the first block; mostly none
+  std::unique_ptr<vector_index> centres;    ///< of the lists
+  std::vector<std::vector<uint32_t>> lists; ///< rows by centre
+
+  expected<void> take_lists(row_lists x);
+  expected<void> divide();
+  expected<found_rows> search(const std::vector<float>& queries, size_t count, const row_lift& lift,
+                              size_t probes) const;
+  void scan_blocks(const std::vector<rounded_query>& asked, size_t first_block,
+                   std::vector<contenders>& found) const;
 };
 
 vector_index::vector_index(size_t dimension) : impl_(std::make_unique<implementation>()) {
@@ -163,32 +183,28 @@ expected<void> vector_index::add(const std::vector<float>& rows) {
   return {};
 }
 
-expected<std::vector<neighbour>> vector_index::search(const std::vector<float>& query,
-                                                      size_t count) const {
+expected<std::vector<neighbour>> vector_index::search(const std::vector<float>& query, size_t count,
+                                                      const row_lift& lift) const {
   if (query.size() != impl_->dimension) return other_dimension(query.size(), impl_->dimension);
-  auto all = search_all(query, count);
+  auto all = search_all(query, count, lift);
   KM_TRY(all);
   return std::move(all->front());
 }
 
 expected<std::vector<std::vector<neighbour>>>
-vector_index::search_all(const std::vector<float>& queries, size_t count) const {
-  auto dimension = impl_->dimension, stride = byte_row_stride(dimension);
-  if (dimension == 0 || queries.size() % dimension != 0)
-    return other_dimension(queries.size(), dimension);
-  std::vector<rounded_query> asked;
-  for (size_t at = 0; at < queries.size(); at += dimension) {
-    if (!can_round(queries.data() + at, dimension))
-      return failed("search", "the query holds a number that is not finite");
-    asked.push_back(rounded(queries.data() + at, dimension));
-  }
-  std::vector<std::vector<neighbour>> result(asked.size());
-  count = std::min(count, impl_->size);
-  if (count == 0) return result;
-  std::vector<contenders> found(asked.size(), contenders{count, dimension});
+vector_index::search_all(const std::vector<float>& queries, size_t count,
+                         const row_lift& lift) const {
+  return impl_->search(queries, count, lift, impl_->division.probes);
+}
+
+void vector_index::implementation::scan_blocks(const std::vector<rounded_query>& asked,
+                                               size_t first_block,
+                                               std::vector<contenders>& found) const {
+  auto stride = byte_row_stride(dimension);
   auto scan = byte_scans().front().scan;
   int32_t products[rows_at_once];
-  for (const auto& block : impl_->blocks) {
+  for (size_t at = first_block; at < blocks.size(); ++at) {
+    const auto& block = blocks[at];
     for (size_t begin = 0; begin < block.count; begin += rows_at_once) {
       auto rows = std::min(rows_at_once, block.count - begin);
       for (size_t i = 0; i < asked.size(); ++i) {
@@ -197,12 +213,118 @@ vector_index::search_all(const std::vector<float>& queries, size_t count) const 
       }
     }
   }
+}
+
+/// `probes` 0: reads every row.
+expected<found_rows> vector_index::implementation::search(const std::vector<float>& queries,
+                                                          size_t count, const row_lift& lift,
+                                                          size_t probes) const {
+  if (dimension == 0 || queries.size() % dimension != 0)
+    return other_dimension(queries.size(), dimension);
+  std::vector<rounded_query> asked;
+  for (size_t at = 0; at < queries.size(); at += dimension) {
+    if (!can_round(queries.data() + at, dimension))
+      return failed("search", "the query holds a number that is not finite");
+    asked.push_back(rounded(queries.data() + at, dimension));
+  }
+  found_rows result(asked.size());
+  count = std::min(count, size);
+  if (count == 0) return result;
+  std::vector<contenders> found(asked.size(), contenders{count, dimension, lift});
+  if (probes > 0) {
+    auto near = centres->search_all(queries, probes);
+    KM_TRY(near);
+    auto stride = byte_row_stride(dimension);
+    auto scan = byte_scans().front().scan;
+    for (size_t i = 0; i < asked.size(); ++i)
+      for (const auto& centre : (*near)[i])
+        for (size_t row : lists[centre.row]) {
+          int32_t product = 0;
+          scan(blocks[0].codes + row * stride, 1, stride, asked[i].codes.data(), &product);
+          found[i].take(asked[i], blocks[0], row, 1, &product);
+        }
+  }
+  scan_blocks(asked, probes > 0 ? 1 : 0, found);
   for (size_t i = 0; i < asked.size(); ++i) result[i] = found[i].best(asked[i]);
   return result;
 }
 
-expected<std::string> vector_index::save(const std::string& path) const {
-  return write_row_file(path, impl_->dimension, impl_->blocks);
+std::pair<size_t, size_t> vector_index::lists() const {
+  return {impl_->division.probes, impl_->lists.size()};
+}
+
+expected<void> vector_index::implementation::take_lists(row_lists x) {
+  division = std::move(x);
+  lists.clear();
+  centres.reset();
+  if (division.centres.empty()) return {};
+  centres = std::make_unique<vector_index>(dimension);
+  KM_TRY(centres->add(division.centres));
+  lists.resize(centres->size());
+  for (size_t row = 0; row < division.list_of.size(); ++row)
+    lists[division.list_of[row]].push_back(static_cast<uint32_t>(row));
+  return {};
+}
+
+/// Makes lists of a block, and measures how many a search must read.
+expected<void> vector_index::implementation::divide() {
+  const auto* floats = blocks[0].floats;
+  auto pick = [&](size_t most) { // rows at even distances
+    std::vector<float> rows;
+    for (size_t step = std::max<size_t>(1, size / most), at = 0; at < size; at += step)
+      rows.insert(rows.end(), floats + at * dimension, floats + (at + 1) * dimension);
+    return rows;
+  };
+  auto count = static_cast<size_t>(std::sqrt(size));
+  auto centred = centres_of(pick(64 * count), dimension, count);
+  KM_TRY(centred);
+  vector_index places{dimension};
+  KM_TRY(places.add(*centred));
+  row_lists made{std::move(*centred), {}, 0};
+  for (size_t row = 0; row < size; ++row) {
+    auto nearest = places.search({floats + row * dimension, floats + (row + 1) * dimension}, 1);
+    KM_TRY(nearest);
+    made.list_of.push_back(static_cast<uint32_t>(nearest->front().row));
+  }
+  KM_TRY(take_lists(std::move(made)));
+  auto queries = pick(list_questions);
+  auto want = search(queries, 10, {}, 0);
+  KM_TRY(want);
+  for (size_t probes = 2; probes <= count / 4; probes *= 2) {
+    auto got = search(queries, 10, {}, probes);
+    KM_TRY(got);
+    size_t right = 0, all = 0;
+    for (size_t i = 0; i < want->size(); ++i) {
+      all += (*want)[i].size();
+      for (const auto& x : (*want)[i])
+        right += std::any_of((*got)[i].begin(), (*got)[i].end(),
+                             [&](const neighbour& y) { return x.row == y.row; });
+    }
+    if (static_cast<double>(right) < least_list_recall * static_cast<double>(all)) continue;
+    division.probes = static_cast<uint32_t>(probes);
+    return {};
+  }
+  return take_lists({});
+}
+
+expected<std::string> vector_index::save(const std::string& path, size_t most_scanned) const {
+  const auto& x = *impl_;
+  if (x.size <= most_scanned) return write_row_file(path, x.dimension, x.blocks, {});
+  // A file has one block, and so have its lists.
+  implementation whole{x.dimension, x.size, {new_row_block(0, x.size, x.dimension)}, {}, {}, {}};
+  auto& to = whole.blocks[0];
+  if (!to.memory) return failed("save", "memory is used up");
+  for (const auto& from : x.blocks) {
+    auto stride = byte_row_stride(x.dimension);
+    std::copy_n(from.codes, from.count * stride, to.codes + to.count * stride);
+    std::copy_n(from.scales, from.count, to.scales + to.count);
+    std::copy_n(from.errors, from.count, to.errors + to.count);
+    std::copy_n(from.norms, from.count, to.norms + to.count);
+    std::copy_n(from.floats, from.count * x.dimension, to.floats + to.count * x.dimension);
+    to.count += from.count;
+  }
+  KM_TRY(whole.divide());
+  return write_row_file(path, x.dimension, whole.blocks, whole.division);
 }
 
 expected<vector_index> vector_index::load(const std::string& path, const std::string& digest) {
@@ -212,6 +334,7 @@ expected<vector_index> vector_index::load(const std::string& path, const std::st
   result->dimension = file->dimension;
   result->size = file->rows.count;
   result->blocks.push_back(std::move(file->rows));
+  KM_TRY(result->take_lists(std::move(file->lists)));
   return vector_index{std::move(result)};
 }
 

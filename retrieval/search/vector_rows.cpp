@@ -1,20 +1,15 @@
 #include "retrieval/search/vector_rows.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "retrieval/search/byte_rows.hpp"
+#include "retrieval/search/mapped_file.hpp"
 
 namespace kernelmill {
 
@@ -29,13 +24,18 @@ struct file_header {
   char magic[8];
   uint64_t dimension;
   uint64_t rows;
-  uint64_t unused[5]; // the codes begin at a multiple of 64
+  uint64_t centres, probes;
+  uint64_t unused[3]; // the codes begin at a multiple of 64
 };
 static_assert(sizeof(file_header) == 64);
 
 /// Of the part that scans read: codes, scales, errors and norms.
 size_t scanned_bytes(size_t rows, size_t dimension) {
   return rows * (byte_row_stride(dimension) + 3 * sizeof(float));
+}
+
+size_t list_bytes(const file_header& x) {
+  return x.centres == 0 ? 0 : (x.centres * x.dimension + x.rows) * sizeof(float);
 }
 
 size_t float_bytes(size_t rows, size_t dimension) {
@@ -60,44 +60,6 @@ row_block in_memory(size_t room, size_t dimension, size_t more) {
   return x;
 }
 
-tl::unexpected<error> not_mapped(const std::string& path, const std::string& cause) {
-  return configuration_error("index_damaged",
-                             fmt::format("failed to open index file {}: {}", path, cause),
-                             "build it again with `kernelmill index build`");
-}
-
-std::string text_of(const XXH128_hash_t& x) {
-  return fmt::format("xxh3:{:016x}{:016x}", x.high64, x.low64);
-}
-
-/// Writes to a file what goes into its digest, too.
-class digested_file {
-public:
-  explicit digested_file(const std::string& path)
-      : out_(path, std::ios::binary | std::ios::trunc), state_(XXH3_createState()) {
-    XXH3_128bits_reset(state_.get());
-  }
-
-  void write(const void* bytes, size_t size) {
-    XXH3_128bits_update(state_.get(), bytes, size);
-    out_.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
-  }
-
-  bool close() {
-    out_.close();
-    return !out_.fail();
-  }
-
-  std::string digest() const { return text_of(XXH3_128bits_digest(state_.get())); }
-
-private:
-  struct free_state {
-    void operator()(XXH3_state_t* x) const { XXH3_freeState(x); }
-  };
-  std::ofstream out_;
-  std::unique_ptr<XXH3_state_t, free_state> state_;
-};
-
 } // namespace
 
 row_block new_row_block(size_t first, size_t room, size_t dimension) {
@@ -107,58 +69,56 @@ row_block new_row_block(size_t first, size_t room, size_t dimension) {
 }
 
 expected<std::string> write_row_file(const std::string& path, size_t dimension,
-                                     const std::vector<row_block>& blocks) {
+                                     const std::vector<row_block>& blocks, const row_lists& lists) {
   file_header header{};
   std::memcpy(header.magic, file_magic, sizeof file_magic);
   header.dimension = dimension;
   for (const auto& x : blocks) header.rows += x.count;
+  header.centres = lists.centres.size() / dimension;
+  header.probes = lists.probes;
   digested_file file{path};
   file.write(&header, sizeof header);
   for (const auto& x : blocks) file.write(x.codes, x.count * byte_row_stride(dimension));
   for (auto part : {&row_block::scales, &row_block::errors, &row_block::norms})
     for (const auto& x : blocks) file.write(x.*part, x.count * sizeof(float));
   for (const auto& x : blocks) file.write(x.floats, float_bytes(x.count, dimension));
-  if (!file.close())
-    return infrastructure_error("index_not_written",
-                                fmt::format("failed to write {}: {}", path, std::strerror(errno)),
-                                "check that the folder is writable and its disk is not full");
-  return file.digest();
+  file.write(lists.centres.data(), lists.centres.size() * sizeof(float));
+  file.write(lists.list_of.data(), lists.list_of.size() * sizeof(uint32_t));
+  return file.close();
 }
 
 expected<row_file> map_row_file(const std::string& path, const std::string& digest) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return not_mapped(path, std::strerror(errno));
-  struct stat facts {};
-  ::fstat(descriptor, &facts);
-  auto size = static_cast<size_t>(facts.st_size);
-  // All at once: to fault in page after page takes longer than the check.
-  void* map = size < sizeof(file_header)
-                  ? MAP_FAILED
-                  : ::mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, descriptor, 0);
-  auto cause = errno;
-  ::close(descriptor);
-  if (size < sizeof(file_header)) return not_mapped(path, "it is cut off");
-  if (map == MAP_FAILED) return not_mapped(path, std::strerror(cause));
-  std::shared_ptr<void> file{map, [size](void* x) { ::munmap(x, size); }};
-  file_header header;
-  std::memcpy(&header, map, sizeof header);
+  auto file = map_file(path, digest);
+  KM_TRY(file);
+  file_header header{};
+  std::memcpy(&header, file->bytes, std::min(sizeof header, file->size));
   if (std::memcmp(header.magic, file_magic, sizeof file_magic) != 0)
-    return not_mapped(path, "it holds no rows of an index");
-  if (header.dimension == 0 || header.dimension > max_byte_row_dimension || header.rows > size ||
-      size != sizeof header + scanned_bytes(header.rows, header.dimension) +
-                  float_bytes(header.rows, header.dimension))
-    return not_mapped(path, "its size is not the one of the rows that it names");
-  if (text_of(XXH3_128bits(map, size)) != digest)
-    return not_mapped(path, "it is not the one that manifest.json names");
-  row_file result{header.dimension, in_memory(header.rows, header.dimension, 0)};
+    return damaged_index_file(path, "it holds no rows of an index");
+  if (header.dimension == 0 || header.dimension > max_byte_row_dimension ||
+      header.rows > file->size || header.centres > header.rows ||
+      file->size != sizeof header + scanned_bytes(header.rows, header.dimension) +
+                        float_bytes(header.rows, header.dimension) + list_bytes(header))
+    return damaged_index_file(path, "its size is not the one of the rows that it names");
+  row_file result{header.dimension, in_memory(header.rows, header.dimension, 0), {}};
   if (!result.rows.memory)
     return infrastructure_error(
         "index_failed", fmt::format("failed to open index file {}: memory is used up", path));
-  auto* at = static_cast<std::byte*>(map) + sizeof header;
+  const auto* at = file->bytes + sizeof header;
   auto scanned = scanned_bytes(header.rows, header.dimension);
   std::memcpy(result.rows.codes, at, scanned); // in one layout
-  result.rows.floats = reinterpret_cast<float*>(at + scanned);
-  result.rows.file = std::move(file);
+  // Never written: a block of a file is full.
+  result.rows.floats = const_cast<float*>(reinterpret_cast<const float*>(at + scanned));
+  if (header.centres > 0) {
+    const auto* centres = result.rows.floats + header.rows * header.dimension;
+    const auto* lists =
+        reinterpret_cast<const uint32_t*>(centres + header.centres * header.dimension);
+    result.lists.centres.assign(centres, centres + header.centres * header.dimension);
+    result.lists.list_of.assign(lists, lists + header.rows);
+    result.lists.probes = static_cast<uint32_t>(header.probes);
+    for (auto list : result.lists.list_of)
+      if (list >= header.centres) return damaged_index_file(path, "a row is in no list");
+  }
+  result.rows.file = std::move(file->memory);
   result.rows.count = header.rows;
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "retrieval/search/entry_rows.hpp"
 #include "retrieval/search/hashed_lexical_embedder.hpp"
 #include "retrieval/search/kernel_feed.hpp"
 #include "tests/unit/retrieval/test_support.hpp"
@@ -133,7 +134,7 @@ TEST_F(Index, KernelsCanBeAddedWhileItIsInUse) {
   EXPECT_EQ(entry.kind, "kernel");
   EXPECT_EQ(entry.source, "t9");
   EXPECT_EQ(entry.task, "native/row_max");
-  EXPECT_EQ(entry.text, test::row_max_kernel);
+  EXPECT_EQ(entry.text.view(), test::row_max_kernel);
   EXPECT_THAT(entry.title, HasSubstr("2.25"));
 }
 
@@ -201,7 +202,7 @@ TEST_F(Index, BuildingTwiceGivesTheSameBytes) {
   auto a = build_index({cards, where, {}, {}}), b = build_index({cards, where, {}, {}});
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->vectors_digest, b->vectors_digest);
-  EXPECT_EQ(a->entries_sha256, b->entries_sha256);
+  EXPECT_EQ(a->entries_digest, b->entries_digest);
 }
 
 TEST_F(Index, AMissingIndexSaysHowToMakeOne) {
@@ -234,7 +235,7 @@ TEST_F(Index, DamagedFilesAreRefused) {
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
   folder.write("index/manifest.json", "{");
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
-  for (const char* file : {"entries.json", "vectors.rows"}) {
+  for (const char* file : {"entries.rows", "vectors.rows"}) {
     ASSERT_TRUE(build_index({cards, where, {}, {}}));
     folder.write(std::string{"index/"} + file, "kmrows01 something else");
     EXPECT_THAT(failure(open_index(where)), HasSubstr(file));
@@ -242,6 +243,56 @@ TEST_F(Index, DamagedFilesAreRefused) {
   ASSERT_TRUE(build_index({cards, where, {}, {}}));
   forge("dimension", 512);
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
+}
+
+TEST_F(Index, AnIndexThatIsHalfReplacedIsRefusedWithTheCommand) {
+  ASSERT_TRUE(build_index({cards, where, {}, {}}));
+  std::filesystem::copy(where, folder / "older", std::filesystem::copy_options::recursive);
+  ASSERT_TRUE(
+      build_index({cards, where, {kernel("native/row_max", test::row_max_kernel, "t1")}, {}}));
+  for (const char* file : {"entries.rows", "vectors.rows"}) {
+    auto half = folder / std::string{"half-"} + file;
+    std::filesystem::copy(where, half, std::filesystem::copy_options::recursive);
+    std::filesystem::copy_file(folder / "older/" + file, half + "/" + file,
+                               std::filesystem::copy_options::overwrite_existing);
+    EXPECT_THAT(failure(open_index(half)),
+                ::testing::AllOf(HasSubstr("index_damaged"), HasSubstr(file),
+                                 HasSubstr("`kernelmill index build`")));
+  }
+  // An index that is open goes on when its folder is built anew.
+  auto open = open_index(where);
+  ASSERT_TRUE(open) << failure(open);
+  ASSERT_TRUE(build_index({cards, where, {}, {}}));
+  EXPECT_THAT(ids(open->query("row_max fmaxf best INFINITY", 1)),
+              ::testing::ElementsAre("kernel:t1"));
+}
+
+TEST_F(Index, EntriesOfAnyBytesComeBackAsTheyWere) {
+  index_entry x;
+  x.id = "kernel:1";
+  x.kind = "kernel";
+  x.title = "a\nb";
+  x.text = std::string{"null \0, no UTF-8 \xff\xfe", 20};
+  x.families = {"", "reduction", std::string(5000, 'x')};
+  x.speedup = 1.25;
+  x.language = "triton";
+  auto file = folder / "entries";
+  auto digest = write_entry_file(file, {x, {}, x});
+  ASSERT_TRUE(digest) << failure(digest);
+  auto got = map_entry_file(file, *digest);
+  ASSERT_TRUE(got) << failure(got);
+  ASSERT_EQ(got->size(), 3U);
+  std::filesystem::remove(file); // what is mapped stays
+  for (size_t i : {0, 2}) {
+    const auto& y = (*got)[i];
+    EXPECT_EQ(y.id, x.id);
+    EXPECT_EQ(y.title, x.title);
+    EXPECT_EQ(y.text, x.text.view());
+    EXPECT_EQ(y.families, x.families);
+    EXPECT_EQ(y.speedup, x.speedup);
+    EXPECT_EQ(y.language, x.language);
+  }
+  EXPECT_TRUE((*got)[1].text.empty());
 }
 
 TEST_F(Index, AFolderThatCannotBeWrittenIsAnError) {

@@ -117,10 +117,10 @@ TEST(ByteRows, TheBoundHoldsForEveryPair) {
 }
 
 TEST(VectorIndex, RandomAndClusteredRowsAreRankedAsByFloats) {
-  const size_t dimension = 192;
-  for (size_t count : {1, 10, 300}) {
-    expect_exact(random_rows(3000, dimension, 1), random_rows(5, dimension, 2), dimension, count);
-    auto rows = clustered_rows(3000, dimension, 1);
+  const size_t dimension = 128;
+  for (size_t count : {1, 10, 200}) {
+    expect_exact(random_rows(1500, dimension, 1), random_rows(5, dimension, 2), dimension, count);
+    auto rows = clustered_rows(1500, dimension, 1);
     std::vector<float> queries(rows.begin(), rows.begin() + 5 * dimension);
     expect_exact(rows, queries, dimension, count);
   }
@@ -157,6 +157,30 @@ TEST(VectorIndex, RowsOfAnyLengthAreRankedAsByFloats) {
   std::fill_n(rows.begin() + 40 * dimension, dimension, 0.F);
   expect_exact(rows, random_rows(5, dimension, 10), dimension, 25);
   expect_exact(rows, std::vector<float>(dimension, 0.F), dimension, 25);
+}
+
+TEST(VectorIndex, LiftedRowsAreRankedBySumAndSomeAreLeftOut) {
+  const size_t dimension = 96, count = 1000;
+  auto rows = random_rows(count, dimension, 19), queries = random_rows(4, dimension, 20);
+  auto of = [](size_t row) {
+    if (row % 5 == 0) return -std::numeric_limits<float>::infinity();
+    return row % 7 == 0 ? 0.15F : row % 3 == 0 ? 0.05F : 0.F;
+  };
+  auto x = index_of(rows, dimension);
+  for (size_t most : {10, 3000}) {
+    auto got = x.search_all(queries, most, {of, 0.15F});
+    ASSERT_TRUE(got) << failure(got);
+    for (size_t i = 0; i < 4; ++i) {
+      auto want = by_floats(rows, queries.data() + i * dimension, dimension, count);
+      std::erase_if(want, [&](const neighbour& hit) { return hit.row % 5 == 0; });
+      for (auto& hit : want) hit.score += of(hit.row);
+      std::sort(want.begin(), want.end(), [](const neighbour& a, const neighbour& b) {
+        return a.score != b.score ? a.score > b.score : a.row < b.row;
+      });
+      want.resize(std::min(most, want.size()));
+      expect_same((*got)[i], want);
+    }
+  }
 }
 
 TEST(VectorIndex, AddingOneByOneIsAddingAtOnce) {
@@ -196,6 +220,49 @@ TEST(VectorIndex, WhatIsMappedAnswersAlikeAndGrows) {
   auto again = mapped->save(folder / "again");
   ASSERT_TRUE(again) << failure(again);
   EXPECT_EQ(*again, *index_of(rows, dimension).save(folder / "whole"));
+}
+
+TEST(VectorIndex, ManyRowsInClustersAreReadByListsAndFound) {
+  test::temporary_folder folder;
+  const size_t dimension = 32, count = 4000;
+  auto rows = clustered_rows(count, dimension, 21);
+  auto digest = index_of(rows, dimension).save(folder / "rows", 1000);
+  ASSERT_TRUE(digest) << failure(digest);
+  auto x = vector_index::load(folder / "rows", *digest);
+  ASSERT_TRUE(x) << failure(x);
+  auto [read, of] = x->lists();
+  EXPECT_EQ(of, 63U);
+  EXPECT_GE(read, 2U);
+  EXPECT_LE(read, of / 4);
+  std::vector<float> added(dimension, 0.F);
+  added[3] = 1;
+  ASSERT_TRUE(x->add(added));
+  EXPECT_EQ(x->search(added, 1)->front().row, count) << "what is added is in no list";
+  size_t right = 0;
+  for (size_t i = 0; i < 100; ++i) {
+    const auto* query = rows.data() + i * 37 * dimension;
+    auto got = x->search({query, query + dimension}, 10);
+    ASSERT_TRUE(got) << failure(got);
+    for (const auto& hit : by_floats(rows, query, dimension, 10))
+      right += std::any_of(got->begin(), got->end(),
+                           [&](const neighbour& y) { return y.row == hit.row; });
+  }
+  EXPECT_GE(right, 900U) << "of 1000; 990 of those that it was measured with";
+}
+
+TEST(VectorIndex, ManyRowsThatLieEverywhereAreAllRead) {
+  test::temporary_folder folder;
+  const size_t dimension = 32;
+  auto rows = random_rows(3000, dimension, 22), queries = random_rows(5, dimension, 23);
+  auto digest = index_of(rows, dimension).save(folder / "rows", 1000);
+  ASSERT_TRUE(digest) << failure(digest);
+  auto x = vector_index::load(folder / "rows", *digest);
+  ASSERT_TRUE(x) << failure(x);
+  EXPECT_EQ(x->lists().first, 0U);
+  for (size_t i = 0; i < 5; ++i) {
+    const auto* query = queries.data() + i * dimension;
+    expect_same(*x->search({query, query + dimension}, 10), by_floats(rows, query, dimension, 10));
+  }
 }
 
 TEST(VectorIndex, AFileThatIsNotTheOneWrittenIsRefused) {
