@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #define XXH_INLINE_ALL
@@ -42,6 +43,7 @@ static_assert(std::is_sorted(stop_words.begin(), stop_words.end()));
 struct occurrence {
   uint64_t hash;
   float weight;
+  uint32_t times;
 };
 using occurrences = std::vector<occurrence>;
 
@@ -58,8 +60,9 @@ bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
 
-void count(occurrences& features, feature_kind kind, std::string_view x, float weight) {
-  features.push_back({XXH3_64bits_withSeed(x.data(), x.size(), kind), weight});
+void count(occurrences& features, feature_kind kind, std::string_view x, float weight,
+           uint32_t times) {
+  features.push_back({XXH3_64bits_withSeed(x.data(), x.size(), kind), weight, times});
 }
 
 /// Says whether a new part begins at `i`: after "_", where the case rises, between letter and
@@ -71,7 +74,7 @@ bool is_part_border(std::string_view word, size_t i) {
   return is_upper(here) && !is_upper(before);
 }
 
-void count_parts(occurrences& features, std::string_view word) {
+void count_parts(occurrences& features, std::string_view word, uint32_t times) {
   std::vector<std::string_view> parts;
   for (size_t begin = 0, i = 1; i <= word.size(); ++i) {
     if (i < word.size() && !is_part_border(word, i)) continue;
@@ -80,10 +83,10 @@ void count_parts(occurrences& features, std::string_view word) {
     begin = i;
   }
   if (parts.size() == 1 && parts.front().size() == word.size()) return;
-  for (auto part : parts) count(features, word_or_part, lowered(part), part_weight);
+  for (auto part : parts) count(features, word_or_part, lowered(part), part_weight, times);
 }
 
-void count_spellings(occurrences& features, const std::string& word) {
+void count_spellings(occurrences& features, const std::string& word, uint32_t times) {
   auto framed = '^' + word + '$';
   size_t grams = 0;
   for (size_t n = 3; n <= 5; ++n)
@@ -92,21 +95,22 @@ void count_spellings(occurrences& features, const std::string& word) {
   auto weight = spelling_weight / std::sqrt(static_cast<float>(grams));
   for (size_t n = 3; n <= 5; ++n)
     for (size_t i = 0; i + n <= framed.size(); ++i)
-      count(features, spelling, std::string_view{framed}.substr(i, n), weight);
+      count(features, spelling, std::string_view{framed}.substr(i, n), weight, times);
 }
 
-void count_word(occurrences& features, std::string_view word) {
+void count_word(occurrences& features, std::string_view word, uint32_t times) {
   if (word.size() < 2 || word.size() > max_word_bytes || is_digit(word.front())) return;
   auto folded = lowered(word);
   if (std::binary_search(stop_words.begin(), stop_words.end(), std::string_view{folded})) return;
-  count(features, word_or_part, folded, 1);
-  count_parts(features, word);
-  count_spellings(features, folded);
+  count(features, word_or_part, folded, 1, times);
+  count_parts(features, word, times);
+  count_spellings(features, folded, times);
 }
 
 /// Sorted by hash, so that sums round the same way everywhere; of one hash the heaviest is first.
 occurrences features_of(std::string_view text) {
-  occurrences features;
+  // Code repeats its words: each is taken apart once.
+  std::unordered_map<std::string_view, uint32_t> words;
   for (size_t i = 0; i < text.size();) {
     if (!is_word_byte(text[i])) {
       ++i;
@@ -114,9 +118,11 @@ occurrences features_of(std::string_view text) {
     }
     size_t end = i;
     while (end < text.size() && is_word_byte(text[end])) ++end;
-    count_word(features, text.substr(i, end - i));
+    ++words[text.substr(i, end - i)];
     i = end;
   }
+  occurrences features;
+  for (const auto& [word, times] : words) count_word(features, word, times);
   std::sort(features.begin(), features.end(), [](const occurrence& a, const occurrence& b) {
     return a.hash != b.hash ? a.hash < b.hash : a.weight > b.weight;
   });
@@ -126,8 +132,10 @@ occurrences features_of(std::string_view text) {
 void add_features(std::string_view text, std::vector<double>& sums) {
   auto features = features_of(text);
   for (size_t i = 0, end = 0; i < features.size(); i = end) {
-    while (end < features.size() && features[end].hash == features[i].hash) ++end;
-    auto value = features[i].weight * (1 + std::log(static_cast<double>(end - i)));
+    uint64_t times = 0;
+    for (; end < features.size() && features[end].hash == features[i].hash; ++end)
+      times += features[end].times;
+    auto value = features[i].weight * (1 + std::log(static_cast<double>(times)));
     // The low bit is the sign: features that share a coordinate cancel as often as they add up.
     auto hash = features[i].hash;
     sums[(hash >> 1) % sums.size()] += (hash & 1) != 0 ? value : -value;
