@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include <caf/fwd.hpp>
 
@@ -32,11 +33,15 @@ struct indexed_retriever_state {
   std::shared_ptr<loaded_index> index;
   std::shared_ptr<kernel_feed> feed;
   retriever_counters counters;
+  /// To the words of a request. The episodes of a group ask the same, and get the same until a
+  /// kernel comes.
+  std::unordered_map<std::string, Message<wire::RetrieveResult>> answers;
   double since = 0;
   static inline const char* name = "indexed-retriever";
 
   void take_up_feed();
   Message<wire::RetrieveResult> query(const Message<wire::RetrieveRequest>& request);
+  Message<wire::RetrieveResult> answer_to(const Message<wire::RetrieveRequest>& request);
   Message<wire::Snapshot> snapshot() const;
 };
 

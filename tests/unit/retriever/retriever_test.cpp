@@ -20,10 +20,12 @@ namespace retriever_test {
 class switchable_embedder final : public embedder {
 public:
   bool down = false;
+  int asked = 0;
   std::string identity() const override { return inner_.identity(); }
   size_t dimension() const override { return inner_.dimension(); }
   bool blocking() const override { return false; }
   expected<std::vector<float>> embed(const std::vector<std::string>& texts) override {
+    ++asked;
     if (down) return infrastructure_error("embedder_failed", "failed to embed texts: it is down");
     return inner_.embed(texts);
   }
@@ -131,6 +133,23 @@ TEST_F(Retriever, AnEmbedderThatIsDownIsAFaultInTheAnswer) {
   EXPECT_STREQ(snapshot.open()->getState().cStr(), "degraded");
   embedding->down = false;
   EXPECT_EQ(query(aut, "sum of rows", "native/row_sum").open()->getExamples().size(), 1U);
+}
+
+TEST_F(Retriever, TheEpisodesOfAGroupAreAnsweredByOneSearch) {
+  auto aut = spawn();
+  query(aut, "sum of rows", "native/row_sum");
+  auto before = embedding->asked;
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(query(aut, "sum of rows", "native/row_sum").open()->getExamples().size(), 1U);
+  EXPECT_EQ(embedding->asked, before);
+  EXPECT_EQ(number(aut, "queries"), 9);
+  EXPECT_EQ(number(aut, "results"), 9);
+  query(aut, "sum of rows", "native/other");
+  EXPECT_EQ(embedding->asked, before + 1) << "another task may see other kernels";
+  feed->push(
+      {"native/row_max", "reduction", "cpu", test::row_max_kernel, "t1", 2.0, "cpp", "train", ""});
+  EXPECT_EQ(query(aut, "sum of rows", "native/row_sum").open()->getExamples().size(), 2U)
+      << "a kernel has come";
 }
 
 TEST_F(Retriever, AMalformedRequestIsAFaultAndTheActorLives) {
