@@ -63,7 +63,8 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     return '"' + out + '"';
   };
   auto patch = [&](const std::string& by) {
-    return quoted("  };
+    return quoted("<<<<<<< SEARCH\n// head\n=======\n// head " + by + "\n>>>>>>> REPLACE\n");
+  };
   auto write = [&](unsigned luck) {
     return said_call{"write_candidate",
                      "{\"source\": " + quoted(source_of(session, turn, luck)) + "}"};
@@ -463,7 +464,6 @@ private:
     services->compiler = cluster;
     services->runner = cluster;
     services->profiler = cluster;
-<<<<<<< HEAD
     governance_config rules;
     rules.reward = what.rewards;
     services->governance = keep(system_.spawn(rule_governance, rules));
