@@ -83,6 +83,10 @@ void add_run_keys(std::vector<config_key>& k) {
           "where `kernelmill task import` puts tasks.")));
   k.push_back(
       KEY(tasks.ids, "Ids of tasks, or globs such as \"native/*soft*\"; \"!ID\" leaves one out."));
+  k.push_back(one_of(KEY(tasks.split,
+                         "Takes only the tasks of this split: a task's own `split`, else by the "
+                         "hash of its id, as exports have it. `dev` is held out."),
+                     {"all", "train", "dev"}));
   k.push_back(within(KEY(tasks.groups, "Groups of episodes for each task."), 1, 1e6));
   k.push_back(within(KEY(tasks.group_size, "Sibling episodes in a group."), 1, 4096));
   k.push_back(within(KEY(tasks.quorum,

@@ -25,6 +25,7 @@ struct run_section {
 struct tasks_section {
   std::string root; ///< empty: configs/tasks of the installation, and what the user imported
   std::vector<std::string> ids = {"*"};
+  std::string split = "all"; ///< "train" or "dev": those that split_of() puts there
   uint32_t groups = 1;
   uint32_t group_size = defaults::group_size;
   uint32_t quorum = 0;

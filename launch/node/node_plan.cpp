@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "launch/config/paths.hpp"
 #include "launch/machine/accelerators.hpp"
 #include "launch/machine/timing_policy.hpp"
 #include "launch/node/task_choice.hpp"
@@ -59,10 +58,7 @@ expected<void> check_sanitizer(const run_config& config, const chosen_backend& b
 
 expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& config,
                                                               const chosen_backend& backend) {
-  auto roots = config.tasks.root.empty() ? default_tasks_roots() : task_roots{config.tasks.root};
-  auto ids = list_tasks(roots);
-  KM_TRY(ids);
-  auto chosen = select_tasks(*ids, config.tasks.ids);
+  auto chosen = tasks_of(config.tasks);
   KM_TRY(chosen);
   auto contract = contract_of(config.evaluation.contract);
   KM_TRY(contract);
@@ -71,10 +67,8 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   const auto& asked = config.evaluation;
   const judging_terms terms{backend.name,   *contract,     asked.torch_mode,
                             asked.language, asked.float32, hardware_text(backend)};
-  for (auto& id : *chosen) {
-    auto loaded = load_task(roots, id);
-    KM_TRY(loaded);
-    auto what = on_terms(**loaded, terms);
+  for (const auto& one : *chosen) {
+    auto what = on_terms(*one, terms);
     KM_TRY(what);
     if ((*what)->contract == contract_kind::torch) KM_TRY(check_torch_deadlines(config));
     result.push_back(std::move(*what));

@@ -4,7 +4,9 @@
 
 #include <fnmatch.h>
 
+#include "launch/config/paths.hpp"
 #include "messages/base/suggest.hpp"
+#include "storage/export/split.hpp"
 
 namespace kernelmill {
 
@@ -54,6 +56,28 @@ expected<std::vector<std::string>> select_tasks(const std::vector<std::string>& 
                                "failed to choose tasks: nothing is left of tasks.ids",
                                "`kernelmill task list` shows the ids");
   return chosen;
+}
+
+expected<std::vector<task_ptr>> tasks_of(const tasks_section& section) {
+  auto roots = section.root.empty() ? default_tasks_roots() : task_roots{section.root};
+  auto all = list_tasks(roots);
+  KM_TRY(all);
+  auto chosen = select_tasks(*all, section.ids);
+  KM_TRY(chosen);
+  std::vector<task_ptr> result;
+  for (const auto& id : *chosen) {
+    auto loaded = load_task(roots, id);
+    KM_TRY(loaded);
+    if (section.split == "all" || exports::split_of(id, (*loaded)->split) == section.split)
+      result.push_back(std::move(*loaded));
+  }
+  if (result.empty())
+    return configuration_error("unknown_task",
+                               "failed to choose tasks: none of the " +
+                                   std::to_string(chosen->size()) +
+                                   " of tasks.ids is of the split " + section.split,
+                               "`kernelmill adapter summary SUITE` shows how many each split has");
+  return result;
 }
 
 } // namespace kernelmill

@@ -71,15 +71,24 @@ report_row finish(gathered x, const thresholds& at) {
   return std::move(row);
 }
 
+// The row of a task.
+task_place row_of(const std::string& task, const sample_set& from, grouping by) {
+  if (by == grouping::level) return place_of(task);
+  auto known = from.kinds.find(task);
+  if (known == from.kinds.end()) return {"unknown", {}, {}};
+  const auto& name = by == grouping::verb ? known->second.verb : known->second.family;
+  return {name.empty() ? "unknown" : name, {}, {}};
+}
+
 } // namespace
 
-report make_report(const sample_set& from, const thresholds& at) {
+report make_report(const sample_set& from, const thresholds& at, grouping by) {
   // Levels by number, then other suites by name.
   std::map<std::pair<uint32_t, std::string>, gathered> groups;
   gathered all;
   all.row.group = "all";
   auto add = [&](const auto& x) {
-    auto place = place_of(x.task);
+    auto place = row_of(x.task, from, by);
     auto& group = groups[{place.level.value_or(UINT32_MAX), place.group}];
     group.row.group = place.group;
     group.row.level = place.level;
@@ -89,6 +98,7 @@ report make_report(const sample_set& from, const thresholds& at) {
   for (const auto& x : from.samples) add(x);
   for (const auto& x : from.without) add(x);
   report result;
+  result.by = by;
   result.knows_left_out = from.knows_left_out;
   for (auto& [name, group] : groups) result.groups.push_back(finish(std::move(group), at));
   result.all = finish(std::move(all), at);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The figures of a set of samples: for each level or suite, and in all.
+// The figures of a set of samples: for each level or suite, verb or family, and in all.
 
 #include <cstdint>
 #include <optional>
@@ -38,7 +38,7 @@ struct average {
 };
 
 struct report_row {
-  std::string group; ///< "level 1", "native", "all"
+  std::string group; ///< "level 1", "native", "debug", "all"
   std::optional<uint32_t> level;
   uint64_t problems = 0;                 ///< with at least one sample
   uint64_t samples = 0;                  ///< what every rate is a share of
@@ -54,13 +54,18 @@ struct report_row {
   average turns_mean, turns_median;   ///< to the first correct turn, over episodes that have one
 };
 
+/// What tasks stand together in a row.
+enum class grouping : unsigned char { level, verb, family };
+
 struct report {
+  grouping by = grouping::level;
   std::vector<report_row> groups; ///< by name
   report_row all;
   bool knows_left_out = true;
 };
 
-report make_report(const sample_set& from, const thresholds& at);
+/// Tasks of which no turn says the verb or the family are in a row named "unknown".
+report make_report(const sample_set& from, const thresholds& at, grouping by = grouping::level);
 
 /// Two tables: rates, then means.
 std::string to_text(const report& x);

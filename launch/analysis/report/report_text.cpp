@@ -32,14 +32,22 @@ json share_json(uint64_t count, uint64_t n) {
   return {{"count", count}, {"n", n}, {"share", share}};
 }
 
-std::string rates(const std::vector<const report_row*>& rows, bool knows_left_out) {
-  row_of_cells head{"LEVEL", "PROBLEMS>", "SAMPLES>", "INFRA>",
-                    "OPEN>", "COMPILED>", "CORRECT>", "TIMED>"};
+const char* heading(grouping by) {
+  return by == grouping::verb ? "VERB" : by == grouping::family ? "FAMILY" : "LEVEL";
+}
+
+const char* word(grouping by) {
+  return by == grouping::verb ? "verb" : by == grouping::family ? "family" : "level";
+}
+
+std::string rates(const std::vector<const report_row*>& rows, const report& of) {
+  row_of_cells head{heading(of.by), "PROBLEMS>", "SAMPLES>", "INFRA>",
+                    "OPEN>",        "COMPILED>", "CORRECT>", "TIMED>"};
   for (const auto& f : rows.front()->fast) head.push_back(fmt::format("FAST_{:g}>", f.p));
   head.push_back("FAST_1 LOW>");
   std::vector<row_of_cells> cells;
   for (const auto* x : rows) {
-    auto left_out = [&](uint64_t n) { return knows_left_out ? fmt::to_string(n) : "-"; };
+    auto left_out = [&](uint64_t n) { return of.knows_left_out ? fmt::to_string(n) : "-"; };
     row_of_cells line{x->group,
                       fmt::to_string(x->problems),
                       fmt::to_string(x->samples),
@@ -57,8 +65,8 @@ std::string rates(const std::vector<const report_row*>& rows, bool knows_left_ou
   return cli::format_table(head, cells);
 }
 
-std::string means(const std::vector<const report_row*>& rows) {
-  row_of_cells head{"LEVEL"};
+std::string means(const std::vector<const report_row*>& rows, const report& of) {
+  row_of_cells head{heading(of.by)};
   for (const auto& x : rows.front()->pass) head.push_back(fmt::format("PASS@{}>", x.k));
   for (const auto* x : {"SPEEDUP>", "OF FASTER>", "TURNS>", "MEDIAN>"}) head.emplace_back(x);
   std::vector<row_of_cells> cells;
@@ -111,11 +119,11 @@ std::string to_text(const report& x) {
   std::vector<const report_row*> rows;
   for (const auto& row : x.groups) rows.push_back(&row);
   rows.push_back(&x.all);
-  return rates(rows, x.knows_left_out) + "\n" + means(rows);
+  return rates(rows, x) + "\n" + means(rows, x);
 }
 
 json to_json(const report& x) {
-  json result = {{"groups", json::array()}};
+  json result = {{"group_by", word(x.by)}, {"groups", json::array()}};
   for (const auto& row : x.groups) result["groups"].push_back(row_json(row, x.knows_left_out));
   result["all"] = row_json(x.all, x.knows_left_out);
   return result;

@@ -74,6 +74,9 @@ public:
       auto opened = record.open();
       auto turn = opened->getTurn();
       task = str(turn.getEpisode().getTask());
+      if (!result_.kinds.contains(task))
+        result_.kinds[task] = {str(turn.getFacts().getVerb()),
+                               str(turn.getFacts().getOperatorFamily())};
       if (turn.getTurn() < shared_turns_) continue;
       if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) continue; // it is no sample
       lost.push_back(turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);

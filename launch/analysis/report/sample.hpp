@@ -3,6 +3,7 @@
 // What a report counts, wherever it comes from: a run's store or a file of KernelBench's form.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,10 +54,17 @@ struct left_out {
   enum class reason : unsigned char { infrastructure, open } why = reason::infrastructure;
 };
 
+/// What a task asks for, as its turns say.
+struct task_kind {
+  std::string verb;   ///< "optimize", "debug", ...
+  std::string family; ///< of operators
+};
+
 struct sample_set {
   std::vector<sample> samples;
   std::vector<left_out> without;
-  bool knows_left_out = true; ///< false: the source does not tell of them
+  std::map<std::string, task_kind> kinds; ///< by task; empty: the source does not say
+  bool knows_left_out = true;             ///< false: the source does not tell of them
 };
 
 } // namespace kernelmill::reporting

@@ -12,7 +12,6 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
-#include "launch/config/paths.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -35,10 +34,7 @@ struct plan {
 };
 
 expected<uint64_t> groups_of(const run_config& config) {
-  auto roots = config.tasks.root.empty() ? default_tasks_roots() : task_roots{config.tasks.root};
-  auto ids = list_tasks(roots);
-  KM_TRY(ids);
-  auto chosen = select_tasks(*ids, config.tasks.ids);
+  auto chosen = tasks_of(config.tasks);
   KM_TRY(chosen);
   return uint64_t{chosen->size()} * config.tasks.groups;
 }

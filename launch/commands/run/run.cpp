@@ -238,6 +238,7 @@ expected<void> bundle_run(const invocation& in, const std::string& directory) {
 
 expected<int> run(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
+  if (in.has("--split")) sources.overrides.push_back("tasks.split=" + in.value("--split"));
   auto loaded = load_config(sources);
   KM_TRY(loaded);
   run_options options;
@@ -350,13 +351,22 @@ cli::command run_row() {
       "run",
       "Runs a configuration: episodes of every task, until all have ended.",
       "kernelmill run quickstart\n"
-      "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first",
+      "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first\n"
+      "kernelmill run quickstart --split dev run.dir=runs/held_out",
       "Later files and overrides win. The first Ctrl-C stops the run and keeps every committed "
       "turn. A second\n"
       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
       "configuration of the run.",
       {config_words()},
-      with_monitor_options({accept_terms_option(), bundle_option(),
+      with_monitor_options({{"--split",
+                             "NAME",
+                             "Only tasks of this split, as tasks.split; `dev` is held out.",
+                             "",
+                             false,
+                             {"train", "dev"},
+                             nothing},
+                            accept_terms_option(),
+                            bundle_option(),
                             flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }

@@ -178,7 +178,18 @@ expected<void> check_sources(const invocation& in) {
   if (in.has("--from") && in.value("--by") == "turn")
     return report_usage("--by turn belongs to a run: the samples of a file are what they are",
                         "leave --by out");
+  if (in.has("--from") && in.value("--group-by") != "level")
+    return report_usage("--group-by " + in.value("--group-by") +
+                            " belongs to a run: a file says no verb and no family",
+                        "leave --group-by out");
   return {};
+}
+
+rp::grouping grouping_of(const invocation& in) {
+  const auto& word = in.value("--group-by");
+  return word == "verb"     ? rp::grouping::verb
+         : word == "family" ? rp::grouping::family
+                            : rp::grouping::level;
 }
 
 /// What the tables do not say by themselves.
@@ -223,7 +234,7 @@ expected<int> report(const invocation& in) {
   KM_TRY(k);
   auto x = in.has("RUN") ? from_run(in) : from_files(in);
   KM_TRY(x);
-  auto figures = rp::make_report(x->samples, {*p, *k});
+  auto figures = rp::make_report(x->samples, {*p, *k}, grouping_of(in));
   auto document = x->head;
   document.update(rp::to_json(figures));
   std::string wrote;
@@ -258,8 +269,10 @@ expected<int> report(const invocation& in) {
 cli::command report_row() {
   return {
       "report",
-      "Reports a run in KernelBench's metrics: fast_p, pass@k and speedups, by level.",
+      "Reports a run in KernelBench's metrics: fast_p, pass@k and speedups, by level, verb or "
+      "family.",
       "kernelmill report runs/first\n"
+      "kernelmill report runs/held_out --group-by verb\n"
       "kernelmill report runs/first --eval-results eval_results_level{level}.json\n"
       "kernelmill report --from eval_results.json --baseline baseline_time_torch.json --level 1",
       "A sample is correct when it was accepted. FAST_p uses the estimated speedup; the column "
@@ -275,6 +288,13 @@ cli::command report_row() {
             "episode",
             false,
             {"episode", "turn"},
+            nothing},
+           {"--group-by",
+            "WHAT",
+            "What a row of the tables is: a `level` or suite, a `verb`, or an operator `family`.",
+            "level",
+            false,
+            {"level", "verb", "family"},
             nothing},
            {"--p", "LIST", "Values of p for fast_p.", "0,1,2", false, {}, nothing},
            {"--k", "LIST", "Values of k for pass@k.", "1,5,10", false, {}, nothing},

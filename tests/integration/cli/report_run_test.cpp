@@ -38,6 +38,11 @@ TEST(report_of_a_run, agrees_with_what_show_says_of_its_episodes) {
   EXPECT_EQ(by_turn["all"]["samples"].get<int>() +
                 by_turn["all"]["left_out"]["infrastructure"].get<int>(),
             turns);
+  auto by_family = kernelmill({"report", "reported", "--group-by", "family", "--json"}).document();
+  ASSERT_EQ(by_family["groups"].size(), 2u);
+  EXPECT_EQ(by_family["groups"][0]["group"], "elementwise");
+  EXPECT_EQ(by_family["groups"][1]["group"], "reduction");
+  EXPECT_EQ(by_family["all"]["samples"], all["samples"]);
 }
 
 TEST(report_of_a_run, of_other_tasks_has_no_file_of_the_benchmarks_form) {

@@ -129,6 +129,23 @@ TEST(report, of_nothing_has_no_rates) {
   EXPECT_THAT(to_text(x), HasSubstr("all"));
 }
 
+TEST(report, has_a_row_for_each_verb_or_family) {
+  auto from = some();
+  from.kinds = {{relu, {"optimize", "activation"}}, {gemm, {"debug", "matmul"}}};
+  auto verbs = make_report(from, {{1}, {1}}, grouping::verb);
+  ASSERT_EQ(verbs.groups.size(), 3u);
+  EXPECT_EQ(verbs.groups[0].group, "debug");
+  EXPECT_EQ(verbs.groups[0].samples, 2u);
+  EXPECT_EQ(verbs.groups[1].group, "optimize");
+  EXPECT_EQ(verbs.groups[1].correct, 2u);
+  EXPECT_EQ(verbs.groups[1].open, 1u);
+  EXPECT_EQ(verbs.groups[2].group, "unknown"); // no turn says what it is
+  EXPECT_EQ(verbs.all.samples, make_report(from, {{1}, {1}}).all.samples);
+  EXPECT_THAT(to_text(verbs), HasSubstr("VERB"));
+  EXPECT_EQ(to_json(verbs)["group_by"], "verb");
+  EXPECT_EQ(make_report(from, {{1}, {1}}, grouping::family).groups[0].group, "activation");
+}
+
 } // namespace report_test
 
 } // namespace kernelmill::reporting
