@@ -24,6 +24,7 @@ inline constexpr uint32_t build_deadline_ms = 60'000;
 inline constexpr uint32_t torch_build_deadline_ms = 300'000; // torch's headers alone take a minute
 inline constexpr uint32_t evaluate_deadline_ms = 60'000;
 inline constexpr uint32_t torch_evaluate_deadline_ms = 180'000;
+inline constexpr uint32_t determinism_runs = 2; // on the same contents
 inline constexpr uint32_t turn_deadline_ms = 900'000;
 inline constexpr uint32_t episode_deadline_ms = 3'600'000;
 

@@ -38,6 +38,7 @@ struct options {
   host_compiler compiler;
   std::string python;
   bool python_at_once = false;
+  unsigned determinism_runs = defaults::determinism_runs;
 };
 
 /// What outlives single requests.
@@ -46,7 +47,9 @@ struct lanes {
   torch_lane* torch = nullptr; ///< null when there is no interpreter
   memory_checker memory;
 
-  torch_parts with_torch() const { return {*torch, compiled.hardware, compiled.gpu}; }
+  torch_parts with_torch() const {
+    return {*torch, compiled.hardware, compiled.gpu, compiled.determinism_runs};
+  }
 };
 
 std::string beside_this_program(const char* name) {
@@ -156,9 +159,10 @@ expected<void> serve(const options& given) {
   examined.gpu_node = given.gpu_node;
   examined.driver = of_candidates.driver;
   examined.cpus = given.cpus;
-  const lanes all{{tasks, pool, hardware, gpu.get()},
-                  torch.get(),
-                  {walls, std::move(examined), given.sanitizer, given.python, given.compiler}};
+  const lanes all{
+      {tasks, pool, hardware, gpu.get(), given.determinism_runs},
+      torch.get(),
+      {walls, std::move(examined), given.sanitizer, given.python, given.compiler}};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
@@ -199,6 +203,7 @@ constexpr const char* help =
   --compiler PATH     g++ whose sanitizers check the memory of candidates on a CPU
   --python PATH       interpreter that has torch; none: no contract torch
   --python-at-once    starts it before the first request that needs it
+  --determinism-runs N  calls on the same contents whose results are compared, 2 to 64
 )";
 
 int usage(const char* option, const char* value) {
@@ -220,6 +225,7 @@ int main(int argc, char** argv) {
     compiler,
     python,
     at_once,
+    repeats,
     say
   };
   constexpr ::option known[] = {{"cpus", required_argument, nullptr, cpus},
@@ -231,6 +237,7 @@ int main(int argc, char** argv) {
                                 {"compiler", required_argument, nullptr, compiler},
                                 {"python", required_argument, nullptr, python},
                                 {"python-at-once", no_argument, nullptr, at_once},
+                                {"determinism-runs", required_argument, nullptr, repeats},
                                 {"help", no_argument, nullptr, say},
                                 {}};
   kernelmill::options given;
@@ -255,6 +262,13 @@ int main(int argc, char** argv) {
       case compiler: given.compiler.path = optarg; break;
       case python: given.python = optarg; break;
       case at_once: given.python_at_once = true; break;
+      case repeats: {
+        auto number = numbers_of(optarg);
+        if (!number || number->size() != 1 || number->front() < 2 || number->front() > 64)
+          return usage("--determinism-runs", optarg);
+        given.determinism_runs = static_cast<unsigned>(number->front());
+        break;
+      }
       case say: std::fputs(help, stdout); return 0;
       default: std::fputs(help, stderr); return 2;
     }

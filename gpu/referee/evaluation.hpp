@@ -12,6 +12,7 @@
 #include "gpu/referee/machine.hpp"
 #include "gpu/referee/prepared_task.hpp"
 #include "gpu/timing/timing_statistics.hpp"
+#include "messages/defaults.hpp"
 #include "messages/evaluate.capnp.h"
 #include "messages/message.hpp"
 
@@ -144,6 +145,8 @@ struct referee_parts {
   candidate_pool& pool;
   machine& hardware;
   device* gpu = nullptr; ///< of a GPU slot
+  /// How often a candidate is called on the same contents of a case, to compare what comes out.
+  unsigned determinism_runs = defaults::determinism_runs;
 };
 
 /// Runs the whole sequence on an open library.

@@ -120,6 +120,9 @@ expected<void> referee_client::state::start() {
     spec.argv.insert(spec.argv.end(), {"--compiler", options.compiler});
   if (!options.python.empty()) spec.argv.insert(spec.argv.end(), {"--python", options.python});
   if (options.python_at_once) spec.argv.emplace_back("--python-at-once");
+  if (options.determinism_runs != defaults::determinism_runs)
+    spec.argv.insert(spec.argv.end(),
+                     {"--determinism-runs", std::to_string(options.determinism_runs)});
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
   if (!options.gpu_node.empty()) {
     spec.argv.insert(spec.argv.end(), {"--gpu-node", options.gpu_node});

@@ -128,6 +128,7 @@ private:
                     {"float32", request_.getFloat32().cStr()},
                     {"timed", timed()},
                     {"visible_only", request_.getVisibleOnly()},
+                    {"determinism_runs", parts_.determinism_runs},
                     {"clock", request_.getTiming().getClock().cStr()},
                     {"seed", order_.seed},
                     {"replays", request_.getSeed().size() > 0},

@@ -5,6 +5,7 @@
 
 #include "gpu/referee/machine.hpp"
 #include "gpu/torch/torch_lane.hpp"
+#include "messages/defaults.hpp"
 #include "messages/evaluate.capnp.h"
 #include "messages/message.hpp"
 
@@ -16,6 +17,7 @@ struct torch_parts {
   torch_lane& lane;
   machine& hardware;
   device* gpu = nullptr; ///< of a GPU slot
+  unsigned determinism_runs = defaults::determinism_runs;
 };
 
 /// Every fault is part of the answer.

@@ -297,7 +297,8 @@ constexpr const char* changeable[] = {
 };
 
 /// Programs, and what they are told: no path and no variable, but the machine's all the same.
-constexpr const char* of_the_machine[] = {"hooks.command", "compile.compiler", "otlp.content"};
+constexpr const char* of_the_machine[] = {"hooks.command", "compile.compiler", "otlp.content",
+                                          "evaluation.determinism_runs"};
 
 /// The servers that a run asks: the client that orders the run may choose them.
 constexpr const char* of_the_asker[] = {"policy.base_url", "retrieval.embedder.base_url"};

@@ -107,6 +107,7 @@ struct evaluation_section {
   uint32_t threads_per_slot = 0; ///< 0: the cores divided by the slots
   uint32_t deadline_ms = defaults::evaluate_deadline_ms;
   uint32_t torch_deadline_ms = defaults::torch_evaluate_deadline_ms;
+  uint32_t determinism_runs = defaults::determinism_runs;
   std::string seed; ///< empty: drawn by the referee after the candidate is loaded
   std::string sanitize = "off";
   uint32_t sanitize_ms = 40'000;

@@ -74,6 +74,11 @@ void add_tool_keys(std::vector<config_key>& k) {
       KEY(evaluation.seed,
           "64 hex digits that replay an evaluation; empty: drawn after the candidate is loaded."),
       "^([0-9a-f]{64})?$", is_seed));
+  k.push_back(
+      within(KEY(evaluation.determinism_runs,
+                 "Calls on the same contents of each case whose results are compared, for the gate "
+                 "`determinism`. In a cluster the configuration of the node that judges counts."),
+             2, 64));
   k.push_back(one_of(
       KEY(evaluation.sanitize,
           "When sanitizers check a candidate, in the slot that judged it: `on_accept`, when it "

@@ -100,6 +100,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
     referee.lost = lost;
     referee.compiler = config.compile.compiler;
     referee.cpus = slots[i];
+    referee.determinism_runs = config.evaluation.determinism_runs;
     backend.apply(referee, i);
     if (!backend.gpus.empty()) {
       referee.pool = gpu_pool;

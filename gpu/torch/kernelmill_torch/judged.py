@@ -29,6 +29,7 @@ class Judged:
         self.mode = options.get("mode") or "honest"
         self.is_timed = bool(options.get("timed"))
         self.visible_only = bool(options.get("visible_only"))
+        self.determinism_runs = int(options.get("determinism_runs") or 2)  # on the same inputs
         self.is_variant = bool(options.get("constants"))  # of a problem that has been judged at its own shape
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.seconds = float(options["seconds"])

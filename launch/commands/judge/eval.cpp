@@ -52,7 +52,10 @@ expected<int> eval(const invocation& in) {
   KM_TRY(bundle);
   auto offer = open_candidate(in, compiled_only ? candidate_use::building : candidate_use::judging);
   KM_TRY(offer);
+  auto repeats = in.integer("--determinism-runs", 2, 64);
+  KM_TRY(repeats);
   auto& bench = offer->bench;
+  bench.repeat_calls(static_cast<unsigned>(*repeats));
   auto& candidate = offer->candidate;
   if (compiled_only) return compile_only(in, bench, candidate, *bundle);
   auto facts = establish(bench, in, candidate);
@@ -99,6 +102,13 @@ cli::command eval_row() {
             "HEX",
             "Secret seed of an earlier evaluation, 64 hex digits, to replay it. Default: random.",
             "",
+            false,
+            {},
+            nothing},
+           {"--determinism-runs",
+            "N",
+            "Calls on the same contents of each case whose results are compared, 2 to 64.",
+            std::to_string(defaults::determinism_runs),
             false,
             {},
             nothing},

@@ -47,6 +47,7 @@ expected<std::vector<referee_client*>> workbench::referees() {
     referee_options options;
     options.cache_directory = default_build_cache();
     options.pool = warm_;
+    options.determinism_runs = determinism_runs_;
     options.lost = lost_;
     options.layers = layers_that_stood(layers());
     backend_.apply(options, referees_.size());

@@ -27,6 +27,8 @@ public:
   expected<std::vector<referee_client*>> referees(); ///< one for each GPU, or one
   /// How many processes each referee keeps ready. Before the first is started.
   void keep_warm(unsigned count) noexcept { warm_ = count; }
+  /// How many calls on the same contents are compared. Before the first referee is started.
+  void repeat_calls(unsigned count) noexcept { determinism_runs_ = count; }
   /// How many compilers have a core each, beside what is timed.
   size_t compilers() const {
     return std::max<size_t>(1, cores_.compilers.empty() ? cores_of_this_process().size()
@@ -57,6 +59,7 @@ private:
 
   chosen_backend backend_;
   unsigned warm_ = 1;
+  unsigned determinism_runs_ = defaults::determinism_runs;
   std::shared_ptr<lost_beside> lost_ = std::make_shared<lost_beside>();
   bool keeps_lines_ = false;
   std::string build_directory_; ///< empty: the machine's cache

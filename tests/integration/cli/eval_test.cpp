@@ -49,6 +49,27 @@ TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
   EXPECT_EQ(d["error"]["class"], "none");
 }
 
+// Wrong where it is called for the third time on the same contents, which two calls do not show.
+TEST(eval, compares_as_many_calls_on_the_same_contents_as_is_asked_for) {
+  const std::string source =
+      "#include <cstring>\n#include <vector>\n"
+      "extern \"C\" void solve(const float* x, float* y, int rows, int cols) {\n"
+      "  static std::vector<float> last; static int same = 0;\n"
+      "  std::vector<float> now(x, x + (long)rows * cols);\n"
+      "  same = now == last ? same + 1 : 1; last = now;\n"
+      "  for (int i = 0; i < rows; ++i) { double sum = same > 2;\n"
+      "    for (int j = 0; j < cols; ++j) sum += x[(long)i * cols + j];\n"
+      "    y[i] = (float)sum; } }\n";
+  auto two = eval(source, {"--no-timing"});
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(two.document()["deterministic"], true) << two.out;
+  auto three = eval(source, {"--no-timing", "--determinism-runs", "3"});
+  ASSERT_EQ(three.code, 0) << three.err;
+  EXPECT_EQ(three.document()["deterministic"], false) << three.out;
+  EXPECT_EQ(three.document()["outcome"], "rejected");
+  EXPECT_EQ(eval(source, {"--determinism-runs", "1"}).code, 2);
+}
+
 TEST(eval, a_measured_speedup_has_an_interval_and_samples) {
   auto x = eval(row_sum);
   ASSERT_EQ(x.code, 0) << x.err;
