@@ -154,6 +154,7 @@ trial_plan episode_state::full_trial() const {
   trial_plan result;
   result.profile = settings->profile_accepted;
   result.sanitize = settings->sanitize;
+  result.reports = keeps_reports(turn_id(id(), turn), settings->report_share);
   return result;
 }
 

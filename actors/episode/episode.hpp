@@ -60,8 +60,9 @@ struct episode_settings {
   uint32_t example_count = 0; ///< of retrieved examples in the first prompt
   bool profile_accepted = false;
   profile_words profile_feedback = profile_words::card;
-  bool resume = false; ///< look for committed turns first
-  bool drop = false;   ///< only to close an episode that was lost, with the turns that it has
+  double report_share = 0; ///< of the accepted turns, that keep reports of tools
+  bool resume = false;     ///< look for committed turns first
+  bool drop = false;       ///< only to close an episode that was lost, with the turns that it has
   std::string backend = "cpu";
   std::chrono::milliseconds episode_deadline{defaults::episode_deadline_ms};
   std::chrono::milliseconds policy_deadline{defaults::policy_timeout_ms};
@@ -134,6 +135,7 @@ struct trial_plan {
   bool timed = true;
   bool coarse = false;  ///< settings.coarse_timing in place of settings.timing
   std::string sanitize; ///< as episode_settings has it
+  bool reports = false; ///< tools leave what they wrote
   uint32_t number = 0;  ///< of the trial within its turn
 };
 

@@ -47,6 +47,10 @@ void artifact_batch::put(wire::Content::Builder into, const std::string& text) {
   entries_.push_back({std::move(sha256), text});
 }
 
+void artifact_batch::put_copy(wire::Content::Builder into, std::string text) {
+  put(into, copies_.emplace_back(std::move(text)));
+}
+
 void artifact_batch::put(wire::Content::Builder into, const std::string& text,
                          const std::string& sha256, bool durable) {
   auto ref = into.initArtifact();
@@ -176,6 +180,7 @@ Message<wire::EvaluateRequest> evaluation_request(const episode_state& state) {
   terms.timing = *timing;
   terms.timed = plan.timed;
   terms.visible_only = plan.visible_only;
+  terms.reports = plan.reports;
   return evaluation_request(candidate_of(state), *state.current->build.open(), terms);
 }
 
@@ -208,7 +213,17 @@ Message<wire::TurnFacts> turn_facts(const episode_state& state) {
   const auto& shown = state.shown ? *state.shown : state.first_prompt->shown(*state.where.what);
   return build<wire::TurnFacts>([&](wire::TurnFacts::Builder out) {
     set_turn_facts(out, candidate_of(state), course, shown);
+    // They stand in the record beside the facts.
+    if (out.hasEvaluation() && out.getEvaluation().hasMemory())
+      out.getEvaluation().getMemory().disownReports();
+    if (out.hasProfile()) out.getProfile().disownReports();
   });
+}
+
+bool keeps_reports(const std::string& turn_id, double share) {
+  constexpr size_t digits = 8;
+  auto number = std::stoull(turn_id.substr(0, digits), nullptr, 16);
+  return static_cast<double>(number) < share * 4294967296.0;
 }
 
 std::vector<int32_t> values_of(capnp::List<int32_t>::Reader xs) {
@@ -278,6 +293,24 @@ void set_seconds(wire::StageSeconds::Builder x, const episode_state::turn_scratc
 
 } // namespace
 
+void set_reports(wire::TurnRecord::Builder x, const episode_state::turn_scratch& current,
+                 wire::Verdict::Reader verdict, artifact_batch& artifacts) {
+  if (!current.plan.reports || verdict.getOutcome() != wire::Outcome::ACCEPTED) return;
+  auto evaluation = current.evaluation.open();
+  auto profile = current.profile.open();
+  auto looked = evaluation->getMemory().getReports();
+  auto counted = profile->getReports();
+  auto list = x.initReports(looked.size() + counted.size());
+  auto put = [&](unsigned at, wire::Report::Reader from, const char* tool) {
+    std::string name = from.getName();
+    list[at].setTool(name.starts_with("ncu.") ? "profiler" : tool);
+    list[at].setName(name);
+    artifacts.put_copy(list[at].initText(), from.getText());
+  };
+  for (unsigned i = 0; i < looked.size(); ++i) put(i, looked[i], "sanitizer");
+  for (unsigned i = 0; i < counted.size(); ++i) put(looked.size() + i, counted[i], "profiler");
+}
+
 Message<wire::Record> turn_record(const episode_state& state, wire::Verdict::Reader verdict,
                                   const std::string& feedback, const std::string& stop_reason,
                                   artifact_batch& artifacts) {
@@ -307,6 +340,7 @@ Message<wire::Record> turn_record(const episode_state& state, wire::Verdict::Rea
       auto examples = x.initExamples(static_cast<unsigned>(state.example_ids.size()));
       for (unsigned i = 0; i < examples.size(); ++i) examples.set(i, state.example_ids[i]);
     }
+    set_reports(x, current, verdict, artifacts);
     if (state.mode) state.mode->add_to(x, artifacts);
   };
   return build<wire::Record>(fill);

@@ -3,6 +3,7 @@
 // What an episode sends and stores, built from its state. Plain functions: the state machine
 // stays readable, and each message has one place where it is filled.
 
+#include <deque>
 #include <vector>
 
 #include "actors/episode/episode.hpp"
@@ -16,6 +17,9 @@ public:
   /// Puts `text` into `into`, inline when short.
   void put(wire::Content::Builder into, const std::string& text);
 
+  /// The same of a text that nothing else holds until message() is called.
+  void put_copy(wire::Content::Builder into, std::string text);
+
   /// Puts a text whose hash is known; its bytes go along only when `durable` is false.
   void put(wire::Content::Builder into, const std::string& text, const std::string& sha256,
            bool durable);
@@ -28,6 +32,7 @@ private:
     std::string_view bytes; // lives in the episode's state until the commit is acknowledged
   };
   std::vector<entry> entries_;
+  std::deque<std::string> copies_;
 };
 
 void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where);
@@ -46,7 +51,12 @@ candidate_view candidate_of(const episode_state& state); ///< of the turn in pro
 Message<wire::EvaluateRequest> evaluation_request(const episode_state& state);
 Message<wire::ProfileResult> no_profile(std::string_view why);
 Message<wire::ProfileRequest> profile_request(const episode_state& state);
+/// Whether a turn is of the share that keeps reports of tools: the same after a resume.
+bool keeps_reports(const std::string& turn_id, double share);
 Message<wire::TurnFacts> turn_facts(const episode_state& state);
+/// Writes the reports of an accepted turn of the share: they are asked for before it is judged.
+void set_reports(wire::TurnRecord::Builder x, const episode_state::turn_scratch& current,
+                 wire::Verdict::Reader verdict, artifact_batch& artifacts);
 Message<wire::Record> turn_record(const episode_state& state, wire::Verdict::Reader verdict,
                                   const std::string& feedback, const std::string& stop_reason,
                                   artifact_batch& artifacts);

@@ -35,6 +35,7 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
     out.setTiming(terms.timing);
     if (!terms.timed || terms.visible_only) out.getTiming().setEnabled(false);
     out.setVisibleOnly(terms.visible_only);
+    out.setReports(terms.reports);
     if (x.what.contract == contract_kind::torch) {
       out.setMode(x.what.terms.mode);
       out.setLanguage(x.what.terms.language);

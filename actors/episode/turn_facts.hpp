@@ -35,6 +35,7 @@ struct evaluation_terms {
   std::chrono::milliseconds sanitize_limit{0}; ///< on top of `deadline`
   bool timed = true;                           ///< else as if `timing` said so
   bool visible_only = false;                   ///< no hidden case is run, and nothing is timed
+  bool reports = false;                        ///< tools that look at it leave what they wrote
 };
 
 Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,

@@ -117,6 +117,14 @@ void put_counters(wire::ProfileResult::Builder out, wire::EvaluateResult::Reader
   }
 }
 
+std::string csv_of(wire::EvaluateResult::Reader counted) {
+  std::string result = "counter,value,unit\n";
+  for (auto x : counted.getCounters())
+    result += fmt::format("{},{},{}\n", x.getName().cStr(), x.getValue(), x.getUnit().cStr());
+  for (auto x : counted.getMissing()) result += fmt::format("# missing: {}\n", x.cStr());
+  return result;
+}
+
 template <class List>
 void put_texts(List list, const std::vector<std::string>& texts) {
   for (unsigned i = 0; i < list.size(); ++i) list.set(i, texts[i]);
@@ -125,7 +133,7 @@ void put_texts(List list, const std::vector<std::string>& texts) {
 } // namespace
 
 Message<wire::ProfileResult> read_bottleneck(wire::EvaluateResult::Reader counted, double bytes,
-                                             double flops, double seconds) {
+                                             double flops, double seconds, bool reports) {
   counts values;
   for (auto counter : counted.getCounters())
     values.emplace(counter.getName().cStr(), counter.getValue());
@@ -145,6 +153,10 @@ Message<wire::ProfileResult> read_bottleneck(wire::EvaluateResult::Reader counte
     put_texts(out.initNextActions(static_cast<unsigned>(result.next.size())), result.next);
     x.setSeconds(seconds);
     x.setFault(counted.getFault());
+    if (!reports) return;
+    auto report = x.initReports(1)[0];
+    report.setName("counters.csv");
+    report.setText(csv_of(counted));
   });
 }
 

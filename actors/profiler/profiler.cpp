@@ -21,12 +21,14 @@ profile(profiler_actor::stateful_pointer<counting_profiler_state> self, const en
   auto started = std::chrono::steady_clock::now();
   self->request(self->state.runner, timeout, atom::evaluate_v, where, evaluation)
       .then(
-          [self, answer, started, bytes = view->getBytes(),
-           flops = view->getFlops()](const Message<wire::EvaluateResult>& counted) mutable {
+          [self, answer, started, bytes = view->getBytes(), flops = view->getFlops(),
+           reports = view->getEvaluation().getReports()](
+              const Message<wire::EvaluateResult>& counted) mutable {
             --self->state.busy;
             ++self->state.done;
             std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-            answer.deliver(read_bottleneck(*counted.open(), bytes, flops, seconds.count()));
+            answer.deliver(
+                read_bottleneck(*counted.open(), bytes, flops, seconds.count(), reports));
           },
           [self, answer](caf::error& why) mutable {
             --self->state.busy;

@@ -252,6 +252,10 @@ expected<lone_files> lay_out_candidate(sandbox& walls, const std::string& python
   return lay_out_any(walls, python, x, artifact, shown_cases(x), 1, limit_ms);
 }
 
+unsigned profiled_calls(const task& x) {
+  return x.contract == contract_kind::torch ? 4 : 50;
+}
+
 expected<lone_files> lay_out_profiled(sandbox& walls, const std::string& python, const task& x,
                                       const std::string& artifact, unsigned calls, int limit_ms) {
   return lay_out_any(walls, python, x, artifact, {x.timed}, calls, limit_ms);

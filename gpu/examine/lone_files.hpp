@@ -48,6 +48,10 @@ expected<lone_files> lay_out_module(sandbox& walls, const python_facts& python, 
 expected<lone_files> lay_out_candidate(sandbox& walls, const std::string& python, const task& x,
                                        const std::string& artifact, int limit_ms);
 
+/// How often a profiler has a candidate called; all calls but the last wake the GPU, or compile and
+/// tune what a module launches.
+unsigned profiled_calls(const task& x);
+
 /// One of the three at the shape that is timed, called so often, for a profiler of the last call.
 expected<lone_files> lay_out_profiled(sandbox& walls, const std::string& python, const task& x,
                                       const std::string& artifact, unsigned calls, int limit_ms);

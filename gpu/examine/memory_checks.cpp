@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/examine/kept_reports.hpp"
 #include "gpu/referee/clock.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
@@ -26,9 +27,15 @@ struct one_finding {
 };
 
 struct found_memory {
+  bool keeps_reports = false;
   bool complete = false;
+  std::vector<kept_report> reports;
   std::vector<one_finding> findings;
   std::vector<std::string> problems;
+
+  void keep_report(const std::string& check, const std::string& report) {
+    if (keeps_reports) reports.push_back({check + ".txt", kept_text(report)});
+  }
 
   bool has_error() const {
     return std::any_of(findings.begin(), findings.end(),
@@ -116,11 +123,8 @@ bool is_wanted(wire::EvaluateRequest::Reader request, wire::EvaluateResult::Read
 
 expected<lone_files> files_of(const memory_checker& by, const task& what,
                               wire::EvaluateRequest::Reader request, double until) {
-  std::string path = request.getLibraryPath();
-  auto artifact = read_whole(path);
-  std::string digest = request.getLibrarySha256();
-  if (!artifact || (!digest.empty() && sha256_hex(*artifact) != digest))
-    return infrastructure_error("library_lost", "failed to read " + path);
+  auto artifact = read_judged(request);
+  KM_TRY(artifact);
   auto left = std::max(0.0, until - now_seconds());
   return lay_out_candidate(by.walls, by.python, what, *artifact, static_cast<int>(left * 1e3) + 1);
 }
@@ -137,6 +141,7 @@ void run_checks(const memory_checker& by, const lone_files& files, bool has_torc
       into.problems.push_back(check + ": " + found.error().message);
       continue;
     }
+    into.keep_report(check, found->run.report);
     take_report(check, found->report, has_torch, into);
     if (into.has_error()) return;
     if (auto problem = problem_of(*found); !problem.empty())
@@ -160,6 +165,7 @@ void run_host_checks(const memory_checker& by, const task& what, const std::stri
       into.problems.push_back(name + ": " + found.error().message);
       continue;
     }
+    into.keep_report(name, found->run.report);
     take_report(name, found->report, false, into);
     if (into.has_error()) return;
     if (auto problem = problem_of(*found); !problem.empty())
@@ -172,6 +178,7 @@ void run_host_checks(const memory_checker& by, const task& what, const std::stri
 found_memory check_memory_on_host(const memory_checker& by, const task& what,
                                   wire::EvaluateRequest::Reader request, double until) {
   found_memory result;
+  result.keeps_reports = request.getReports();
   std::string source = request.getSource();
   if (what.contract != contract_kind::native || source.empty())
     result.problems.emplace_back("on a CPU sanitizers look at the contract native alone");
@@ -192,6 +199,7 @@ found_memory check_memory(const memory_checker& by, const task& what,
   if (what.terms.backend == "cpu")
     return check_memory_on_host(by, what, request, end_of(request, begun));
   found_memory result;
+  result.keeps_reports = request.getReports();
   if (by.sanitizer.empty()) {
     result.problems.emplace_back("there is no compute-sanitizer on the machine that judged");
     return result;
@@ -205,6 +213,15 @@ found_memory check_memory(const memory_checker& by, const task& what,
 }
 
 } // namespace
+
+expected<std::string> read_judged(wire::EvaluateRequest::Reader request) {
+  std::string path = request.getLibraryPath();
+  auto artifact = read_whole(path);
+  std::string digest = request.getLibrarySha256();
+  if (!artifact || (!digest.empty() && sha256_hex(*artifact) != digest))
+    return infrastructure_error("library_lost", "failed to read " + path);
+  return std::move(*artifact);
+}
 
 Message<wire::EvaluateResult> with_memory_checks(const memory_checker& by, const task& what,
                                                  wire::EvaluateRequest::Reader request,
@@ -228,13 +245,8 @@ Message<wire::EvaluateResult> with_memory_checks(const memory_checker& by, const
   }
   auto problems = memory.initProblems(static_cast<unsigned>(found.problems.size()));
   for (unsigned i = 0; i < problems.size(); ++i) problems.set(i, printable(found.problems[i]));
-  auto spans = before->getSpans();
-  auto laps = out.initSpans(spans.size() + 1);
-  for (unsigned i = 0; i < spans.size(); ++i) laps.setWithCaveats(i, spans[i]);
-  laps[spans.size()].setName("sanitize");
-  laps[spans.size()].setValue(seconds);
-  if (spans.size() > 0) laps[spans.size()].setUnit(spans[0].getUnit());
-  out.setSeconds(before->getSeconds() + seconds);
+  add_reports(out, found.reports);
+  add_span(out, "sanitize", seconds);
   return Message<wire::EvaluateResult>{*builder};
 }
 

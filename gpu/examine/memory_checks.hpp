@@ -20,9 +20,14 @@ struct memory_checker {
   std::string sanitizer;       ///< path of compute-sanitizer; empty: there is none
   std::string python;          ///< interpreter that has torch, for the contract torch; may be empty
   host_compiler compiler = {}; ///< of candidates on a CPU
+  std::string ncu = {};        ///< its path; empty: there is none
 };
 
-/// Returns `judged` with what sanitizers find, where the request asks for that. A check
+/// What a request has had judged. Fails with "library_lost" where that is gone, or another.
+expected<std::string> read_judged(wire::EvaluateRequest::Reader request);
+
+/// Returns `judged` with what sanitizers find, where the request asks for that, and with their
+/// reports, where it asks for those. A check
 /// that has no report is a problem of the result and no fault. The checks end with the first that
 /// finds something, and with the request's deadline, counted from when it `begun` (now_seconds()).
 Message<wire::EvaluateResult> with_memory_checks(const memory_checker& by, const task& what,

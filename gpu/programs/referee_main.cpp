@@ -11,7 +11,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
-#include "gpu/examine/memory_checks.hpp"
+#include "gpu/examine/kept_reports.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/referee_protocol.hpp"
@@ -35,6 +35,7 @@ struct options {
   size_t pool = 2;
   std::string gpu_node;
   std::string sanitizer;
+  std::string ncu;
   host_compiler compiler;
   std::string python;
   bool python_at_once = false;
@@ -82,14 +83,16 @@ Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reade
 Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
   double begun = now_seconds();
   auto judged = judge(x, request);
-  if (request.getSanitize().size() == 0) return judged;
+  if (request.getSanitize().size() == 0 && !request.getReports()) return judged;
   auto found = load_task_folder(request.getTaskDir());
   if (!found) return judged; // as lost
   judging_terms terms;
   terms.backend = x.compiled.gpu != nullptr ? "cuda" : "cpu";
   terms.contract = contract_of(request.getContract().cStr()).value_or(contract_kind::native);
   auto what = on_terms(**found, terms);
-  return what ? with_memory_checks(x.memory, **what, request, judged, begun) : judged;
+  if (!what) return judged;
+  auto checked = with_memory_checks(x.memory, **what, request, judged, begun);
+  return with_ncu_report(x.memory, **what, request, checked, begun);
 }
 
 Message<wire::CheckResult> check(const lanes& x, wire::CheckRequest::Reader request) {
@@ -162,7 +165,7 @@ expected<void> serve(const options& given) {
   const lanes all{
       {tasks, pool, hardware, gpu.get(), given.determinism_runs},
       torch.get(),
-      {walls, std::move(examined), given.sanitizer, given.python, given.compiler}};
+      {walls, std::move(examined), given.sanitizer, given.python, given.compiler, given.ncu}};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
@@ -200,6 +203,7 @@ constexpr const char* help =
   --pool N            candidate processes kept warm, at most 64
   --gpu-node PATH     device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot
   --sanitizer PATH    compute-sanitizer; none: no checks of memory
+  --ncu PATH          ncu; none: its reports cannot be kept
   --compiler PATH     g++ whose sanitizers check the memory of candidates on a CPU
   --python PATH       interpreter that has torch; none: no contract torch
   --python-at-once    starts it before the first request that needs it
@@ -222,6 +226,7 @@ int main(int argc, char** argv) {
     pool,
     gpu_node,
     sanitizer,
+    counters,
     compiler,
     python,
     at_once,
@@ -234,6 +239,7 @@ int main(int argc, char** argv) {
                                 {"pool", required_argument, nullptr, pool},
                                 {"gpu-node", required_argument, nullptr, gpu_node},
                                 {"sanitizer", required_argument, nullptr, sanitizer},
+                                {"ncu", required_argument, nullptr, counters},
                                 {"compiler", required_argument, nullptr, compiler},
                                 {"python", required_argument, nullptr, python},
                                 {"python-at-once", no_argument, nullptr, at_once},
@@ -259,6 +265,7 @@ int main(int argc, char** argv) {
       }
       case gpu_node: given.gpu_node = optarg; break;
       case sanitizer: given.sanitizer = optarg; break;
+      case counters: given.ncu = optarg; break;
       case compiler: given.compiler.path = optarg; break;
       case python: given.python = optarg; break;
       case at_once: given.python_at_once = true; break;

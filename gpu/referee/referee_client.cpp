@@ -129,6 +129,7 @@ expected<void> referee_client::state::start() {
     spec.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.gpu_uuid);
     if (!options.sanitizer.empty())
       spec.argv.insert(spec.argv.end(), {"--sanitizer", options.sanitizer});
+    if (!options.ncu.empty()) spec.argv.insert(spec.argv.end(), {"--ncu", options.ncu});
   }
   for (const char* name : {"CUDA_HOME", "LD_LIBRARY_PATH"}) // where toolkit and driver are
     if (const char* value = std::getenv(name); value != nullptr && !options.gpu_node.empty())

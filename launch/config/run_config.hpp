@@ -120,6 +120,7 @@ struct profile_section {
   bool enabled = true;
   std::string when = "accepted";
   std::string feedback = "card";
+  double share = 0; ///< of the accepted turns, that keep reports of tools
 };
 
 struct episode_section {

@@ -121,6 +121,12 @@ void add_tool_keys(std::vector<config_key>& k) {
                  "What the next turn's prompt shows of a profile: `none`, the `card` (what limits "
                  "the kernel, why, what to try), or the card and its `numbers`."),
              {"none", "card", "numbers"}));
+  k.push_back(within(
+      KEY(profile.share,
+          "Share of the accepted turns that keep what tools wrote: the sanitizers of "
+          "evaluation.sanitize, counters on a CPU, ncu on a GPU, which takes up to a minute of its "
+          "slot. `kernelmill show TURN` names them."),
+      0, 1));
 }
 
 } // namespace kernelmill

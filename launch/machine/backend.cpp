@@ -32,6 +32,7 @@ void chosen_backend::apply(referee_options& options, size_t index) const {
   options.gpu_node = gpus[index].node;
   options.gpu_uuid = gpus[index].uuid;
   options.sanitizer = toolkit_program("compute-sanitizer");
+  options.ncu = toolkit_program("ncu");
 }
 
 namespace {

@@ -189,6 +189,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
                              : config.profile.feedback == "none"    ? profile_words::none
                              : config.profile.feedback == "numbers" ? profile_words::numbers
                                                                     : profile_words::card;
+  result->report_share = config.profile.share;
   result->resume = resume;
   result->episode_deadline = milliseconds{config.episode.deadline_ms};
   result->policy_deadline = milliseconds{config.policy.timeout_ms};

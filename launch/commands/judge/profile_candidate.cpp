@@ -28,9 +28,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr unsigned calls_of_profile = 50; // all but the last wake the GPU
-constexpr unsigned calls_of_module = 4;   // of which the first compiles and tunes
-
 constexpr size_t most_profiled_launches = 64; // where ncu stops
 constexpr size_t most_points = 9;
 
@@ -77,7 +74,7 @@ std::string next_of(const std::string& problem, ncu_problem by_ncu) {
 
 expected<void> count(const invocation& in, const std::string& ncu, examined_candidate& x,
                      candidate_profile& into) {
-  unsigned calls = x.what().contract == contract_kind::torch ? calls_of_module : calls_of_profile;
+  unsigned calls = profiled_calls(x.what());
   auto files =
       lay_out_profiled(x.bench.walls(), x.python, x.what(), *x.artifact, calls, x.options.limit_ms);
   KM_TRY(files);

@@ -112,6 +112,9 @@ json turn_json(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
     result["calls"][i]["arguments"] = stored_text(artifacts.text(calls[i].getArguments()));
     result["calls"][i]["observation"] = stored_text(artifacts.text(calls[i].getObservation()));
   }
+  auto reports = turn.getReports();
+  for (unsigned i = 0; i < reports.size(); ++i)
+    result["reports"][i]["text"] = stored_text(artifacts.text(reports[i].getText()));
   auto nodes = turn.getCandidates();
   for (unsigned i = 0; i < nodes.size(); ++i) {
     result["candidates"][i]["source"] = stored_text(artifacts.text(nodes[i].getSource()));
@@ -143,6 +146,15 @@ std::string tokens_text(wire::Completion::Reader x) {
   return result;
 }
 
+/// The texts themselves are for --json.
+std::string reports_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
+  std::string result;
+  for (auto x : turn.getReports())
+    result += fmt::format("{} of the {}, {} bytes\n", cli::clean(x.getName().cStr()),
+                          x.getTool().cStr(), stored_text(artifacts.text(x.getText())).size());
+  return result;
+}
+
 std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
   auto e = turn.getEpisode();
   auto result =
@@ -162,6 +174,7 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
     result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
   result += section("reward", parts_table(turn.getVerdict()), colour);
   result += section("profile", profile_text(turn.getFacts().getProfile()), colour);
+  result += section("reports", reports_text(turn, artifacts), colour);
   result += section("feedback", stored_text(artifacts.text(turn.getFeedback())), colour);
   return result;
 }

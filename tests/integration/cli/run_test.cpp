@@ -350,6 +350,42 @@ TEST(run_command, a_task_that_does_not_exist_is_3_and_names_the_closest) {
   EXPECT_THAT(x.err, HasSubstr("native/row_sum"));
 }
 
+TEST(run_command, of_a_split_takes_its_tasks_alone) {
+  auto x = kernelmill({"run", source_file("configs/quickstart.json"), "--split", "dev",
+                       "tasks.groups=1", "tasks.group_size=1", "tasks.max_turns=1",
+                       "evaluation.timing.enabled=false", "profile.enabled=false",
+                       "retrieval.enabled=false", "run.dir=held_out", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto tasks = x.document()["tasks"];
+  ASSERT_EQ(tasks.size(), 1u) << x.out; // of the shipped ones, by the hash of its id
+  EXPECT_EQ(tasks[0]["task"], "native/row_sum");
+  auto none = kernelmill({"run", source_file("configs/quickstart.json"), "--split", "dev",
+                          "tasks.ids=[\"native/gelu\"]", "run.dir=none_held_out"});
+  EXPECT_EQ(none.code, 3) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("of the split dev"));
+}
+
+TEST(run_command, keeps_reports_of_tools_of_its_share_of_accepted_turns) {
+  ASSERT_EQ(kernelmill(small_run("share", {"profile.enabled=true", "profile.share=1",
+                                           "evaluation.sanitize=on_accept"}))
+                .code,
+            0);
+  auto accepted = kernelmill({"query", "accepted", "share", "--json"}).out;
+  auto line = nlohmann::json::parse(accepted.substr(0, accepted.find('\n')));
+  auto name = line["name"].get<std::string>();
+  auto turn = kernelmill({"show", name, "--json"}).document();
+  std::vector<std::string> names;
+  for (const auto& x : turn["reports"]) {
+    names.push_back(x["tool"].get<std::string>() + " " + x["name"].get<std::string>());
+    EXPECT_NE(x["text"], "");
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"sanitizer memcheck.txt", "profiler counters.csv"}));
+  EXPECT_THAT(kernelmill({"show", name}).out, HasSubstr("counters.csv of the profiler"));
+  EXPECT_EQ(kernelmill({"fsck", "share"}).code, 0);
+  ASSERT_EQ(kernelmill(small_run("no_share", {"evaluation.sanitize=on_accept"})).code, 0);
+  EXPECT_EQ(kernelmill({"show", "no_share/g0.e0.t0", "--json"}).document()["reports"].size(), 0u);
+}
+
 TEST(run_command, a_missing_key_is_2_and_its_value_is_nowhere) {
   program_options options;
   options.environment = {"SOME_KEY=TOPSECRET\nX"};

@@ -128,5 +128,54 @@ TEST_F(both_ways, the_requests_are_the_same) {
   }
 }
 
+TEST_F(both_ways, reports_of_tools_stand_beside_the_facts) {
+  take(diagnose_task(), completion_of("int a;", "race"));
+  auto& current = *state_.current;
+  current.evaluation = build<wire::EvaluateResult>([](wire::EvaluateResult::Builder x) {
+    auto reports = x.initMemory().initReports(2);
+    reports[0].setName("memcheck.txt");
+    reports[0].setText("nothing");
+    reports[1].setName("ncu.csv");
+    reports[1].setText(std::string(5000, 'x'));
+  });
+  current.profile = build<wire::ProfileResult>(
+      [](wire::ProfileResult::Builder x) { x.initReports(1)[0].setName("counters.csv"); });
+  current.facts = turn_facts(state_);
+  EXPECT_EQ(current.facts.open()->getEvaluation().getMemory().getReports().size(), 0u);
+  EXPECT_EQ(current.facts.open()->getProfile().getReports().size(), 0u);
+  auto kept_by = [&](wire::Outcome outcome) {
+    auto verdict = build<wire::Verdict>([&](wire::Verdict::Builder x) { x.setOutcome(outcome); });
+    artifact_batch artifacts;
+    auto record = build<wire::TurnRecord>(
+        [&](wire::TurnRecord::Builder x) { set_reports(x, current, *verdict.open(), artifacts); });
+    std::string result;
+    auto view = record.open();
+    for (auto x : view->getReports())
+      result += std::string{x.getTool()} + " " + x.getName().cStr() + ";";
+    if (!result.empty()) {
+      auto stored = artifacts.message();
+      EXPECT_EQ(stored.open()->getArtifacts().size(), 1u); // what is long
+    }
+    return result;
+  };
+  EXPECT_EQ(kept_by(wire::Outcome::ACCEPTED), ""); // the turn is not of the share
+  current.plan.reports = true;
+  EXPECT_EQ(kept_by(wire::Outcome::REJECTED), "");
+  EXPECT_EQ(kept_by(wire::Outcome::ACCEPTED),
+            "sanitizer memcheck.txt;profiler ncu.csv;profiler counters.csv;");
+}
+
+TEST(keeps_reports, is_a_share_of_turns_and_the_same_each_time) {
+  int kept = 0;
+  for (int i = 0; i < 1000; ++i) {
+    auto id = sha256_hex(std::to_string(i));
+    EXPECT_FALSE(keeps_reports(id, 0));
+    EXPECT_TRUE(keeps_reports(id, 1));
+    EXPECT_EQ(keeps_reports(id, 0.25), keeps_reports(id, 0.25));
+    kept += keeps_reports(id, 0.25);
+  }
+  EXPECT_NEAR(kept, 250, 60);
+}
+
 } // namespace turn_facts_test
 } // namespace kernelmill

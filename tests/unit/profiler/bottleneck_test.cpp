@@ -58,5 +58,23 @@ TEST(Bottleneck, WithoutCountsNothingIsClaimed) {
   EXPECT_EQ(bottleneck_of({}, 1e6, 1e6), "unknown");
 }
 
+TEST(Bottleneck, IsAReportTooWhereOneIsAskedFor) {
+  auto counted = build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
+    auto counter = x.initCounters(1)[0];
+    counter.setName("cycles");
+    counter.setValue(1200);
+    counter.setUnit("1");
+    x.initMissing(1).set(0, "cache_misses: no permission");
+  });
+  auto without = read_bottleneck(*counted.open(), 1, 1, 0.1);
+  EXPECT_EQ(without.open()->getReports().size(), 0u);
+  auto with_report = read_bottleneck(*counted.open(), 1, 1, 0.1, true);
+  auto reports = with_report.open();
+  ASSERT_EQ(reports->getReports().size(), 1u);
+  EXPECT_STREQ(reports->getReports()[0].getName().cStr(), "counters.csv");
+  EXPECT_STREQ(reports->getReports()[0].getText().cStr(),
+               "counter,value,unit\ncycles,1200,1\n# missing: cache_misses: no permission\n");
+}
+
 } // namespace bottleneck_test
 } // namespace kernelmill
