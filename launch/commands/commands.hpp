@@ -42,6 +42,8 @@ cli::command node_list_row();
 cli::command gpu_list_row();
 cli::command fsck_row();
 cli::command doctor_row();
+cli::command adapter_list_row();
+cli::command adapter_summary_row();
 cli::command task_list_row();
 cli::command task_show_row();
 cli::command task_check_row();

@@ -10,9 +10,7 @@
 
 namespace kernelmill::commands {
 
-namespace {
-
-const char* word(finding_state x) {
+const char* to_string(finding_state x) {
   switch (x) {
     case finding_state::ok: return "ok";
     case finding_state::none: return "none";
@@ -21,6 +19,8 @@ const char* word(finding_state x) {
   }
   return "fail";
 }
+
+namespace {
 
 cli::colour shade(finding_state x) {
   return x == finding_state::ok     ? cli::colour::green
@@ -31,7 +31,7 @@ cli::colour shade(finding_state x) {
 
 nlohmann::ordered_json to_json(const finding& x) {
   return {{"name", x.name},
-          {"state", word(x.state)},
+          {"state", to_string(x.state)},
           {"detail", x.detail},
           {"cost", x.cost},
           {"remedy", x.remedy}};
@@ -48,7 +48,7 @@ nlohmann::ordered_json to_json(const cuda::gpu& x) {
 
 void print_line(const finding& x, bool colour, size_t width) {
   std::string name = x.name + std::string(width - x.name.size(), ' ');
-  std::string state = word(x.state);
+  std::string state = to_string(x.state);
   state.resize(4, ' ');
   auto indent = width + 7;
   auto line = [&](const std::string& first, size_t columns, const std::string& text) {

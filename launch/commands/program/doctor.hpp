@@ -10,6 +10,8 @@ namespace kernelmill::commands {
 /// `none`: it is not there, and this machine has no use for it.
 enum class finding_state : unsigned char { ok, none, warn, fail };
 
+const char* to_string(finding_state x);
+
 /// One line of `kernelmill doctor`.
 struct finding {
   std::string name;

@@ -42,7 +42,7 @@ cli::command_table grouped() {
        actor_show_row()});
   add(table, "Configuration and machine",
       {config_list_row(), config_show_row(), config_validate_row(), config_schema_row(),
-       doctor_row(), completion_row(), version_row()});
+       doctor_row(), adapter_list_row(), adapter_summary_row(), completion_row(), version_row()});
   add(table, "", {complete_row(), reference_row()}); // hidden
   return table;
 }

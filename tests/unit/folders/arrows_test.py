@@ -106,8 +106,8 @@ ARROWS = {
         "launch/node storage"
     ),
     "launch/commands/program": (
-        "actors/episode/tools gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
-        "launch/machine launch/server/api storage/lineage"
+        "actors/episode/tools gpu/inspect gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
+        "launch/machine launch/server/api storage/export storage/lineage"
     ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
