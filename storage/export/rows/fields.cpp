@@ -201,11 +201,19 @@ fields harbor() {
                          n("logprobs", list_of(real32), "where the server told all")});
   auto judged = record({f("turn_id", text, "SHA-256 of run, task, episode and turn"), outcome,
                         category, reward, back});
+  auto arguments = record({f("json", text, "as the model wrote them, broken or not")});
+  auto call = record({f("tool_call_id", text, "of the call"),
+                      f("function_name", text, "of the tool"), f("arguments", arguments, "")});
+  auto result = record({f("source_call_id", text, "the call that it answers"),
+                        f("content", text, "what the model was told")});
   auto step = record(
       {f("step_id", integer, "from 1"), f("source", text, "`system`, `user` or `agent`"),
        f("message", text, "prompt, feedback or answer"),
        n("model_name", text, "of the agent's steps"), n("metrics", metrics, "of the agent's steps"),
-       n("extra", judged, "of the agent's steps")});
+       n("extra", judged, "of the agent's steps"),
+       n("tool_calls", list_of(call), "of an agent's step that called tools natively"),
+       n("observation", record({f("results", list_of(result), "in the order of the calls")}),
+         "of such a step")});
   auto agent = record({f("name", text, "`kernelmill`"), f("version", text, "of Kernelmill"),
                        f("model_name", text, "of the first turn")});
   auto totals = record({f("total_prompt_tokens", integer, ""),
@@ -225,10 +233,12 @@ fields harbor() {
 }
 
 fields kernel_rl() {
-  auto response = record({f("raw", text, "the answer as the model wrote it"),
-                          f("thought", text, "what stands between `<think>` and `</think>`"),
-                          f("kernel", text, "the program in it; empty when there is none"),
-                          f("format_ok", flag, "one program could be taken from the answer")});
+  auto response =
+      record(fields{f("raw", text, "the answer as the model wrote it"),
+                    f("thought", text, "what stands between `<think>` and `</think>`"),
+                    f("kernel", text, "the program in it; empty when there is none"),
+                    f("format_ok", flag, "one program could be taken from the answer")} +
+             fields{tool_fields().front()});
   auto timings = record({n("reference_load_s", real, "null: the reference is built beforehand"),
                          n("modal_eval_s", real, "null: nothing runs on Modal"),
                          n("total_eval_s", real, "of the evaluation"),

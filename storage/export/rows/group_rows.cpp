@@ -50,50 +50,70 @@ row skyrl_row(skyrl_lists x, bool has_logprobs, bool by_step) {
 
 // -- NeMo-Gym -----------------------------------------------------------------------------------
 
-// Its messages know no role `tool`: what a tool said is what the agent was told.
-std::string nemo_role(const message& x) {
-  return x.role == "tool" ? "user" : x.role;
+// Messages of the API of responses: calls and what they were told are items of their own.
+row call_item(const tool_call& x) {
+  return {{"type", "function_call"},
+          {"call_id", x.id},
+          {"name", x.name},
+          {"arguments", x.arguments},
+          {"status", "completed"}};
 }
 
-row input_message(const message& x) {
-  return {{"role", nemo_role(x)}, {"content", x.content}, {"type", "message"}};
+row result_item(const message& x) {
+  return {{"type", "function_call_output"}, {"call_id", x.call_id}, {"output", x.content}};
 }
 
 row input_json(const std::vector<message>& xs) {
   auto result = row::array();
-  for (const auto& x : xs) result.push_back(input_message(x));
+  for (const auto& x : xs) {
+    if (x.role == "tool") {
+      result.push_back(result_item(x));
+      continue;
+    }
+    if (!x.content.empty() || x.calls.empty())
+      result.push_back({{"role", x.role}, {"content", x.content}, {"type", "message"}});
+    for (const auto& call : x.calls) result.push_back(call_item(call));
+  }
   return result;
 }
 
-row feedback_message(const message& x) {
+row told_item(const message& x) {
+  if (x.role == "tool") return result_item(x);
   auto text = row{{"text", x.content}, {"type", "input_text"}};
   return {{"content", row::array({std::move(text)})},
-          {"role", nemo_role(x)},
+          {"role", x.role},
           {"status", "completed"},
           {"type", "message"}};
 }
 
-row output_message(const turn& x) {
-  auto text = row{{"annotations", row::array()}, {"text", x.answer}, {"type", "output_text"}};
-  return {{"id", x.id},
-          {"content", row::array({std::move(text)})},
-          {"role", "assistant"},
-          {"status", x.finish_reason == "length" ? "incomplete" : "completed"},
-          {"type", "message"},
-          {"prompt_token_ids", list(x.prompt_ids)},
-          {"generation_token_ids", list(x.ids)},
-          {"generation_log_probs", floats(x.logprobs)}};
+// The last item of an answer has its tokens, as NeMo-Gym's own models put them.
+void add_answer(row& to, const turn& x) {
+  auto said = answer_of(x);
+  if (!said.content.empty() || said.calls.empty()) {
+    auto text = row{{"annotations", row::array()}, {"text", x.answer}, {"type", "output_text"}};
+    to.push_back({{"id", x.id},
+                  {"content", row::array({std::move(text)})},
+                  {"role", "assistant"},
+                  {"status", x.finish_reason == "length" ? "incomplete" : "completed"},
+                  {"type", "message"}});
+  }
+  for (const auto& call : said.calls) to.push_back(call_item(call));
+  to.back().update({{"prompt_token_ids", list(x.prompt_ids)},
+                    {"generation_token_ids", list(x.ids)},
+                    {"generation_log_probs", floats(x.logprobs)}});
 }
 
 row nemo_gym_row(const group& from, const trained_episode& e) {
   const auto& turns = e.of->turns;
   auto own = first_own(*e.of); // what a fork shares is input
   auto output = row::array();
+  bool calls = false;
   for (size_t i = own; i < turns.size(); ++i) {
     const auto& x = turns[i];
+    calls |= x.called_natively;
     if (!output.empty())
-      for (const auto& added : x.added) output.push_back(feedback_message(added));
-    output.push_back(output_message(x));
+      for (const auto& added : x.added) output.push_back(told_item(added));
+    add_answer(output, x);
   }
   return {{"responses_create_params", {{"input", input_json(conversation(*e.of, own))}}},
           {"response",
@@ -102,8 +122,8 @@ row nemo_gym_row(const group& from, const trained_episode& e) {
             {"model", turns.back().model},
             {"object", "response"},
             {"output", std::move(output)},
-            {"parallel_tool_calls", false},
-            {"tool_choice", "none"},
+            {"parallel_tool_calls", calls},
+            {"tool_choice", calls ? "auto" : "none"},
             {"tools", row::array()}}},
           {"reward", *turns[own].back}};
 }

@@ -20,27 +20,43 @@ row metrics_json(const turn& x) {
   return result;
 }
 
+// A model's arguments need not be JSON, and an object of any names has no columns: they go as text.
+void add_calls(row& to, const turn& x) {
+  auto calls = row::array(), results = row::array();
+  for (const auto& done : x.calls) {
+    calls.push_back({{"tool_call_id", done.call.id},
+                     {"function_name", done.call.name},
+                     {"arguments", {{"json", done.call.arguments}}}});
+    results.push_back({{"source_call_id", done.call.id}, {"content", done.observation}});
+  }
+  to["tool_calls"] = std::move(calls);
+  to["observation"] = {{"results", std::move(results)}};
+}
+
 row agent_step(const turn& x, size_t position) {
-  return {{"step_id", position},
-          {"source", "agent"},
-          {"message", x.answer},
-          {"model_name", x.model},
-          {"metrics", metrics_json(x)},
-          {"extra",
-           {{"turn_id", x.id},
-            {"outcome", outcome_word(x.outcome)},
-            {"category", x.category},
-            {"reward", number(x.reward)},
-            {"return", number(x.back)}}}};
+  row result = {{"step_id", position},
+                {"source", "agent"},
+                {"message", x.answer},
+                {"model_name", x.model},
+                {"metrics", metrics_json(x)},
+                {"extra",
+                 {{"turn_id", x.id},
+                  {"outcome", outcome_word(x.outcome)},
+                  {"category", x.category},
+                  {"reward", number(x.reward)},
+                  {"return", number(x.back)}}}};
+  if (x.called_natively) add_calls(result, x);
+  return result;
 }
 
 row steps_json(const episode& e) {
   auto result = row::array();
   for (const auto& turn : e.turns) {
     for (const auto& x : turn.added)
-      result.push_back({{"step_id", result.size() + 1},
-                        {"source", x.role == "system" ? "system" : "user"},
-                        {"message", x.content}});
+      if (x.role != "tool") // what tools said stands with the step that called them
+        result.push_back({{"step_id", result.size() + 1},
+                          {"source", x.role == "system" ? "system" : "user"},
+                          {"message", x.content}});
     result.push_back(agent_step(turn, result.size() + 1));
   }
   return result;

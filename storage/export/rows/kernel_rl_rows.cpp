@@ -83,6 +83,16 @@ row metrics_json(const stage_seconds& x) {
           {"time/profile", number(x.profile)},   {"time/judge", number(x.judge)}};
 }
 
+row response_json(const turn& x) {
+  row result = {{"raw", x.answer},
+                {"thought", thought_in(x.answer)},
+                {"kernel", x.code},
+                {"format_ok", x.format_ok}};
+  auto said = message_json(answer_of(x));
+  if (said.contains("tool_calls")) result["tool_calls"] = std::move(said["tool_calls"]);
+  return result;
+}
+
 // The state before this turn's reward, with what this turn made of it.
 row state_json(const episode& e, size_t at) {
   auto scores = row::array();
@@ -116,11 +126,7 @@ row line_of(const group& from, const episode& e, size_t at) {
           {"max_turns", x.max_turns},
           {"prompt_messages", messages_json(first ? conversation(e, at) : x.added)},
           {"renderer", nullptr},
-          {"response",
-           {{"raw", x.answer},
-            {"thought", thought_in(x.answer)},
-            {"kernel", x.code},
-            {"format_ok", x.format_ok}}},
+          {"response", response_json(x)},
           {"eval_result", result_json(x)},
           {"reward", number(x.reward)},
           {"reward_breakdown", breakdown_json(x)},

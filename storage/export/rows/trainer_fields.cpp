@@ -86,20 +86,32 @@ fields tinker() {
 }
 
 fields nemo_gym() {
-  auto input = record({f("role", text, ""), f("content", text, ""), f("type", text, "`message`")});
+  const fields of_calls{n("call_id", text, "of a call of a tool, and of what it was told"),
+                        n("name", text, "of the tool that a `function_call` calls"),
+                        n("arguments", text, "JSON, as text"),
+                        n("output", text, "what the model was told of a call")};
+  auto input =
+      record(fields{n("role", text, "of a message"), n("content", text, "of a message"),
+                    f("type", text, "`message`, `function_call` or `function_call_output`"),
+                    n("status", text, "of a `function_call`: `completed`")} +
+             of_calls);
   auto part = record({n("annotations", list_of(text), "empty; of answers alone"),
                       f("text", text, "the answer, or the feedback"),
                       f("type", text, "`output_text`, or `input_text` for feedback")});
-  auto output =
-      record({n("id", text, "of the turn; answers alone"), f("content", list_of(part), "one"),
-              f("role", text, "`assistant`, or `user` for feedback"),
-              f("status", text, "`completed` or `incomplete`"), f("type", text, "`message`"),
-              n("prompt_token_ids", list_of(id), "answers alone"),
-              n("generation_token_ids", list_of(id), "answers alone"),
-              n("generation_log_probs", list_of(real32), "answers alone")});
+  auto output = record(
+      fields{n("id", text, "of the turn; answers alone"),
+             n("content", list_of(part), "of a message: one"),
+             n("role", text, "of a message: `assistant`, or `user` for feedback"),
+             n("status", text, "`completed` or `incomplete`"),
+             f("type", text, "`message`, `function_call` or `function_call_output`"),
+             n("prompt_token_ids", list_of(id), "the last item of an answer alone"),
+             n("generation_token_ids", list_of(id), "the last item of an answer alone"),
+             n("generation_log_probs", list_of(real32), "the last item of an answer alone")} +
+      of_calls);
   auto response = record({f("id", text, "`RUN/g3.e1`"), f("created_at", real, "0"), model,
                           f("object", text, "`response`"), f("output", list_of(output), "in order"),
-                          f("parallel_tool_calls", flag, "false"), f("tool_choice", text, "`none`"),
+                          f("parallel_tool_calls", flag, "whether tools were called natively"),
+                          f("tool_choice", text, "`auto` or `none`: the same"),
                           f("tools", list_of(text), "empty")});
   return {
       f("responses_create_params", record({f("input", list_of(input), "the first prompt")}), ""),

@@ -79,6 +79,49 @@ TEST(tool_rows, of_the_text_form_are_text_alone) {
   for (const auto& x : messages) EXPECT_FALSE(x.contains("tool_calls") || x["role"] == "tool") << x;
 }
 
+// A conversation with calls left out would teach a model to answer without them.
+TEST(tool_rows, of_each_form_with_texts_have_the_native_calls) {
+  for (auto as :
+       {form::sft, form::trajectories, form::trl, form::nemo_gym, form::harbor, form::kernel_rl}) {
+    std::string all;
+    for (const auto& row : rows_of(as, tool_group()).rows) all += row.dump();
+    for (const char* word :
+         {"\"inspect\"", "\"patch_candidate\"", "patch\\\": \\\"...", "c1 is active", "\"submit\""})
+      EXPECT_NE(all.find(word), std::string::npos) << to_string(as) << " lacks " << word;
+  }
+}
+
+TEST(tool_rows, of_harbor_have_calls_in_the_step_that_made_them) {
+  auto steps = rows_of(form::harbor, tool_group()).rows.at(0)["steps"];
+  const auto& look = steps[steps.size() - 2];
+  const auto& submit = steps.back();
+  EXPECT_EQ(look["source"], "agent");
+  EXPECT_EQ(look["tool_calls"][1]["tool_call_id"], "call-2");
+  EXPECT_EQ(look["tool_calls"][1]["arguments"]["json"], "{\"patch\": \"...\"}");
+  EXPECT_EQ(look["observation"]["results"][1]["source_call_id"], "call-2");
+  EXPECT_EQ(look["observation"]["results"][1]["content"], "c1 is active");
+  EXPECT_EQ(submit["observation"]["results"][0]["content"], "submitted");
+  for (const auto& x : rows_of(form::harbor, tool_group(false)).rows.at(0)["steps"])
+    EXPECT_FALSE(x.contains("tool_calls")) << x;
+}
+
+TEST(tool_rows, of_nemo_gym_have_calls_as_items) {
+  auto row = rows_of(form::nemo_gym, tool_group()).rows.at(0);
+  std::vector<std::string> types;
+  for (const auto& x : row["response"]["output"]) types.push_back(x["type"]);
+  EXPECT_THAT(types,
+              ElementsAre("message", "function_call", "function_call", "function_call_output",
+                          "function_call_output", "message", "function_call"));
+  const auto& output = row["response"]["output"];
+  EXPECT_EQ(output[2]["name"], "patch_candidate");
+  EXPECT_EQ(output[4]["call_id"], output[2]["call_id"]);
+  EXPECT_EQ(output[4]["output"], "c1 is active");
+  // Tokens are of an answer as a whole.
+  for (size_t i : {0, 1, 3, 5}) EXPECT_FALSE(output[i].contains("generation_token_ids")) << i;
+  EXPECT_FALSE(output[2]["generation_token_ids"].empty());
+  EXPECT_FALSE(output[6]["generation_token_ids"].empty());
+}
+
 TEST(tool_rows, of_trajectories_have_calls_and_patches) {
   auto rows = rows_of(form::trajectories, tool_group()).rows;
   const auto& turn = rows.at(0)["turns"][0];
