@@ -59,10 +59,35 @@ private:
   artifact_store& to_;
 };
 
-/// The turn as a turn of the fork; `feedback` replaces what the next prompt says of it.
+/// What the next prompt says of a turn, with what a fork adds to it; nothing: it adds nothing.
+struct told {
+  std::optional<std::string> feedback;
+  std::optional<std::string> observation; ///< of the last call, where calls came natively
+};
+
+expected<told> told_with(const std::string& prompt, wire::TurnRecord::Reader turn,
+                         const artifact_store& artifacts) {
+  told result;
+  if (prompt.empty()) return result;
+  auto extended = [&](wire::Content::Reader x) -> expected<std::string> {
+    auto said = artifacts.text(x);
+    KM_TRY(said);
+    return *said + (said->ends_with('\n') ? "\n" : "\n\n") + prompt;
+  };
+  auto feedback = extended(turn.getFeedback());
+  KM_TRY(feedback);
+  result.feedback = std::move(*feedback);
+  auto calls = turn.getCalls();
+  if (calls.size() == 0 || turn.getCompletion().getCallsAsText()) return result;
+  auto observation = extended(calls[calls.size() - 1].getObservation());
+  KM_TRY(observation);
+  result.observation = std::move(*observation);
+  return result;
+}
+
+/// The turn as a turn of the fork.
 expected<Message<wire::Record>> copy_for(const Message<wire::Record>& from, const std::string& run,
-                                         uint32_t member, const std::string* feedback,
-                                         text_mover& texts) {
+                                         uint32_t member, const told& what, text_mover& texts) {
   auto view = from.open();
   capnp::MallocMessageBuilder builder;
   builder.setRoot(*view);
@@ -76,7 +101,11 @@ expected<Message<wire::Record>> copy_for(const Message<wire::Record>& from, cons
   turn.setParentTurnId(turn.getTurn() > 0 ? turn_id(id, turn.getTurn() - 1) : std::string{});
   turn.setTerminal(false); // it goes on
   turn.setStopReason("");
-  if (feedback) KM_TRY(texts.put(turn.initFeedback(), *feedback));
+  if (what.feedback) KM_TRY(texts.put(turn.initFeedback(), *what.feedback));
+  // Where calls came natively, the policy reads their observations and not the feedback.
+  auto calls = turn.getCalls();
+  if (what.observation)
+    KM_TRY(texts.put(calls[calls.size() - 1].initObservation(), *what.observation));
   return Message<wire::Record>{builder};
 }
 
@@ -252,16 +281,11 @@ expected<void> commit_shared_turns(const fork_origin& from, const run_directory&
   for (uint32_t i = 0; i < from.turns; ++i) {
     auto view = episode->turns[i].open();
     KM_TRY(texts.move_all(view->getTurn()));
-    bool last = i + 1 == from.turns;
-    std::string feedback;
-    if (last && !from.prompt.empty()) {
-      auto said = texts_of_origin.text(view->getTurn().getFeedback());
-      KM_TRY(said);
-      feedback = *said + (said->ends_with('\n') ? "\n" : "\n\n") + from.prompt;
-    }
+    auto what = told_with(i + 1 == from.turns ? from.prompt : std::string{}, view->getTurn(),
+                          texts_of_origin);
+    KM_TRY(what);
     for (uint32_t member = 0; member < members; ++member) {
-      auto copy =
-          copy_for(episode->turns[i], run, member, feedback.empty() ? nullptr : &feedback, texts);
+      auto copy = copy_for(episode->turns[i], run, member, *what, texts);
       KM_TRY(copy);
       records.push_back(std::move(*copy));
     }

@@ -87,6 +87,12 @@ expected<run_config> fork_config(const invocation& in, const fork_origin& origin
   auto after = load_config(sources);
   KM_TRY(after);
   auto& config = after->config;
+  // The shared prompt says how to answer, and shared turns have done so.
+  if (config.episode.mode != before->config.episode.mode ||
+      config.tools.calls != before->config.tools.calls)
+    return fork_usage("a fork goes on in its episode's mode with its form of calls, and "
+                      "episode.mode or tools.calls is another",
+                      "start a new run");
   if (config.tasks.max_turns <= origin.turns)
     return fork_usage(fmt::format("an episode has up to {} turns, and {} are shared",
                                   config.tasks.max_turns, origin.turns),

@@ -199,6 +199,20 @@ class ToolRuns(unittest.TestCase):
             self.assertEqual((late["status"], late["steps"]), ("refused", 0))
             self.assertIn("the episode has ended with the submission before this call", late["observation"])
 
+    def test_a_fork_tells_its_extra_words_to_calls_of_both_forms(self):
+        for form in ("native", "text"):
+            origin = f"origin-{form}"
+            self.program("run", self.tools_run(origin, form), "tasks.group_size=1")
+            fork = f"fork-{form}"
+            self.program("fork", f"{origin}/g0.e0.t2", "--prompt", "Mind the tail.", f"run.dir={fork}")
+            out = self.program("export", fork, "--form", "trajectories", "--out", "-")
+            turns = json.loads(out)["turns"]
+            self.assertEqual(turns[2]["messages"][-1]["role"], "tool" if form == "native" else "user")
+            self.assertIn("Mind the tail.", turns[2]["messages"][-1]["content"])
+            self.assertEqual(sum("Mind the tail." in json.dumps(x["messages"]) for x in turns), 1)
+            self.assertEqual(self.graph(fork).keys(), self.graph(origin).keys())
+        self.program("fork", f"{origin}/g0.e0.t2", "tools.calls=native", code=2)
+
     def test_a_run_that_is_killed_comes_to_the_same(self):
         self.program("run", self.tools_run("calm", "native"))
         killed = 0
