@@ -20,7 +20,7 @@ expected<std::string> signature_text(evp_pkey_st& key, const std::string& list_s
 expected<std::string> check_signature(std::string_view text, const std::string& list_sha256,
                                       evp_pkey_st* trusted);
 
-/// Reads the list of a bundle and checks who signed it: all that a reader knows before the files.
+/// Reads the list of a bundle and checks its signature: all that a reader knows before the files.
 /// `signature` reads signature.json, and is asked only where the list may be signed.
 expected<read_bundle> open_list(std::string_view list, const limits& most, evp_pkey_st* trusted,
                                 const std::function<expected<std::string>()>& signature);

@@ -8,11 +8,11 @@ Message<wire::Record> record_of(const command_material& x) {
   return build<wire::Record>([&](wire::Record::Builder out) {
     auto facts = x.facts.open();
     auto turn = out.initTurn();
-    episode_id who{x.command, facts->getTask().cStr(), 0, 0};
+    episode_id place{x.command, facts->getTask().cStr(), 0, 0};
     auto e = turn.initEpisode();
-    e.setRun(who.run);
-    e.setTask(who.task);
-    turn.setTurnId(turn_id(who, 0));
+    e.setRun(place.run);
+    e.setTask(place.task);
+    turn.setTurnId(turn_id(place, 0));
     turn.setTransition(x.source.empty() ? "none" : "synthesized");
     turn.setCandidateSha256(facts->getCandidateSha256());
     turn.initCompletion().initText().setInline("");
