@@ -167,9 +167,9 @@ void add_retrieval_keys(std::vector<config_key>& k) {
              {"hashed", "http"}));
   k.push_back(within(
       KEY(retrieval.embedder.dimension,
-          "Length of the vectors of the `hashed` kind, 64 or more; 0: that of `retrieval.index`, "
-          "and 1024 without one."),
-      0, 65536));
+          "Length of the vectors, 64 or more for the `hashed` kind; 0: that of `retrieval.index`; "
+          "without one 1024, or what the server answers."),
+      0, 32768));
   k.push_back(
       url(KEY(retrieval.embedder.base_url, "Address of the `http` kind, with its version path.")));
   k.push_back(KEY(retrieval.embedder.model, "Model of the `http` kind."));

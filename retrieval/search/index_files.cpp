@@ -25,10 +25,6 @@ namespace {
 
 constexpr uint32_t current_schema = 2; // 1: JSON, and vectors in FAISS's format
 constexpr const char *entries_file = "entries.rows", *vectors_file = "vectors.rows";
-// Building again would make the same index: `index build` has one embedder.
-constexpr const char* as_built =
-    "leave retrieval.embedder.kind and retrieval.embedder.dimension out: the index's are taken; or "
-    "leave retrieval.index out: the run then indexes the cards itself";
 constexpr const char* rebuild = "build it again with `kernelmill index build`";
 
 tl::unexpected<error> damaged(const fs::path& file, const std::string& cause) {
@@ -40,6 +36,36 @@ tl::unexpected<error> not_matching(const std::string& directory, const std::stri
   return configuration_error("index_mismatch",
                              fmt::format("failed to open index {}: {}", directory, cause),
                              std::move(hint));
+}
+
+constexpr std::string_view of_server = "openai-embeddings/1 model=";
+constexpr std::string_view of_words = "hashed-lexical/1 dim=";
+
+/// What a command or a run is told of an embedder.
+std::string how_to_use(std::string_view identity) {
+  if (identity.starts_with(of_words))
+    return "leave retrieval.embedder.kind and retrieval.embedder.dimension out: the index's are "
+           "taken";
+  if (identity.starts_with(of_server)) {
+    auto model = identity.substr(of_server.size());
+    return fmt::format("set retrieval.embedder.kind=http, retrieval.embedder.model={} and "
+                       "retrieval.embedder.base_url (of `index query`: --embedder http --model {} "
+                       "--base-url URL)",
+                       model, model);
+  }
+  return "configure that embedder";
+}
+
+/// Empty: with the built-in embedder.
+std::string how_to_build(const std::string& directory, std::string_view identity) {
+  std::string options;
+  if (identity.starts_with(of_words))
+    options = fmt::format(" --dimension {}", identity.substr(of_words.size()));
+  if (identity.starts_with(of_server))
+    options = fmt::format(" --embedder http --model {} --base-url URL",
+                          identity.substr(of_server.size()));
+  return fmt::format("build it again from its sources: `kernelmill index build {}{}`", directory,
+                     options);
 }
 
 tl::unexpected<error> not_written(const fs::path& file, const std::string& cause) {
@@ -188,7 +214,7 @@ expected<void> match_embedder(const std::string& directory, const index_manifest
           directory,
           fmt::format("it was built with the embedder \"{}\", which is not built in",
                       manifest.embedder),
-          "configure that embedder, or build the index again");
+          how_to_use(manifest.embedder) + ", or " + how_to_build(directory, {}));
     embedding = std::move(own);
     return {};
   }
@@ -196,12 +222,15 @@ expected<void> match_embedder(const std::string& directory, const index_manifest
     return not_matching(directory,
                         fmt::format("it was built with the embedder \"{}\", not with \"{}\"",
                                     manifest.embedder, embedding->identity()),
-                        as_built);
-  if (embedding->dimension() != 0 && embedding->dimension() != manifest.dimension)
+                        how_to_use(manifest.embedder) + ", or " +
+                            how_to_build(directory, embedding->identity()));
+  // A server says how long its vectors are when it is asked.
+  if (embedding->dimension() == 0) KM_TRY(embedding->embed({"how many floats"}));
+  if (embedding->dimension() != manifest.dimension)
     return not_matching(directory,
                         fmt::format("its vectors have {} floats, the embedder's have {}",
                                     manifest.dimension, embedding->dimension()),
-                        as_built);
+                        how_to_build(directory, manifest.embedder));
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
+#include "launch/commands/store/index_embedder.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "messages/base/json_value.hpp"
@@ -136,6 +137,9 @@ expected<int> index_build(const invocation& in) {
   index_options options;
   options.knowledge = in.has("--corpus") ? in.value("--corpus") : default_corpus();
   options.directory = in.value("DIR");
+  auto embedding = embedder_of(in);
+  KM_TRY(embedding);
+  options.embedding = std::move(*embedding);
   std::map<std::string, kept_out> without;
   if (in.has("--kernels")) {
     auto found = kernels_of(in);
@@ -163,7 +167,9 @@ expected<int> index_build(const invocation& in) {
 expected<int> index_query(const invocation& in) {
   auto count = in.integer("--count", 1, static_cast<int64_t>(max_results));
   KM_TRY(count);
-  auto index = open_index(in.value("DIR"));
+  auto embedding = embedder_of(in);
+  KM_TRY(embedding);
+  auto index = open_index(in.value("DIR"), std::move(*embedding));
   KM_TRY(index);
   auto text = joined(in.list("TEXT"), " ");
   auto answer = index->query(text, static_cast<size_t>(*count), in.value("--exclude-task"),
@@ -193,55 +199,59 @@ expected<int> index_query(const invocation& in) {
 } // namespace
 
 cli::command index_build_row() {
-  return {
-      "index build",
-      "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
-      "kernelmill index build index\n"
-      "kernelmill index build index --kernels first",
-      "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
-      "accepted turns. A kernel\n"
-      "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that "
-      "may "
-      "not be trained on,\n"
-      "are left out.",
-      {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
-      {{"--corpus",
-        "DIR",
-        "Folder of the cards. Default: the installation's.",
-        "",
-        false,
-        {},
-        completes::directory},
-       {"--kernels",
-        "RUN",
-        "Run whose verified kernels are indexed too.",
-        "",
-        false,
-        {},
-        completes::run},
-       accept_terms_option(),
-       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
-      index_build};
+  return with_embedder_options(
+      {"index build",
+       "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
+       "kernelmill index build index\n"
+       "kernelmill index build index --kernels first\n"
+       "kernelmill index build index --embedder http --base-url http://localhost:8080/v1 --model "
+       "MODEL",
+       "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
+       "accepted turns. A kernel\n"
+       "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that "
+       "may "
+       "not be trained on,\n"
+       "are left out.\n"
+       "An index remembers its embedder: a run and `index query` name the same one.",
+       {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
+       {{"--corpus",
+         "DIR",
+         "Folder of the cards. Default: the installation's.",
+         "",
+         false,
+         {},
+         completes::directory},
+        {"--kernels",
+         "RUN",
+         "Run whose verified kernels are indexed too.",
+         "",
+         false,
+         {},
+         completes::run},
+        accept_terms_option(),
+        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
+       index_build});
 }
 
 cli::command index_query_row() {
-  return {"index query",
-          "Searches a retrieval index.",
-          "kernelmill index query index sum of each row",
-          "",
-          {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
-           {"TEXT", "Search text.", true, true, nothing, {}}},
-          {{"--count", "N", "Maximum number of results.", "5", false, {}, nothing},
-           {"--exclude-task",
-            "TASK",
-            "Leaves out kernels that solve this task.",
-            "",
-            false,
-            {},
-            completes::task},
-           {"--family", "NAME", "Ranks this operator family higher.", "", false, {}, nothing},
-           {"--backend", "NAME", "Ranks this backend higher.", "", false, {}, nothing}},
-          index_query};
+  return with_embedder_options(
+      {"index query",
+       "Searches a retrieval index.",
+       "kernelmill index query index sum of each row",
+       "",
+       {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
+        {"TEXT", "Search text.", true, true, nothing, {}}},
+       {{"--count", "N", "Maximum number of results.", "5", false, {}, nothing},
+        {"--exclude-task",
+         "TASK",
+         "Leaves out kernels that solve this task.",
+         "",
+         false,
+         {},
+         completes::task},
+        {"--family", "NAME", "Ranks this operator family higher.", "", false, {}, nothing},
+        {"--backend", "NAME", "Ranks this backend higher.", "", false, {}, nothing}},
+       index_query});
 }
 
 } // namespace kernelmill::commands
