@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # Builds and runs every benchmark, one after the other; nothing else should run meanwhile.
 #   launch/bench.sh [--quick] [Google Benchmark arguments...]
-# --quick shortens the comparison with aiohttp, which takes seven minutes otherwise, and the cluster's
-# rows, which take three.
+#   launch/bench.sh retrieval [--quick]     the searches of an index alone, beside FAISS
+# --quick shortens the comparison with aiohttp, which takes seven minutes otherwise, the cluster's rows,
+# which take three, and the searches of an index.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+only=
+if [ "${1:-}" = retrieval ]; then
+  only=$1
+  shift
+fi
 quick=()
 if [ "${1:-}" = --quick ]; then
   quick=(--quick)
@@ -13,17 +19,22 @@ if [ "${1:-}" = --quick ]; then
 fi
 launch/packages.sh test
 cmake --preset bench >&2
-cmake --build --preset bench --parallel "$(nproc)" >&2
+cmake --build --preset bench --parallel "$(nproc)" ${only:+--target "${only}_bench"} >&2
 shopt -s nullglob
 benchmarks=(build-bench/bench/*_bench)
 [ "${#benchmarks[@]}" -gt 0 ] || { echo "bench.sh: no benchmark was built" >&2; exit 1; }
 export KERNELMILL_BIN_DIR="$PWD/build-bench/bin" KERNELMILL_SOURCE_DIR="$PWD"
+if [ -n "$only" ]; then
+  exec "build-bench/bench/${only}_bench" "${quick[@]}"
+fi
 for program in "${benchmarks[@]}"; do
-  [ "$program" != build-bench/bench/cluster_bench ] || continue # takes other arguments
+  case "$program" in */cluster_bench | */retrieval_bench) continue ;; esac # take other arguments
   echo "== $(basename "$program")"
   "$program" "$@"
 done
 echo "== cluster_bench"
 build-bench/bench/cluster_bench "${quick[@]}"
+echo "== retrieval_bench"
+build-bench/bench/retrieval_bench "${quick[@]}"
 echo "== policy_bench.py"
 tests/bench/policy_bench.py "${quick[@]}"
