@@ -33,6 +33,7 @@ shape_result right(const judged_shape& at, double speedup, double spread = 0.1) 
   timing.reference_seconds = 1e-3 * speedup;
   timing.speedup = {speedup, speedup * std::exp(-spread), speedup * std::exp(spread)};
   timing.samples = 5;
+  timing.pairs = {{1e-3, 1e-3 * speedup}};
   return x;
 }
 
@@ -66,6 +67,7 @@ TEST(torch_shapes_together, the_geometric_mean_has_the_interval_of_independent_s
   EXPECT_NEAR(std::log(x.speedup.high / x.speedup.estimate), 0.1 / std::sqrt(3), 1e-9);
   EXPECT_NEAR(x.reference_seconds / x.candidate_seconds, 2, 1e-9);
   EXPECT_EQ(x.samples, 15u);
+  EXPECT_TRUE(x.pairs.empty()) << "each pair is of one shape";
   std::vector<std::string> names;
   for (const auto& one : x.kinds) names.push_back(one.name);
   EXPECT_THAT(names, ElementsAre("shape base", "shape wide", "hidden shape 1"));
@@ -87,6 +89,7 @@ TEST(torch_shapes_together, shapes_that_are_not_timed_change_no_time) {
   auto x = together({right(base_at, 4), right(untimed, 1)}, 2);
   EXPECT_EQ(x.timing.speedup.estimate, 4);
   EXPECT_TRUE(x.timing.kinds.empty());
+  EXPECT_EQ(x.timing.pairs.size(), 1u);
   EXPECT_EQ(x.case_count, 20u);
 }
 
