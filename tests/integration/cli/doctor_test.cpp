@@ -172,6 +172,36 @@ TEST(doctor, warns_of_gpus_that_differ_and_of_one_that_cannot_be_opened) {
   EXPECT_THAT(one_of(all, "gpus").cost, HasSubstr("mixed_gpus"));
 }
 
+TEST(adapter, list_has_what_there_is_and_what_each_gives) {
+  auto x = kernelmill({"adapter", "list", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  std::string names;
+  for (const auto& one : x.document()["adapters"]) {
+    names += one["kind"].get<std::string>() + " " + one["name"].get<std::string>() + "\n";
+    EXPECT_NE(one["gives"], "") << one;
+    if (one["state"] == "ok") continue;
+    EXPECT_NE(one["detail"], "") << one; // as `doctor` has it
+    EXPECT_NE(one["cost"], "") << one;
+  }
+  for (const auto* name :
+       {"suite native", "suite torch", "backend cpu", "backend cuda", "backend hip", "language C++",
+        "language Triton", "tool ncu", "tool nsys", "tool compute-sanitizer", "tool rocprofv3"})
+    EXPECT_THAT(names, HasSubstr(std::string{name} + "\n"));
+}
+
+TEST(adapter, summary_of_a_suite_counts_its_tasks) {
+  auto suite = kernelmill({"adapter", "summary", "native", "--json"}).document();
+  for (const auto* by : {"verb", "family", "difficulty", "split"}) {
+    uint64_t sum = 0;
+    for (const auto& count : suite["by"][by]) sum += count.get<uint64_t>();
+    EXPECT_EQ(sum, suite["tasks"].get<uint64_t>()) << by;
+  }
+  EXPECT_THAT(kernelmill({"adapter", "summary", "cpu"}).out, HasSubstr("cpu, backend: ok"));
+  auto unknown = kernelmill({"adapter", "summary", "nativ"});
+  EXPECT_EQ(unknown.code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'native'?"));
+}
+
 } // namespace doctor_test
 
 } // namespace kernelmill::test
