@@ -64,7 +64,8 @@ TEST(shipped_tasks, those_in_python_run_on_cpu_and_gpu) {
     const auto& x = *loaded;
     if (x->contract != contract_kind::torch) continue;
     ++count;
-    EXPECT_TRUE(x->names("cpu") && x->names("cuda")) << id;
+    bool of_gpu = x->torch.language == "cuda" || x->torch.language == "triton";
+    EXPECT_TRUE((of_gpu || x->names("cpu")) && x->names("cuda")) << id;
     EXPECT_EQ(missing_of_problem(x->torch.code), "") << id;
     EXPECT_FALSE(x->prompt.empty()) << id;
   }
@@ -73,6 +74,7 @@ TEST(shipped_tasks, those_in_python_run_on_cpu_and_gpu) {
 
 TEST(shipped_tasks, those_with_a_starter_have_one_for_a_gpu) {
   for (const auto& x : gpu_tasks()) {
+    if (x.verb == "port") continue; // which has it in the language that it leaves
     EXPECT_EQ(has(x, "starter.cu"), has(x, "starter.cpp")) << x.id;
     EXPECT_EQ(x.starter.empty(), !has(x, "starter.cpp")) << x.id;
   }
