@@ -80,7 +80,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
   auto prepared = parts.tasks.get(request.getTaskDir(), request.getTaskDigest());
   if (!prepared) return fail(prepared.error());
   spec = &(*prepared)->spec();
-  if (const auto& why = unfit(**prepared)) return fail(*why);
+  if (const auto& why = unfit(parts, **prepared)) return fail(*why);
   auto built = open_built(request.getLibraryPath(), request.getLibrarySha256());
   if (!built) return fail(built.error());
   double ready = now_seconds() - started;

@@ -35,6 +35,16 @@ expected<reference_function> prepared_task::load(const std::string& path,
   return function;
 }
 
+// A starter to be repaired may as well not compile.
+expected<void> prepared_task::build_starter(trusted_builder& builder, bool gpu) {
+  if (!has_starter(task_.verb) || task_.verb == "port") return {};
+  auto built = gpu ? builder.build(task_.directory + "/starter.cu")
+                   : builder.build(task_.directory + "/starter.cpp", task_.declaration());
+  if (!built && built.error().category != "bad_reference") KM_TRY(built);
+  if (built) starter_path_ = std::move(*built);
+  return {};
+}
+
 expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_builder& builder,
                                                                 device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
@@ -46,6 +56,7 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
                       : builder.build(folder + "/baseline.cpp", result->task_.declaration());
   KM_TRY(baseline);
   result->baseline_path_ = *baseline;
+  KM_TRY(result->build_starter(builder, gpu != nullptr));
   auto function = result->load(*reference, folder + "/reference.cpp");
   KM_TRY(function);
   result->reference_ = *function;

@@ -53,6 +53,8 @@ public:
   const task& spec() const noexcept { return task_; }
   workload make_workload() const { return workload{task_, reference_}; }
   const std::string& baseline_path() const noexcept { return baseline_path_; }
+  /// What the starter makes; empty where there is none, or it does not compile.
+  const std::string& starter_path() const noexcept { return starter_path_; }
 
   /// Puts a process into a slot of the right kind.
   expected<std::unique_ptr<slot>> make_slot(candidate_process process, int library);
@@ -90,10 +92,12 @@ public:
 
 private:
   explicit prepared_task(task x);
+  expected<void> build_starter(trusted_builder& builder, bool gpu);
   expected<reference_function> load(const std::string& path, const std::string& source);
 
   task task_;
   std::string baseline_path_;
+  std::string starter_path_;
   std::vector<void*> libraries_;
   reference_function reference_ = nullptr;
   reference_function device_reference_ = nullptr;

@@ -150,6 +150,8 @@ public:
   check_record run(referee_parts parts) {
     check_shape();
     check_baseline(parts);
+    check_broken_starter(parts);
+    check_right_starter(parts);
     auto work = prepared_.make_workload();
     check_device_truth(work);
     check_cases(work);
@@ -157,9 +159,10 @@ public:
   }
 
   // Without what an evaluation finds out of the baseline, and of the GPU's reference, by itself.
-  check_record look() {
+  check_record look(referee_parts parts) {
     until_ = now_seconds() + look_seconds;
     check_shape();
+    check_broken_starter(parts);
     auto work = prepared_.make_workload();
     check_cases(work);
     return std::move(record_);
@@ -193,14 +196,36 @@ private:
           fmt::format("bytes ({:.0f}) is more than all tensors hold at the timed shape", bytes));
   }
 
-  void check_baseline(referee_parts parts) {
-    descriptor library{::open(prepared_.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
+  evaluation_record evaluated(referee_parts parts, const std::string& path) {
+    descriptor library{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     evaluation_options options;
     options.timed = false;
     options.seeded = true;
     options.seed = check_seed;
-    options.deadline = now_seconds() + check_seconds;
-    auto result = evaluate_library(parts, prepared_, library.get(), options);
+    options.deadline = std::min(until_, now_seconds() + check_seconds);
+    return evaluate_library(parts, prepared_, library.get(), options);
+  }
+
+  bool starter_passes(referee_parts parts) {
+    if (prepared_.starter_path().empty()) return false;
+    auto result = evaluated(parts, prepared_.starter_path());
+    return result.found_right && result.deterministic && result.fault.cls == fault_class::none;
+  }
+
+  // One that passes leaves nothing to repair: a copy of it would be an answer.
+  void check_broken_starter(referee_parts parts) {
+    if (task_.verb == "debug" && starter_passes(parts))
+      problem("the starter passes every case, and the verb is debug: there is nothing to repair");
+  }
+
+  // Prompts say that it is right.
+  void check_right_starter(referee_parts parts) {
+    if ((task_.verb == "reformulate" || task_.verb == "diagnose") && !starter_passes(parts))
+      problem("the starter fails, and the verb is " + task_.verb + ": it must be right");
+  }
+
+  void check_baseline(referee_parts parts) {
+    auto result = evaluated(parts, prepared_.baseline_path());
     if (result.fault.cls != fault_class::none)
       problem("the baseline fails: " + result.fault.message);
     for (const auto& c : result.cases)
@@ -345,10 +370,10 @@ check_record check_task(referee_parts parts, prepared_task& prepared) {
   return checker{prepared}.run(parts);
 }
 
-const std::optional<error>& unfit(prepared_task& prepared) {
+const std::optional<error>& unfit(referee_parts parts, prepared_task& prepared) {
   if (prepared.is_looked_at) return prepared.unfit;
   prepared.is_looked_at = true;
-  auto found = checker{prepared}.look();
+  auto found = checker{prepared}.look(parts);
   if (!found.problems.empty())
     prepared.unfit =
         error{fault_class::configuration, "unfit_task",

@@ -7,11 +7,14 @@
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
+#include "launch/judging/candidate_judging.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "messages/evaluate.capnp.h"
+#include "messages/judged.hpp"
 
 namespace kernelmill::commands {
 
@@ -51,10 +54,22 @@ json case_json(const task& x, const task_case& c) {
           {"fills", c.fills}};
 }
 
+json change_json(const counter_change& x) {
+  return {{"counter", x.counter},
+          {"change", x.rises ? "rises" : "falls"},
+          {"by", x.by},
+          {"visibility", x.hidden ? "hidden" : "visible"}};
+}
+
 json full(const task& x) {
   auto result = head(x);
   result["digest"] = x.digest;
   result["directory"] = x.directory;
+  if (!x.diagnoses.empty()) result["diagnoses"] = x.diagnoses;
+  for (const auto& change : x.evidence) result["evidence"].push_back(change_json(change));
+  for (const auto& change : x.strategy) result["strategy"].push_back(change_json(change));
+  if (x.verb == "port") result["port"] = {{"from", x.port.from}, {"to", x.port.to}};
+  if (!x.starter.empty()) result["starter"] = x.starter;
   if (x.contract == contract_kind::torch) {
     result["prompt"] = x.prompt;
     result["problem"] = x.torch.code;
@@ -67,9 +82,7 @@ json full(const task& x) {
   result["tolerance"] = x.tolerance;
   result["bytes"] = x.bytes.text();
   result["flops"] = x.flops.text();
-  if (!x.diagnoses.empty()) result["diagnoses"] = x.diagnoses;
   result["prompt"] = x.prompt;
-  if (!x.starter.empty()) result["starter"] = x.starter;
   return result;
 }
 
@@ -84,12 +97,17 @@ std::string variants_text(const task& x) {
                    cli::format_table({"VARIANT", "CONSTANTS", "SEEN BY THE POLICY", "TIMED"}, rows);
 }
 
+std::string starter_text(const task& x, const std::string& name) {
+  return x.starter.empty() ? std::string{} : "\n--- " + name + " ---\n" + x.starter;
+}
+
 std::string torch_text(const task& x, bool bold) {
-  return fmt::format(
+  auto result = fmt::format(
       "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}{}\n--- problem.py ---\n{}{}",
       cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb, x.operator_family, x.difficulty,
       x.torch.precision, joined(x.backends), x.directory, x.prompt, variants_text(x), x.torch.code,
       x.torch.code.ends_with("\n") ? "" : "\n");
+  return result + starter_text(x, "starter.py");
 }
 
 std::string text(const task& x, bool bold) {
@@ -110,10 +128,8 @@ std::string text(const task& x, bool bold) {
       fmt::format("\ntolerance {} units of 2^-24 of each element's scale; bytes {}; flops {}\n\n",
                   x.tolerance, x.bytes.text(), x.flops.text());
   result += x.prompt;
-  if (!x.starter.empty())
-    result += (x.terms.backend == "cuda" ? "\n--- starter.cu ---\n" : "\n--- starter.cpp ---\n") +
-              x.starter;
-  return result;
+  bool device = x.verb == "port" ? x.port.from != "cpp" : x.terms.backend != "cpu";
+  return result + starter_text(x, device ? "starter.cu" : "starter.cpp");
 }
 
 /// One error that names every task that could not be read.
@@ -175,6 +191,42 @@ struct check_outcome {
   }
 };
 
+// Whether a module of the task's own passes, in whatever language it is.
+expected<bool> module_passes(workbench& bench, const task& x) {
+  judging_terms terms;
+  terms.backend = bench.backend();
+  auto open = std::make_shared<task>(x);
+  open->torch.language = "any";
+  auto here = on_terms(*open, std::move(terms));
+  KM_TRY(here);
+  offered_candidate starter{*here, as_source((*here)->starter, **here),
+                            sha256_hex((*here)->starter)};
+  if (!starter.parsed.ok) return false;
+  auto built = build_candidate(bench.toolchain(), starter);
+  auto made = built.open();
+  if (!made->getCompiled()) return false;
+  auto referee = bench.referee();
+  KM_TRY(referee);
+  auto evaluated = evaluate_candidate(**referee, {false, {}, {}, "device"}, starter, *made);
+  KM_TRY(evaluated);
+  return is_acceptable(*evaluated->open());
+}
+
+// Native tasks' starters the referee looks at by itself.
+expected<void> check_starter(workbench& bench, const task& x, const std::string& where,
+                             check_outcome& result) {
+  if (x.contract != contract_kind::torch || !has_starter(x.verb)) return {};
+  auto passes = module_passes(bench, x);
+  KM_TRY(passes);
+  if (x.verb == "debug" && *passes)
+    result.problems.push_back(where + "the starter passes, and the verb is debug: there is nothing "
+                                      "to repair");
+  if (x.verb != "debug" && !*passes)
+    result.problems.push_back(where + "the starter fails, and the verb is " + x.verb +
+                              ": it must be right");
+  return {};
+}
+
 expected<void> check_on(workbench& bench, const task& x, check_outcome& result) {
   auto referee = bench.referee();
   KM_TRY(referee);
@@ -191,7 +243,8 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
     result.notes.push_back(where + cli::clean({n.cStr(), n.size()}));
   result.backends.push_back(bench.backend());
   result.seconds += opened->getSeconds();
-  return {};
+  if (!opened->getOk()) return {};
+  return check_starter(bench, x, where, result);
 }
 
 expected<check_outcome> check_one(std::vector<workbench>& benches, const task_roots& roots,
@@ -200,6 +253,11 @@ expected<check_outcome> check_one(std::vector<workbench>& benches, const task_ro
   auto x = load_task(roots, id);
   if (!x) {
     result.problems.push_back(render(x.error()));
+    return result;
+  }
+  if ((*x)->backends == std::vector<std::string>{"hip"}) {
+    result.notes.push_back("its answers are in HIP, which is compiled and not judged: neither "
+                           "reference nor baseline was run");
     return result;
   }
   for (auto& bench : benches) {

@@ -1,5 +1,8 @@
 #include "referee_fixture.hpp"
 
+#include <fstream>
+#include <iterator>
+
 using namespace kernelmill;
 using testing::Contains;
 using testing::HasSubstr;
@@ -74,6 +77,31 @@ TEST_F(task_check, a_task_that_decides_nothing_judges_no_candidate) {
       EXPECT_EQ(x->getCases().size(), 0u);
     }
   }
+}
+
+// A copy of a starter that passes would be an answer.
+TEST_F(task_check, a_starter_to_be_repaired_must_be_broken) {
+  std::ifstream in{task_directory() + "/task.json"};
+  std::string document{std::istreambuf_iterator<char>{in}, {}};
+  auto of_verb = [&](const std::string& verb) {
+    auto text = document;
+    return text.replace(text.find("\"optimize\""), 10, "\"" + verb + "\"")
+        .replace(text.find("[\"cpu\""),
+                 text.find(']', text.find("[\"cpu\"")) - text.find("[\"cpu\"") + 1, "[\"cpu\"]");
+  };
+  auto wrong = row_sum("for (int i = 0; i < rows; ++i) y[i] = 0;");
+  auto sound = changed_task({{"task.json", of_verb("debug")}, {"starter.cpp", wrong}});
+  EXPECT_THAT(problems_of(sound), IsEmpty());
+  auto broken_text = changed_task({{"task.json", of_verb("debug")}, {"starter.cpp", "int solve("}});
+  EXPECT_THAT(problems_of(broken_text), IsEmpty());
+  auto folder =
+      changed_task({{"task.json", of_verb("debug")}, {"starter.cpp", row_sum(honest_body)}});
+  EXPECT_THAT(problems_of(folder), Contains(HasSubstr("nothing to repair")));
+  auto result = evaluate(row_sum(honest_body),
+                         [&](wire::EvaluateRequest::Builder x) { x.setTaskDir(folder); });
+  EXPECT_EQ(std::string{result.open()->getFault().getCategory()}, "unfit_task") << summary(result);
+  auto other = changed_task({{"task.json", of_verb("reformulate")}, {"starter.cpp", wrong}});
+  EXPECT_THAT(problems_of(other), Contains(HasSubstr("it must be right")));
 }
 
 TEST_F(task_check, files_that_do_not_build_are_told_with_the_compilers_words) {
