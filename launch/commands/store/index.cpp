@@ -199,38 +199,39 @@ expected<int> index_query(const invocation& in) {
 } // namespace
 
 cli::command index_build_row() {
-  return with_embedder_options(
-      {"index build",
-       "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
-       "kernelmill index build index\n"
-       "kernelmill index build index --kernels first\n"
-       "kernelmill index build index --embedder http --base-url http://localhost:8080/v1 --model "
-       "MODEL",
-       "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
-       "accepted turns. A kernel\n"
-       "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that "
-       "may "
-       "not be trained on,\n"
-       "are left out.\n"
-       "An index remembers its embedder: a run and `index query` name the same one.",
-       {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
-       {{"--corpus",
-         "DIR",
-         "Folder of the cards. Default: the installation's.",
-         "",
-         false,
-         {},
-         completes::directory},
-        {"--kernels",
-         "RUN",
-         "Run whose verified kernels are indexed too.",
-         "",
-         false,
-         {},
-         completes::run},
-        accept_terms_option(),
-        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
-       index_build});
+  cli::command row = {
+      "index build",
+      "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
+      "kernelmill index build index\n"
+      "kernelmill index build index --kernels first\n"
+      "kernelmill index build index --embedder http --base-url http://localhost:8080/v1 --model "
+      "MODEL",
+      "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
+      "accepted turns. A kernel\n"
+      "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that "
+      "may "
+      "not be trained on,\n"
+      "are left out.\n"
+      "An index remembers its embedder: a run and `index query` name the same one.",
+      {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
+      {{"--corpus",
+        "DIR",
+        "Folder of the cards. Default: the installation's.",
+        "",
+        false,
+        {},
+        completes::directory},
+       {"--kernels",
+        "RUN",
+        "Run whose verified kernels are indexed too.",
+        "",
+        false,
+        {},
+        completes::run},
+       accept_terms_option(),
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
+      index_build};
+  return with_embedder_options(std::move(row));
 }
 
 cli::command index_query_row() {
