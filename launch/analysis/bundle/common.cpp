@@ -5,6 +5,7 @@
 #include "messages/base/clock.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill::bundles {
 
@@ -70,6 +71,13 @@ json gate_word(wire::TurnRecord::Reader x, std::string_view gate) {
     if (std::string_view{g.getName().begin(), g.getName().size()} == gate)
       return enum_name(capnp::DynamicEnum{g.getStatus()});
   return "not_run";
+}
+
+json reward_or_null(wire::TurnRecord::Reader x, const run_facts& of) {
+  auto verdict = x.getVerdict();
+  bool asked = of.again.is_null() || verdict.getOutcome() != wire::Outcome::OPEN;
+  if (!asked || !is_paid(verdict) || !std::isfinite(verdict.getReward())) return nullptr;
+  return verdict.getReward();
 }
 
 std::string status_of(wire::TurnRecord::Reader x) {

@@ -87,6 +87,8 @@ expected<void> put_json(const file_put& put, const std::string& path, const json
 std::string run_id(wire::TurnRecord::Reader x);         ///< "RUN/g3.e1.t2"
 std::string time_or_nothing(double seconds_since_1970); ///< empty for 0
 json gate_word(wire::TurnRecord::Reader x, std::string_view gate);
+/// The reward, or null where there is none: a command that asked for no verdict has none.
+json reward_or_null(wire::TurnRecord::Reader x, const run_facts& of);
 std::string status_of(wire::TurnRecord::Reader x); ///< "ok", "failed" or "error"
 std::string candidate_status(wire::TurnRecord::Reader x);
 std::string candidate_id(std::string_view sha256);

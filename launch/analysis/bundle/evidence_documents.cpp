@@ -6,7 +6,6 @@
 
 #include "launch/analysis/bundle/documents.hpp"
 #include "messages/json.hpp"
-#include "messages/judged.hpp"
 
 namespace kernelmill::bundles {
 
@@ -103,17 +102,23 @@ json reward_parts(wire::TurnRecord::Reader turn) {
   return parts;
 }
 
+/// What asked for no verdict may have been built all the same.
+json compile_gate(wire::TurnRecord::Reader turn) {
+  auto build = turn.getFacts().getBuild();
+  bool judged = turn.getVerdict().getGates().size() > 0;
+  if (judged || build.getToolchain().size() == 0) return gate_word(turn, "build");
+  return build.getCompiled() ? "pass" : "fail";
+}
+
 // EvalEnvelope; its score is the run's own reward.
-json envelope(wire::TurnRecord::Reader turn) {
-  auto verdict = turn.getVerdict();
-  return document_of(
-      {{"compile_gate", gate_word(turn, "build")},
-       {"correctness_gate", gate_word(turn, "correctness")},
-       {"anti_hack_gate", gate_word(turn, "integrity")},
-       {"determinism_gate", gate_word(turn, "determinism")},
-       {"perf_gate", gate_word(turn, "performance")},
-       {"reward_components", reward_parts(turn)},
-       {"final_score", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)}});
+json envelope(wire::TurnRecord::Reader turn, const run_facts& of) {
+  return document_of({{"compile_gate", compile_gate(turn)},
+                      {"correctness_gate", gate_word(turn, "correctness")},
+                      {"anti_hack_gate", gate_word(turn, "integrity")},
+                      {"determinism_gate", gate_word(turn, "determinism")},
+                      {"perf_gate", gate_word(turn, "performance")},
+                      {"reward_components", reward_parts(turn)},
+                      {"final_score", reward_or_null(turn, of)}});
 }
 
 // AntiHackReport.
@@ -145,17 +150,15 @@ json gate_summary(wire::TurnRecord::Reader turn) {
                       {"gates", std::move(gates)}});
 }
 
-json reward_trace(wire::TurnRecord::Reader turn) {
+json reward_trace(wire::TurnRecord::Reader turn, const run_facts& of) {
   auto parts = json::array();
   for (auto x : turn.getVerdict().getComponents())
     parts.push_back({{"name", text(x.getName())},
                      {"value", finite(x.getValue())},
                      {"weight", finite(x.getWeight())}});
-  bool paid = is_paid(turn.getVerdict());
-  return document_of(
-      {{"reward_version", "kernelmill"},
-       {"components", std::move(parts)},
-       {"reward_total", paid ? finite(turn.getVerdict().getReward()) : json(nullptr)}});
+  return document_of({{"reward_version", "kernelmill"},
+                      {"components", std::move(parts)},
+                      {"reward_total", reward_or_null(turn, of)}});
 }
 
 // PerfReport.
@@ -269,11 +272,11 @@ expected<void> put_evidence(const turn_material& x, const run_facts& of, const s
                             const file_put& put) {
   auto turn = x.record;
   KM_TRY(put_correctness(turn, folder, put));
-  KM_TRY(put_json(put, folder + "eval/eval_envelope.json", envelope(turn)));
+  KM_TRY(put_json(put, folder + "eval/eval_envelope.json", envelope(turn, of)));
   KM_TRY(put_json(put, folder + "eval/anti_hack_report.json",
                   was_evaluated(turn) ? anti_hack(turn) : not_run("no case was run")));
   KM_TRY(put_json(put, folder + "eval/gate_summary.json", gate_summary(turn)));
-  KM_TRY(put_json(put, folder + "eval/learning_reward_trace.json", reward_trace(turn)));
+  KM_TRY(put_json(put, folder + "eval/learning_reward_trace.json", reward_trace(turn, of)));
   KM_TRY(put_json(put, folder + "eval/import_trace.json",
                   not_run("candidates are judged by what they do, not by what they import")));
   bool timed = turn.getFacts().getEvaluation().getTiming().getMeasured();

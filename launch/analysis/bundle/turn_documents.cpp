@@ -6,7 +6,6 @@
 
 #include "launch/analysis/bundle/documents.hpp"
 #include "messages/json.hpp"
-#include "messages/judged.hpp"
 
 namespace kernelmill::bundles {
 
@@ -104,7 +103,7 @@ json summary_of(const turn_material& x) {
        {"warnings", std::move(warnings)}});
 }
 
-std::string summary_text(const turn_material& x, const json& summary) {
+std::string summary_text(const turn_material& x, const json& summary, const run_facts& of) {
   auto verdict = x.record.getVerdict();
   auto timing = x.record.getFacts().getEvaluation().getTiming();
   auto result =
@@ -117,8 +116,9 @@ std::string summary_text(const turn_material& x, const json& summary) {
                           timing.getSpeedup().getLow(), timing.getSpeedup().getHigh());
   else
     result += "- speedup: not_run\n";
-  result += is_paid(verdict) ? fmt::format("- reward: {:.6g}\n", verdict.getReward())
-                             : std::string{"- reward: none\n"};
+  auto reward = reward_or_null(x.record, of);
+  result += reward.is_null() ? std::string{"- reward: none\n"}
+                             : fmt::format("- reward: {:.6g}\n", reward.get<double>());
   return result;
 }
 
@@ -223,7 +223,7 @@ expected<void> put_turn(const turn_material& x, const run_facts& of, const std::
   KM_TRY(put_json(put, folder + "manifest.json", manifest_of(x, of)));
   KM_TRY(put(folder + "events.jsonl", events_of(x)));
   KM_TRY(put_json(put, folder + "summary.json", summary));
-  KM_TRY(put(folder + "summary.md", summary_text(x, summary)));
+  KM_TRY(put(folder + "summary.md", summary_text(x, summary, of)));
   KM_TRY(put(folder + "trace.jsonl",
              x.trace.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"));
   KM_TRY(put_conversation(x, folder, put));

@@ -107,6 +107,9 @@ class CommandBundles(unittest.TestCase):
         self.assertIn("error", (self.folder / "build/build/log.txt").read_text())
         self.assertEqual(read("summary.json")["status"], "open")
         self.assertEqual(read("correctness/correctness.json")["status"], "not_run")
+        # It asked for no verdict, and so has no reward; that it does not compile is known all the same.
+        envelope = read("eval/eval_envelope.json")
+        self.assertEqual((envelope["compile_gate"], envelope["final_score"]), ("fail", None))
 
     def test_bench(self):
         self.call(
