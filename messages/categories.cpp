@@ -182,6 +182,17 @@ constexpr error_category of_candidates[] = {
     {"diagnosis_wrong", "the kernel is right, the label of a `diagnose` task is not",
      "choose another label",
      "Choose another label: ask which one cause would explain most of the time that is lost."},
+    {"evidence_wrong",
+     "kernel and label of a `diagnose` task are right; what was said of a counter is not, or a "
+     "hidden counter did not change as the diagnosis demands",
+     "compare the counters of the starter with those of a repaired kernel",
+     "Ask for each counter of the task's list whether it falls or rises when the cause is removed, "
+     "say so between <EVIDENCE> and </EVIDENCE>, and remove the cause itself."},
+    {"not_reformulated",
+     "the results of a `reformulate` task are right, and the kernel computes as its starter does",
+     "the message says what was compared",
+     "Change how it is computed: other passes over memory, another order, fewer launches or other "
+     "instructions. New names, another order of statements and unused code change nothing."},
 };
 
 constexpr finding_rule rules[] = {

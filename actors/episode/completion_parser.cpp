@@ -17,10 +17,14 @@ constexpr std::string_view kernel_open = "<KERNEL>";
 constexpr std::string_view kernel_close = "</KERNEL>";
 constexpr std::string_view diagnosis_open = "<DIAGNOSIS>";
 constexpr std::string_view diagnosis_close = "</DIAGNOSIS>";
+constexpr std::string_view evidence_open = "<EVIDENCE>";
+constexpr std::string_view evidence_close = "</EVIDENCE>";
 
 // A million broken tags are one broken answer: more than this teaches a policy nothing.
 constexpr size_t max_problems = 8;
 constexpr size_t max_diagnosis_bytes = 256;
+constexpr size_t max_statements = 16;
+constexpr size_t max_statement_bytes = 100;
 
 bool starts_with_any_case(std::string_view text, std::string_view lower) {
   if (text.size() < lower.size()) return false;
@@ -32,7 +36,16 @@ bool starts_with_any_case(std::string_view text, std::string_view lower) {
   return true;
 }
 
-enum class tag_kind { none, think, think_end, kernel, kernel_end, kernel_misspelt, diagnosis };
+enum class tag_kind {
+  none,
+  think,
+  think_end,
+  kernel,
+  kernel_end,
+  kernel_misspelt,
+  diagnosis,
+  evidence
+};
 
 struct tag {
   tag_kind kind = tag_kind::none;
@@ -43,11 +56,12 @@ struct tag {
 // Reads the tag at the front of `text`, which starts with '<'.
 std::pair<tag_kind, size_t> read_tag(std::string_view text) {
   // Most '<' of a kernel are comparisons, launches and templates.
-  if (text.size() < 2 || std::string_view{"/tTkKD"}.find(text[1]) == npos)
+  if (text.size() < 2 || std::string_view{"/tTkKDE"}.find(text[1]) == npos)
     return {tag_kind::none, 1};
   if (text.starts_with(kernel_open)) return {tag_kind::kernel, kernel_open.size()};
   if (text.starts_with(kernel_close)) return {tag_kind::kernel_end, kernel_close.size()};
   if (text.starts_with(diagnosis_open)) return {tag_kind::diagnosis, diagnosis_open.size()};
+  if (text.starts_with(evidence_open)) return {tag_kind::evidence, evidence_open.size()};
   for (std::string_view name : {"<think>", "<thinking>"})
     if (starts_with_any_case(text, name)) return {tag_kind::think, name.size()};
   for (std::string_view name : {"</think>", "</thinking>"})
@@ -125,6 +139,7 @@ private:
       case tag_kind::think: return take_thought(x);
       case tag_kind::kernel: return take_kernel(x);
       case tag_kind::diagnosis: return take_diagnosis(x);
+      case tag_kind::evidence: return take_evidence(x);
       case tag_kind::kernel_misspelt: misspelt_ = text_.substr(x.begin, x.end - x.begin); break;
       case tag_kind::kernel_end: problem("</KERNEL> has no <KERNEL> before it."); break;
       case tag_kind::think_end: break;
@@ -194,6 +209,19 @@ private:
     } else {
       diagnosis_ = label;
     }
+    return true;
+  }
+
+  bool take_evidence(const tag& open) {
+    end_segment(open.begin);
+    auto close = text_.find(evidence_close, open.end);
+    if (close == npos) {
+      fail("<EVIDENCE> is not closed by </EVIDENCE>.");
+      return false;
+    }
+    for (auto& x : evidence_lines(text_.substr(open.end, close - open.end)))
+      if (out_.evidence.size() < max_statements) out_.evidence.push_back(std::move(x));
+    at_ = segment_ = close + evidence_close.size();
     return true;
   }
 
@@ -296,6 +324,17 @@ private:
 };
 
 } // namespace
+
+std::vector<std::string> evidence_lines(std::string_view text) {
+  std::vector<std::string> result;
+  while (!text.empty() && result.size() < max_statements) {
+    auto line = text.substr(0, text.find_first_of("\n;,"));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    line = trimmed(line);
+    if (!line.empty() && line.size() <= max_statement_bytes) result.emplace_back(line);
+  }
+  return result;
+}
 
 void explain_cut(parsed_completion& x, std::string_view text, std::string_view limit) {
   if (x.ok) return;

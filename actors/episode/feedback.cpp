@@ -216,6 +216,10 @@ private:
     auto fault = verdict_.getFault();
     auto category = view(fault.getCategory());
     bool told = category == "wrong_result" || category == "format_error" || category == "integrity";
+    // Our own words of a kernel with right results: nothing of a hidden case is in them.
+    if (category == "diagnosis_wrong" || category == "evidence_wrong" ||
+        category == "not_reformulated")
+      return line("Cause: ", view(fault.getMessage()), max_message_text);
     if (sealed()) {
       if (fault.getClass() != wire::FaultClass::NONE && !told)
         out_ += "Cause: it ended in a hidden case or while it was timed; no more is shown\n";
@@ -348,7 +352,9 @@ private:
     if (text.empty()) text = advice_of("format_error");
     std::string result{"Next: "};
     result += text;
-    if (facts_.getVerb() == "diagnose") result += " Name your diagnosis again, too.";
+    if (facts_.getVerb() == "diagnose")
+      result += facts_.getEvidence().size() > 0 ? " Name diagnosis and evidence again, too."
+                                                : " Name your diagnosis again, too.";
     return result += " Answer with the complete program.\n";
   }
 

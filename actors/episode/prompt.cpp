@@ -15,9 +15,6 @@ constexpr std::string_view role_cpu =
 constexpr std::string_view role_cuda =
     "You write fast and correct CUDA C++ kernels for an NVIDIA GPU.\n\n";
 
-constexpr std::string_view format_diagnosis =
-    "<DIAGNOSIS>one label of the task's list</DIAGNOSIS>\n";
-
 constexpr std::string_view format_kernel =
     "\n"
     "// the complete source file\n"
@@ -93,7 +90,12 @@ void append_cases(std::string& out, const task& x) {
 }
 
 const char* language(const task& x) {
+  if (x.terms.backend == "hip") return "hip";
   return x.terms.backend == "cuda" ? "cuda" : "cpp";
+}
+
+std::string starter_language(const task& x) {
+  return x.verb == "port" ? x.port.from : language(x);
 }
 
 } // namespace
@@ -106,7 +108,7 @@ std::string_view role_of(const task& x) {
 
 std::string format_of(const task& x) {
   std::string out{format_head};
-  if (x.verb == "diagnose") out += format_diagnosis;
+  out += diagnosis_format(x);
   return out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);
 }
 
@@ -122,7 +124,7 @@ std::string judging_of(const task& x) {
 
 std::string system_prompt(const task& x) {
   if (x.contract == contract_kind::torch)
-    return torch_role(x) + torch_format() + torch_judging(x).append(after_each_answer);
+    return torch_role(x) + torch_format(x) + torch_judging(x).append(after_each_answer);
   return std::string{role_of(x)} + format_of(x) + judging_of(x).append(after_each_answer);
 }
 
@@ -148,16 +150,14 @@ std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
   out += device ? "\nThe arguments of a call:\n" : "\nThe function to define:\n";
   // Device code defines no function of the task: what a launch may name, and no more.
   append_fenced(out, device ? x.parameters() : x.declaration(), "cpp", max_starter_text);
+  out += verb_words(x);
   if (!x.starter.empty()) {
     out += device ? "\nThe starter; in your answer, launch lines take the place of its host "
                     "function:\n"
                   : "\nThe starter:\n";
-    append_fenced(out, x.starter, language(x), max_starter_text);
+    append_fenced(out, x.starter, starter_language(x), max_starter_text);
   }
-  if (!x.diagnoses.empty()) {
-    out += "\nLabels for the diagnosis, of which one is right:\n";
-    for (const auto& label : x.diagnoses) out.append("- ").append(label) += '\n';
-  }
+  out += diagnosis_words(x);
   out += '\n';
   append_cases(out, x);
   append_examples(out, examples);

@@ -21,8 +21,17 @@ inline constexpr std::string_view after_each_answer =
 
 /// Parts of the system message of a task of the contract `torch`.
 std::string torch_role(const task& x);
-std::string torch_format();
+std::string torch_format(const task& x);
 std::string torch_judging(const task& x);
+
+/// What the verb of a task asks for; empty for `optimize` and `diagnose`.
+std::string verb_words(const task& x);
+
+/// The labels and the counters of a task that asks for a diagnosis.
+std::string diagnosis_words(const task& x);
+
+/// The part of an answer's form that such a task adds.
+std::string diagnosis_format(const task& x);
 
 /// Appends `text` in a fence that no line of it can close, cleaned, at most `limit` bytes.
 void append_fenced(std::string& out, std::string_view text, std::string_view language,

@@ -127,15 +127,27 @@ std::string shapes(const task& x) {
   return out;
 }
 
+// From words alone: what Model computes is not shown, and what it is called with is.
+void append_problem(std::string& out, const task& x) {
+  bool hides = x.verb == "synthesize";
+  out += hides                 ? "\nWhat Model is constructed and called with:\n"
+         : has_starter(x.verb) ? "\nThe module that says what is computed:\n"
+                               : "\nThe module to make faster:\n";
+  append_fenced(out, hides ? interface_of_problem(x.torch.code) : x.torch.code, "python",
+                max_problem_text);
+}
+
 } // namespace
 
 std::string torch_role(const task& x) {
-  return std::string{"You make PyTorch modules faster on "} + where(x) +
-         ", with kernels of your own.\n\n";
+  return std::string{x.verb == "synthesize" ? "You write fast PyTorch modules on "
+                                            : "You make PyTorch modules faster on "} +
+         where(x) + ", with kernels of your own.\n\n";
 }
 
-std::string torch_format() {
+std::string torch_format(const task& x) {
   std::string out{format_head};
+  out += diagnosis_format(x);
   out += "<KERNEL>\n```python\n# the complete module\n```\n</KERNEL>\n"
          "Only what stands between <KERNEL> and </KERNEL>, behind </think>, is read as code. Give "
          "exactly one Python module, complete, with its imports. Tests and examples of use do not "
@@ -168,9 +180,14 @@ std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader exampl
   out.append(x.prompt);
   if (out.back() != '\n') out += '\n';
   if (!x.terms.hardware.empty()) out += "\nIt runs on: " + x.terms.hardware + "\n";
-  out += "\nThe module to make faster:\n";
-  append_fenced(out, x.torch.code, "python", max_problem_text);
+  append_problem(out, x);
   if (has_shapes(x)) out += shapes(x);
+  out += verb_words(x);
+  if (!x.starter.empty()) {
+    out += "\nThe starter:\n";
+    append_fenced(out, x.starter, "python", max_problem_text);
+  }
+  out += diagnosis_words(x);
   out += "\nFor the form alone, here is another module:\n";
   append_fenced(out, example_problem(), "python", max_problem_text);
   out += "\nand an answer to it:\n<KERNEL>\n";

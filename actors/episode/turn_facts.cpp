@@ -1,5 +1,6 @@
 #include "actors/episode/turn_facts.hpp"
 
+#include "actors/episode/verb_checks.hpp"
 #include "gpu/profiler/tier0.hpp"
 #include "messages/fault.hpp"
 
@@ -46,7 +47,9 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
     if (sanitized) out.setSanitize(std::string{terms.sanitize});
     // Sanitizers of the CPU are part of a build, which is made where the candidate is judged.
     bool built_again = sanitized && x.what.terms.backend == "cpu";
-    if (built_again && x.what.contract == contract_kind::native) out.setSource(x.parsed.kernel);
+    bool is_read = compares_code(x.what) && !terms.visible_only;
+    if ((built_again && x.what.contract == contract_kind::native) || is_read)
+      out.setSource(x.parsed.kernel);
     out.setSanitizeMs(static_cast<uint32_t>(more.count()));
     out.setDeadlineMs(static_cast<uint32_t>((terms.deadline + more).count()));
     if (!terms.seed.empty()) out.setSeed(kj::arrayPtr(terms.seed.data(), terms.seed.size()));
@@ -62,12 +65,26 @@ void set_free_profile(wire::TurnFacts::Builder out, const candidate_view& x,
   if (found) out.setProfile(*found->open());
 }
 
+void set_verb_facts(wire::TurnFacts::Builder out, const candidate_view& x) {
+  auto found = verb_facts_of(x.what, x.parsed, out.getEvaluation().asReader());
+  if (!found.same_strategy.empty()) out.setSameStrategy(found.same_strategy);
+  if (found.checks.empty()) return;
+  auto checks = out.initEvidence(static_cast<unsigned>(found.checks.size()));
+  for (unsigned i = 0; i < checks.size(); ++i) {
+    checks[i].setName(found.checks[i].name);
+    checks[i].setHidden(found.checks[i].hidden);
+    checks[i].setRight(found.checks[i].right);
+    checks[i].setNote(found.checks[i].note);
+  }
+}
+
 // What the text shows, or what judged the module has seen in its structure.
 std::string copied(const candidate_view& x, const shown_code& shown,
                    wire::EvaluateResult::Reader evaluation) {
   auto found = shown.copied_in(x.parsed.kernel);
   for (auto finding : evaluation.getFindings())
-    if (found.empty() && finding.getRule() == "own_model") found = "the problem's own model";
+    if (found.empty() && finding.getRule() == "own_model" && x.what.verb != "synthesize")
+      found = "the problem's own model";
   return found;
 }
 
@@ -97,6 +114,7 @@ void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
   out.setDiagnosisRight(x.what.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
   out.setTurn(course.turn);
   out.setMaxTurns(course.max_turns);
+  if (out.getEvaluation().getCorrect()) set_verb_facts(out, x);
   if (!course.evaluation.empty()) out.setUnchanged(copied(x, shown, out.getEvaluation()));
 }
 

@@ -169,7 +169,9 @@ shown_code::shown_code(const task& x, std::string_view prompt)
     : python_(x.contract == contract_kind::torch),
       device_(!python_ && x.terms.contract == contract_kind::device) {
   if (python_) {
-    add("the problem's own model", x.torch.code);
+    // Of what was not shown nothing can be copied.
+    if (x.verb != "synthesize") add("the problem's own model", x.torch.code);
+    if (!x.starter.empty()) add("the starter", x.starter);
   } else {
     add("the starter", x.starter);
     add("the baseline", baseline_of(x));

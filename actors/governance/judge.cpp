@@ -224,6 +224,14 @@ private:
                          "diagnosis_wrong",
                          "the kernel is right, the diagnosis is not",
                          {}});
+    else if (auto wrong = wrong_statements(); wrong > 0)
+      fail(correctness, {FaultClass::CANDIDATE, "evidence_wrong", statements_message(wrong), {}});
+    else if (facts_.getSameStrategy().size() > 0)
+      fail(correctness, {FaultClass::CANDIDATE,
+                         "not_reformulated",
+                         "the results are right, and it computes as the starter does: " +
+                             text_of(facts_.getSameStrategy()),
+                         {}});
     else
       pass(correctness);
     if (!evaluation_.getCorrect()) return block(determinism);
@@ -231,6 +239,26 @@ private:
     fail(
         determinism,
         {FaultClass::CANDIDATE, "not_deterministic", "the same inputs gave different results", {}});
+  }
+
+  unsigned wrong_statements() const {
+    unsigned wrong = 0;
+    if (is(facts_.getVerb(), "diagnose"))
+      for (auto x : facts_.getEvidence()) wrong += !x.getRight();
+    return wrong;
+  }
+
+  // What is hidden is not named: a policy reads this.
+  std::string statements_message(unsigned wrong) const {
+    unsigned said = 0, wrong_said = 0;
+    for (auto x : facts_.getEvidence()) {
+      said += !x.getHidden();
+      wrong_said += !x.getHidden() && !x.getRight();
+    }
+    if (wrong_said == 0) return "the diagnosis is right, and what was measured does not fit it";
+    return fmt::format("the diagnosis is right; of what was said of {} counters {} {} wrong{}",
+                       said, wrong_said, wrong_said == 1 ? "is" : "are",
+                       wrong > wrong_said ? ", and what was measured does not fit, either" : "");
   }
 
   std::string wrong_cases() const {

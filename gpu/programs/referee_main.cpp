@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include "gpu/examine/code_checks.hpp"
 #include "gpu/examine/kept_reports.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
@@ -47,6 +48,7 @@ struct lanes {
   referee_parts compiled;
   torch_lane* torch = nullptr; ///< null when there is no interpreter
   memory_checker memory;
+  code_checker& code;
 
   torch_parts with_torch() const {
     return {*torch, compiled.hardware, compiled.gpu, compiled.determinism_runs};
@@ -83,7 +85,8 @@ Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reade
 Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
   double begun = now_seconds();
   auto judged = judge(x, request);
-  if (request.getSanitize().size() == 0 && !request.getReports()) return judged;
+  const bool looks = request.getSanitize().size() > 0 || request.getReports();
+  if (!looks && request.getSource().size() == 0) return judged;
   auto found = load_task_folder(request.getTaskDir());
   if (!found) return judged; // as lost
   judging_terms terms;
@@ -91,6 +94,12 @@ Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Re
   terms.contract = contract_of(request.getContract().cStr()).value_or(contract_kind::native);
   auto what = on_terms(**found, terms);
   if (!what) return judged;
+  if (compares_code(**what)) {
+    auto limit =
+        request.getDeadlineMs() - std::min(request.getDeadlineMs(), request.getSanitizeMs());
+    judged = with_code_counters(x.code, **what, request.getSource(), judged, begun + limit * 1e-3);
+  }
+  if (!looks) return judged;
   auto checked = with_memory_checks(x.memory, **what, request, judged, begun);
   return with_ncu_report(x.memory, **what, request, checked, begun);
 }
@@ -162,10 +171,14 @@ expected<void> serve(const options& given) {
   examined.gpu_node = given.gpu_node;
   examined.driver = of_candidates.driver;
   examined.cpus = given.cpus;
+  code_compilers compilers{given.compiler, gpu ? gpu->architecture() : std::string{}};
+  compilers.host.cpus = given.cpus;
+  code_checker code{walls, std::move(compilers)};
   const lanes all{
       {tasks, pool, hardware, gpu.get(), given.determinism_runs},
       torch.get(),
-      {walls, std::move(examined), given.sanitizer, given.python, given.compiler, given.ncu}};
+      {walls, std::move(examined), given.sanitizer, given.python, given.compiler, given.ncu},
+      code};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();

@@ -163,6 +163,12 @@ bool has_starter(const std::string& verb);
 /// Counters that a task may name in `evidence` and `strategy`.
 const std::vector<std::string>& task_counters();
 
+/// Those of them that a task names and that are counted in code for the CPU; each once.
+std::vector<std::string> code_counters_of(const task& x);
+
+/// Whether an evaluation on a CPU compares code with the starter's: the request has the source.
+bool compares_code(const task& x);
+
 /// The distribution of an input in one case: the case's own, or the default.
 const std::string& fill_of(const argument& input, const task_case& which);
 

@@ -234,6 +234,21 @@ const std::vector<std::string>& task_counters() {
   return counters;
 }
 
+std::vector<std::string> code_counters_of(const task& x) {
+  std::vector<std::string> result;
+  for (const auto* list : {&x.evidence, &x.strategy})
+    for (const auto& change : *list)
+      if (change.counter.starts_with("code_") && !is_one_of(change.counter, result))
+        result.push_back(change.counter);
+  return result;
+}
+
+bool compares_code(const task& x) {
+  if (x.contract == contract_kind::torch || x.terms.backend == "hip" || x.starter.empty())
+    return false;
+  return x.verb == "reformulate" || !code_counters_of(x).empty();
+}
+
 const std::string& starter_to_port(const task& x) {
   if (x.port.from == "cpp") return x.starter_cpu;
   return x.port.from == "hip" ? x.starter_hip : x.starter_gpu;

@@ -9,6 +9,7 @@
 
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/turn_facts.hpp"
+#include "actors/episode/verb_checks.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "launch/machine/timing_policy.hpp"
 #include "messages/base/digest.hpp"
@@ -114,7 +115,8 @@ parsed_completion as_source(std::string text, const task& what) {
   result.language = what.contract == contract_kind::torch ? "python"
                     : what.terms.backend == "cpu"         ? "cpp"
                                                           : what.terms.backend;
-  result.diagnosis = what.diagnosis; // a source file carries none
+  result.diagnosis = what.diagnosis; // a source file carries none, and no evidence
+  result.evidence = right_statements(what);
   if (result.ok) result.kernel = std::move(text);
   return result;
 }

@@ -13,6 +13,7 @@
 #include "actors/episode/prompt_parts.hpp"
 #include "actors/episode/tools/tool_words.hpp"
 #include "actors/episode/tools/tools_mode.hpp"
+#include "actors/episode/verb_checks.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {
@@ -275,9 +276,12 @@ void tools_mode::measure(board_candidate& x, tool_kind how) {
   trial.parsed.ok = true;
   trial.parsed.kernel = *x.source;
   // A measurement says nothing of labels: only a submission gives one.
-  trial.parsed.diagnosis = how == tool_kind::submit ? trimmed(a.arguments.text("diagnosis"))
-                                                    : episode_.where.what->diagnosis;
-  if (how == tool_kind::submit) trial.parsed.thought = parse_completion(*trial.text).thought;
+  bool submits = how == tool_kind::submit;
+  trial.parsed.diagnosis =
+      submits ? trimmed(a.arguments.text("diagnosis")) : episode_.where.what->diagnosis;
+  trial.parsed.evidence = submits ? evidence_lines(a.arguments.text("evidence"))
+                                  : right_statements(*episode_.where.what);
+  if (submits) trial.parsed.thought = parse_completion(*trial.text).thought;
   trial.candidate_sha256 = x.sha256;
   a.output = x.id;
   a.measure = how;

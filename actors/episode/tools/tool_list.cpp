@@ -156,6 +156,11 @@ std::vector<tool> make_tools() {
          "Id of a candidate; left out: the promoted one, else the active one.",
          {}},
         {"diagnosis", text, false, "Of a task that asks for one: the label.", {}},
+        {"evidence",
+         text,
+         false,
+         "Of a task that asks for it: how each counter changes, one a line, as in `time falls`.",
+         {}},
         {"confirm", flag, false, "Hand it in whatever else is better.", {}}}},
   };
 }

@@ -117,7 +117,7 @@ const std::vector<entry>& entries() {
       KM_FIELD("run", "text", "name of the run", json(of.run)),
       KM_FIELD("task", "text", "id of the task", json(text_of(x.getEpisode().getTask()))),
       KM_FIELD("split", "text", "train or dev, by the task", json(split(x, of))),
-      KM_FIELD("verb", "text", "optimize, debug, diagnose or reformulate",
+      KM_FIELD("verb", "text", "optimize, debug, diagnose, reformulate, synthesize or port",
                json(text_of(x.getFacts().getVerb()))),
       KM_FIELD("operator_family", "text", "of the task",
                json(text_of(x.getFacts().getOperatorFamily()))),

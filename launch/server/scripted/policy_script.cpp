@@ -165,22 +165,24 @@ expected<tool_call> read_call(const json& x, const std::string& source, const st
 expected<scripted_reply> read_reply(const json& x, const std::string& source,
                                     const std::string& path, const std::filesystem::path& folder) {
   fields f{x, source, path};
-  f.allow({"task", "member", "turn", "text", "thought", "kernel", "diagnosis", "tool_calls",
-           "finish_reason"});
+  f.allow({"task", "member", "turn", "text", "thought", "kernel", "diagnosis", "evidence",
+           "tool_calls", "finish_reason"});
   scripted_reply result;
-  std::string thought, kernel, diagnosis, source_text;
+  std::string thought, kernel, diagnosis, evidence;
   f.read_match(result.match);
   f.read("text", result.text);
   f.read("thought", thought);
   f.read("kernel", kernel);
   f.read("diagnosis", diagnosis);
+  f.read("evidence", evidence);
   f.read("finish_reason", result.finish_reason);
   auto words = f.has("text") + f.has("kernel");
   if (words != 1 && (words != 0 || !f.has("tool_calls")))
     f.fail("", "needs either \"text\" or \"kernel\", or \"tool_calls\"",
            "\"text\" is a whole completion, \"kernel\" the path of a source file");
-  if (f.has("text") && (f.has("thought") || f.has("diagnosis")))
-    f.fail("text", "stands beside \"thought\" or \"diagnosis\"", "put them into the text");
+  if (f.has("text") && (f.has("thought") || f.has("diagnosis") || f.has("evidence")))
+    f.fail("text", "stands beside \"thought\", \"diagnosis\" or \"evidence\"",
+           "put them into the text");
   if (f.fault()) return checked(f, std::move(result));
   auto calls = read_list(x, "tool_calls", source, result.calls,
                          [&](const json& call, const std::string& at) {
@@ -195,7 +197,7 @@ expected<scripted_reply> read_reply(const json& x, const std::string& source,
   if (!content)
     f.fail("kernel", "names " + file.string() + ": " + content.error().message, of_script);
   else
-    result.text = compose_completion(thought, diagnosis, *content);
+    result.text = compose_completion(thought, diagnosis, evidence, *content);
   return checked(f, std::move(result));
 }
 
@@ -305,9 +307,10 @@ expected<json> parse_json(const std::string& text, const std::string& source) {
 } // namespace
 
 std::string compose_completion(const std::string& thought, const std::string& diagnosis,
-                               const std::string& kernel) {
+                               const std::string& evidence, const std::string& kernel) {
   auto result = thought_text(thought) + "\n";
   if (!diagnosis.empty()) result += "<DIAGNOSIS>" + diagnosis + "</DIAGNOSIS>\n";
+  if (!evidence.empty()) result += "<EVIDENCE>\n" + evidence + "\n</EVIDENCE>\n";
   result += "<KERNEL>\n```cpp\n" + kernel;
   if (!kernel.empty() && kernel.back() != '\n') result += '\n';
   return result + "```\n</KERNEL>";

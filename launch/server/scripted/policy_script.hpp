@@ -112,8 +112,9 @@ expected<policy_script> load_policy_script(const std::filesystem::path& file);
 expected<policy_script> parse_policy_script(const std::string& text, const std::string& source,
                                             const std::filesystem::path& folder);
 
-/// Returns "<think>...</think>", "<DIAGNOSIS>" where there is one, and "<KERNEL>" with a fence.
+/// Returns "<think>...</think>", "<DIAGNOSIS>" and "<EVIDENCE>" where there is one, and "<KERNEL>"
+/// with a fence.
 std::string compose_completion(const std::string& thought, const std::string& diagnosis,
-                               const std::string& kernel);
+                               const std::string& evidence, const std::string& kernel);
 
 } // namespace kernelmill

@@ -49,6 +49,18 @@ TEST(completion_parser, thought_diagnosis_and_fenced_kernel) {
   EXPECT_THAT(x.problems, IsEmpty());
 }
 
+TEST(completion_parser, evidence_is_a_list_of_statements) {
+  auto x = parse_completion("<EVIDENCE>\ndram_bytes falls\n launches rises; time falls\n\n"
+                            "</EVIDENCE>\n<KERNEL>" +
+                            code + "</KERNEL><EVIDENCE>cycles falls</EVIDENCE>");
+  EXPECT_TRUE(x.ok);
+  EXPECT_THAT(x.evidence,
+              ElementsAre("dram_bytes falls", "launches rises", "time falls", "cycles falls"));
+  auto open = parse_completion("<KERNEL>" + code + "</KERNEL><EVIDENCE>time falls");
+  EXPECT_FALSE(open.ok);
+  EXPECT_THAT(open.problems, ElementsAre(HasSubstr("<EVIDENCE> is not closed")));
+}
+
 TEST(completion_parser, kernels_with_and_without_fences) {
   expect_kernel("<KERNEL>" + code + "</KERNEL>");
   expect_kernel("<KERNEL>\r\n~~~~c++\r\n" + code + "\r\n~~~~\r\n</KERNEL>");
@@ -157,9 +169,10 @@ TEST(completion_parser, two_diagnoses_are_none) {
 
 // Each would take minutes if any search started again from an earlier place.
 TEST(completion_parser, ten_megabytes_of_tags_on_one_line_end_soon) {
-  for (std::string piece : {"<", "<think>", "</think>", "<think></think>", "<KERNEL>", "</KERNEL>",
-                            "<KERNEL></KERNEL>", "```", "```\n", "~~~\n```\n", "<kernel>", "x",
-                            "<DIAGNOSIS></DIAGNOSIS>", "<think><KERNEL></think>"}) {
+  for (std::string piece :
+       {"<", "<think>", "</think>", "<think></think>", "<KERNEL>", "</KERNEL>", "<KERNEL></KERNEL>",
+        "```", "```\n", "~~~\n```\n", "<kernel>", "x", "<DIAGNOSIS></DIAGNOSIS>",
+        "<EVIDENCE>x</EVIDENCE>", "<think><KERNEL></think>"}) {
     std::string text;
     text.reserve(10 << 20);
     while (text.size() + piece.size() <= (10 << 20)) text += piece;

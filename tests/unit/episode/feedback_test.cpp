@@ -56,6 +56,39 @@ TEST(feedback, a_hidden_failure_shows_none_of_its_numbers) {
                           Not(HasSubstr("1.5")), Not(HasSubstr("2.5"))));
 }
 
+TEST(feedback, hidden_evidence_is_not_named) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    out.getEvaluation().setSealed(true);
+    out.setVerb("diagnose");
+    out.getParsed().setDiagnosis("race");
+    auto checks = out.initEvidence(2);
+    checks[0].setName("launches");
+    checks[0].setRight(false);
+    checks[1].setName("dram_bytes");
+    checks[1].setHidden(true);
+    checks[1].setRight(false);
+    checks[1].setNote("8.5 and 4.25 before");
+  });
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("rejected (evidence_wrong)"),
+                    HasSubstr("of what was said of 1 counters 1 is wrong"),
+                    HasSubstr("Name diagnosis and evidence again"), Not(HasSubstr("dram_bytes")),
+                    Not(HasSubstr("8.5")), Not(HasSubstr("hidden case"))));
+}
+
+TEST(feedback, says_why_a_strategy_has_not_changed) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    out.getEvaluation().setSealed(true);
+    out.setVerb("reformulate");
+    out.setSameStrategy("code: 97 % is in it");
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("rejected (not_reformulated)"),
+                          HasSubstr("it computes as the starter does: code: 97 % is in it"),
+                          HasSubstr("Next: Change how it is computed")));
+}
+
 void fill_profiled(wire::TurnFacts::Builder out) {
   fill_good(out);
   auto profile = out.initProfile();

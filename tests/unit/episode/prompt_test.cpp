@@ -57,6 +57,36 @@ TEST(prompt, a_diagnose_task_lists_labels_and_starter_and_asks_for_the_tag) {
   EXPECT_THAT(system_prompt(load("native/row_sum")), Not(HasSubstr("<DIAGNOSIS>")));
 }
 
+TEST(prompt, of_each_verb_says_what_is_asked) {
+  auto x = load("native/online_softmax");
+  x.strategy = {{"code_calls", false, 1.5, false}};
+  EXPECT_THAT(prompt_of(x), AllOf(HasSubstr("Compute the same in another way"),
+                                  HasSubstr("- code_calls falls, by a factor of 1.5 or more\n"),
+                                  HasSubstr(x.starter)));
+  EXPECT_THAT(prompt_of(load("native/masked_reduction_repair")),
+              HasSubstr("The starter is broken"));
+  x.verb = "port";
+  x.port = {"cuda", "cpp"};
+  EXPECT_THAT(prompt_of(x),
+              AllOf(HasSubstr("The starter is in CUDA C++. Write what does the same in C++."),
+                    HasSubstr("```cuda\n"), Not(HasSubstr("in another way"))));
+  x.verb = "synthesize";
+  x.starter.clear();
+  EXPECT_THAT(prompt_of(x),
+              AllOf(HasSubstr("There is no code to begin with"), Not(HasSubstr("starter is"))));
+}
+
+TEST(prompt, evidence_is_asked_for_and_hidden_evidence_is_not_shown) {
+  auto x = load("native/slow_column_sum");
+  x.evidence = {{"code_divisions", false, 1, false}, {"time", false, 7.5, true}};
+  auto text = system_prompt(x) + prompt_of(x);
+  EXPECT_THAT(text, AllOf(HasSubstr("<EVIDENCE>"), HasSubstr("- code_divisions\n"),
+                          Not(HasSubstr("code_divisions falls")), Not(HasSubstr("- time")),
+                          Not(HasSubstr("7.5"))));
+  x.evidence.erase(x.evidence.begin());
+  EXPECT_THAT(system_prompt(x) + prompt_of(x), Not(HasSubstr("<EVIDENCE>")));
+}
+
 // -- device code ----------------------------------------------------------------------------------
 
 task on(const task& x, const std::string& backend, contract_kind contract) {

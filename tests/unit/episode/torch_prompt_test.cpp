@@ -4,6 +4,7 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/torch_answers.hpp"
+#include "actors/episode/unchanged.hpp"
 #include "messages/message.hpp"
 
 namespace kernelmill {
@@ -54,6 +55,38 @@ TEST(torch_prompt, the_example_is_in_the_wanted_language) {
               AllOf(HasSubstr("torch.addcmul"), Not(HasSubstr("load_inline"))));
   EXPECT_THAT(user(problem("cpu")),
               AllOf(HasSubstr("at::parallel_for"), Not(HasSubstr("__global__"))));
+}
+
+TEST(torch_prompt, from_words_alone_shows_inputs_and_not_what_is_computed) {
+  auto x = problem();
+  x.verb = "synthesize";
+  x.torch.code = "import torch\nROWS = 7\nclass Model(torch.nn.Module):\n"
+                 "    def forward(self, x):\n        return secret(x)\n"
+                 "def get_inputs():\n    return [torch.rand(ROWS)]\n"
+                 "def get_init_inputs():\n    return []\n";
+  auto text = user(x) + system_prompt(x);
+  EXPECT_THAT(text, AllOf(HasSubstr("ROWS = 7"), HasSubstr("torch.rand(ROWS)"),
+                          HasSubstr("def forward(self, x): ..."), HasSubstr("no code to begin"),
+                          Not(HasSubstr("secret"))));
+  // What was not shown cannot be copied.
+  auto answer = x.torch.code;
+  answer.replace(answer.find("Model"), 5, "ModelNew");
+  EXPECT_EQ(copied_from(x, user(x), answer), "");
+  x.verb = "optimize";
+  EXPECT_EQ(copied_from(x, user(x), answer), "the problem's own model");
+}
+
+TEST(torch_prompt, shows_the_starter_and_knows_a_copy_of_it) {
+  auto x = problem();
+  x.verb = "debug";
+  x.starter = "class ModelNew(nn.Module):\n    broken = 1\n";
+  EXPECT_THAT(user(x), AllOf(HasSubstr("The starter is broken"), HasSubstr(x.starter),
+                             HasSubstr("The module that says what is computed:\n")));
+  EXPECT_EQ(copied_from(x, "", "# repaired\n" + x.starter), "the starter");
+  x.verb = "diagnose";
+  x.diagnoses = {"slow_loop", "launches"};
+  EXPECT_THAT(system_prompt(x) + user(x),
+              AllOf(HasSubstr("<DIAGNOSIS>"), HasSubstr("- launches\n")));
 }
 
 TEST(torch_prompt, says_of_other_types_that_each_output_has_its_own_bound) {

@@ -341,6 +341,45 @@ TEST(judge, a_diagnose_task_without_a_label_is_a_format_error) {
   EXPECT_EQ(x.category, "format_error");
 }
 
+void fill_evidence(wire::TurnFacts::Builder out, bool said, bool measured) {
+  fill_good(out);
+  out.setVerb("diagnose");
+  out.getParsed().setDiagnosis("race");
+  auto checks = out.initEvidence(2);
+  checks[0].setName("launches");
+  checks[0].setRight(said);
+  checks[1].setName("dram_bytes");
+  checks[1].setHidden(true);
+  checks[1].setRight(measured);
+}
+
+TEST(judge, evidence_of_a_diagnosis_must_be_right_too) {
+  for (auto [said, measured] : {std::pair{false, true}, std::pair{true, false}}) {
+    auto x = judged([&](auto out) { fill_evidence(out, said, measured); });
+    EXPECT_EQ(x.outcome, Outcome::REJECTED);
+    EXPECT_EQ(x.category, "evidence_wrong");
+    EXPECT_EQ(x.gates["correctness"], GateStatus::FAIL);
+  }
+  auto x = judged([](auto out) { fill_evidence(out, true, true); });
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+  x = judged([](auto out) {
+    fill_evidence(out, false, false);
+    out.setDiagnosisRight(false);
+  });
+  EXPECT_EQ(x.category, "diagnosis_wrong");
+}
+
+TEST(judge, a_reformulation_that_computes_as_before_is_none) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.setVerb("reformulate");
+    out.setSameStrategy("code: 97 % is in it");
+  });
+  EXPECT_EQ(x.outcome, Outcome::REJECTED);
+  EXPECT_EQ(x.category, "not_reformulated");
+  EXPECT_EQ(x.components["speed"], 0);
+}
+
 TEST(judge, our_fault_at_any_stage_is_never_a_reward) {
   using fault_of_stage = wire::Fault::Builder (*)(wire::TurnFacts::Builder);
   const fault_of_stage stages[] = {

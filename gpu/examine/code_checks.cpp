@@ -1,0 +1,133 @@
+#include "gpu/examine/code_checks.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu/referee/clock.hpp"
+#include "messages/judged.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr double longest_code_build = 20; // seconds
+
+struct code_counter {
+  std::string name;
+  double value;
+};
+
+struct code_counters {
+  std::vector<code_counter> found;
+  std::vector<std::string> missing;
+};
+
+double value_of(const compiled_code& x, const std::string& counter) {
+  if (counter == "code_instructions") return x.instructions;
+  if (counter == "code_vector_instructions") return x.vector_instructions;
+  if (counter == "code_divisions") return x.divisions;
+  return counter == "code_calls" ? x.calls : x.branches;
+}
+
+class counting {
+public:
+  counting(code_checker& by, const task& what, const std::string& source, double until)
+      : by_(by), what_(what), source_(source), until_(until) {}
+
+  code_counters run() {
+    if (what_.verb == "reformulate") compare();
+    auto names = code_counters_of(what_);
+    if (!names.empty()) count(names);
+    return std::move(result_);
+  }
+
+private:
+  expected<compiled_code> compiled(code_build how, const std::string& source) {
+    double left = std::min(longest_code_build, until_ - now_seconds());
+    if (left <= 0) return infrastructure_error("timeout", "no time is left");
+    return compile_code(by_.walls, by_.compilers, how, source, what_.function,
+                        static_cast<int>(left * 1e3) + 1);
+  }
+
+  expected<compiled_code> of_starter(code_build how) {
+    auto key = what_.digest + (how == code_build::plain ? " plain" : " judged");
+    if (auto found = by_.known.find(key); found != by_.known.end()) return found->second;
+    auto code = compiled(how, what_.starter);
+    if (code) by_.known.emplace(key, *code);
+    return code;
+  }
+
+  // Both, or a reason why not.
+  bool both(code_build how, compiled_code& starter, compiled_code& candidate) {
+    for (auto* into : {&starter, &candidate}) {
+      auto code = into == &starter ? of_starter(how) : compiled(how, source_);
+      if (!code) {
+        result_.missing.push_back(std::string{"code of the "} +
+                                  (into == &starter ? "starter: " : "candidate: ") +
+                                  code.error().message);
+        return false;
+      }
+      *into = std::move(*code);
+    }
+    return true;
+  }
+
+  void compare() {
+    compiled_code starter, candidate;
+    if (!both(code_build::plain, starter, candidate)) return;
+    result_.found.push_back({"starter_code_kept", kept_share(starter, candidate)});
+  }
+
+  void count(const std::vector<std::string>& names) {
+    compiled_code starter, candidate;
+    if (!both(code_build::as_judged, starter, candidate)) return;
+    for (const auto& name : names) {
+      result_.found.push_back({name, value_of(candidate, name)});
+      result_.found.push_back({"starter_" + name, value_of(starter, name)});
+    }
+  }
+
+  code_checker& by_;
+  const task& what_;
+  const std::string& source_;
+  double until_;
+  code_counters result_;
+};
+
+} // namespace
+
+Message<wire::EvaluateResult> with_code_counters(code_checker& by, const task& what,
+                                                 const std::string& source,
+                                                 const Message<wire::EvaluateResult>& judged,
+                                                 double until) {
+  auto before = judged.open();
+  if (!is_acceptable(*before) || source.empty()) return judged;
+  double started = now_seconds();
+  auto found = counting{by, what, source, until}.run();
+  scratch_builder builder;
+  builder->setRoot(*before);
+  auto out = builder->getRoot<wire::EvaluateResult>();
+  auto known = before->getCounters();
+  auto counters = out.initCounters(known.size() + static_cast<unsigned>(found.found.size()));
+  for (unsigned i = 0; i < known.size(); ++i) counters.setWithCaveats(i, known[i]);
+  for (unsigned i = 0; i < found.found.size(); ++i) {
+    counters[known.size() + i].setName(found.found[i].name);
+    counters[known.size() + i].setValue(found.found[i].value);
+  }
+  auto lost = before->getMissing();
+  auto missing = out.initMissing(lost.size() + static_cast<unsigned>(found.missing.size()));
+  for (unsigned i = 0; i < lost.size(); ++i) missing.set(i, lost[i]);
+  for (unsigned i = 0; i < found.missing.size(); ++i)
+    missing.set(lost.size() + i, found.missing[i]);
+  double seconds = now_seconds() - started;
+  auto spans = before->getSpans();
+  auto laps = out.initSpans(spans.size() + 1);
+  for (unsigned i = 0; i < spans.size(); ++i) laps.setWithCaveats(i, spans[i]);
+  laps[spans.size()].setName("code");
+  laps[spans.size()].setValue(seconds);
+  if (spans.size() > 0) laps[spans.size()].setUnit(spans[0].getUnit());
+  out.setSeconds(before->getSeconds() + seconds);
+  return Message<wire::EvaluateResult>{*builder};
+}
+
+} // namespace kernelmill
