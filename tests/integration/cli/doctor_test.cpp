@@ -175,8 +175,9 @@ TEST(doctor, warns_of_gpus_that_differ_and_of_one_that_cannot_be_opened) {
 TEST(adapter, list_has_what_there_is_and_what_each_gives) {
   auto x = kernelmill({"adapter", "list", "--json"});
   ASSERT_EQ(x.code, 0) << x.err;
+  auto document = x.document();
   std::string names;
-  for (const auto& one : x.document()["adapters"]) {
+  for (const auto& one : document["adapters"]) {
     names += one["kind"].get<std::string>() + " " + one["name"].get<std::string>() + "\n";
     EXPECT_NE(one["gives"], "") << one;
     if (one["state"] == "ok") continue;
