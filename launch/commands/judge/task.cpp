@@ -248,7 +248,7 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
 }
 
 expected<check_outcome> check_one(std::vector<workbench>& benches, const task_roots& roots,
-                                  const std::string& id) {
+                                  const std::string& id, bool any_backend) {
   check_outcome result;
   auto x = load_task(roots, id);
   if (!x) {
@@ -261,10 +261,13 @@ expected<check_outcome> check_one(std::vector<workbench>& benches, const task_ro
     return result;
   }
   for (auto& bench : benches) {
-    // Of several, those that the task does not name have nothing to check.
-    if (benches.size() > 1 && !(*x)->names(bench.backend())) continue;
+    // Of what this machine has, the backends that the task does not name have nothing to check.
+    if (any_backend && !(*x)->names(bench.backend())) continue;
     KM_TRY(check_on(bench, **x, result));
   }
+  if (result.backends.empty())
+    result.notes.push_back("not checked: this machine has none of its backends: " +
+                           joined((*x)->backends));
   return result;
 }
 
@@ -288,7 +291,7 @@ expected<int> task_check(const invocation& in) {
   json tasks = json::array();
   size_t failures = 0;
   for (const auto& id : *ids) {
-    auto checked = check_one(*benches, *roots, id);
+    auto checked = check_one(*benches, *roots, id, in.value("--backend") == "auto");
     KM_TRY(checked);
     failures += checked->ok() ? 0 : 1;
     auto document = checked->document(id);

@@ -44,6 +44,25 @@ TEST(task_check_command, looks_by_itself_at_what_this_machine_has) {
   EXPECT_EQ(x.document()["tasks"][0]["backends"], json::array({"cpu"}));
 }
 
+// One that comes with Kernelmill must not make a check of all fail where there is no GPU.
+TEST(task_check_command, by_itself_refuses_no_task_for_what_this_machine_lacks) {
+  if (!lacks_gpu(check({"--backend", "cuda", "native/row_sum"})))
+    GTEST_SKIP() << "this machine has a GPU";
+  auto folder = scratch() + "/of_gpus/native/row_sum";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(source_file("configs/tasks/native/row_sum"), folder,
+                        std::filesystem::copy_options::recursive);
+  std::ifstream in{folder + "/task.json"};
+  auto document = json::parse(in, nullptr, true, true);
+  document["backends"] = json::array({"cuda"});
+  write_file("of_gpus/native/row_sum/task.json", document.dump());
+  auto x = check({"--root", scratch() + "/of_gpus"});
+  EXPECT_EQ(x.code, 0) << x.err << x.out;
+  auto task = x.document()["tasks"][0];
+  EXPECT_EQ(task["backends"], json::array());
+  EXPECT_THAT(task["notes"][0].get<std::string>(), HasSubstr("not checked"));
+}
+
 TEST(task_check_command, cuda_without_a_gpu_is_1_with_a_next_step_as_of_eval) {
   auto x = check({"--backend", "cuda", "native/row_sum"});
   if (!lacks_gpu(x)) GTEST_SKIP() << "this machine has a GPU";
