@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""The tasks of `families/*`, `hip/*` and `verbs/*` with the real program: each is fit to judge on a CPU."""
+"""The tasks of `families/*`, `hip/*` and `verbs/*` with the real program: each is fit to judge on a CPU, and one
+episode of each verb comes out as tests/integration/cli/golden/verbs.json has it, byte for byte.
+KERNELMILL_WRITE_GOLDEN=1 writes that file anew."""
 
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,8 +16,47 @@ BIN = pathlib.Path(os.environ["KERNELMILL_BIN_DIR"])
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = BIN / "kernelmill"
 TASKS = SOURCE / "configs/tasks"
+GOLDEN = SOURCE / "tests/integration/cli/golden/verbs.json"
 CPU_TASKS = ["families/*", "hip/*", "verbs/synthesize_moving_mean", "verbs/port_cuda_to_cpp"]
 PATIENCE = 300
+
+
+def told(observation):
+    """What of an observation depends on neither clock nor seed: verdict, gates, counts of cases."""
+    kept = []
+    for line in observation.splitlines():
+        if line.startswith("Cases:"):
+            kept.append(line)
+        elif line.startswith("Gates:"):
+            kept.append(re.sub(r", performance [^,]*", "", line))
+        elif re.match(r"(\[failed\] )?c\d+: (accepted|rejected)", line):
+            kept.append(re.sub(r"(accepted) .*", r"\1", line))
+    return kept
+
+
+def lasting(turn):
+    """All of a turn that is the same in each run and on each machine."""
+    result = turn["eval_result"]
+    return {
+        "task": turn["task"],
+        "turn": turn["turn"],
+        "verb": turn["verb"],
+        "calls": [
+            {
+                **{k: x[k] for k in ("tool", "status", "transition", "input", "output", "steps", "hidden")},
+                "told": told(x["observation"]),
+            }
+            for x in turn["calls"]
+        ],
+        "candidates": [
+            {k: x[k] for k in ("id", "parent", "sha256", "role", "origin", "depth")} for x in turn["candidates"]
+        ],
+        "active": turn["active"],
+        "end": turn.get("stop_condition", ""),
+        "outcome": result["outcome"],
+        "gates": {x["name"]: x["status"] for x in result["gates"] if x["name"] != "performance"},
+        "reward": {k: v for k, v in turn["reward_breakdown"].items() if k != "speed"},
+    }
 
 
 class Families(unittest.TestCase):
@@ -46,8 +88,24 @@ class Families(unittest.TestCase):
             for task in sorted((TASKS / folder).iterdir()):
                 self.assertIn(f"`{folder}/{task.name}`", page)
         for word in page.split("`")[1::2]:
-            if "/" in word and "*" not in word and not word.startswith("configs/"):
+            if "/" in word and "*" not in word and not word.startswith(("configs/", "tests/")):
                 self.assertTrue((TASKS / word / "task.json").exists(), word)
+
+    def test_an_episode_of_each_verb_comes_out_as_recorded(self):
+        config = SOURCE / "configs/verbs_quickstart.json"
+        done = self.program("run", config, f"run.dir={self.folder / 'verbs'}")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = [json.loads(x) for x in (self.folder / "verbs/traces.jsonl").read_text().splitlines()]
+        turns = sorted((lasting(x) for x in lines if "calls" in x), key=lambda x: (x["task"], x["turn"]))
+        text = json.dumps(turns, indent=1) + "\n"
+        if os.environ.get("KERNELMILL_WRITE_GOLDEN"):
+            GOLDEN.parent.mkdir(exist_ok=True)
+            GOLDEN.write_text(text)
+        self.assertEqual(
+            {x["verb"] for x in turns}, {"optimize", "debug", "diagnose", "reformulate", "synthesize", "port"}
+        )
+        self.assertEqual({x["outcome"] for x in turns if x["end"]}, {"accepted"})
+        self.assertEqual(text, GOLDEN.read_text(), "see KERNELMILL_WRITE_GOLDEN in this file")
 
 
 if __name__ == "__main__":
