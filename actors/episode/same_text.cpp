@@ -114,9 +114,9 @@ std::optional<double> text_in_common(std::string_view starter, std::string_view 
   auto x = words(starter);
   auto y = words(answer);
   if (x.size() > most_words || y.size() > most_words) return std::nullopt;
-  if (x.empty() && y.empty()) return 1;
-  auto common = 2.0 * static_cast<double>(alike_in(in_order(x, y)));
-  return common / static_cast<double>(x.size() + y.size());
+  if (x.empty()) return 1;
+  // Of the starter alone: words that were added make no other program.
+  return static_cast<double>(alike_in(in_order(x, y))) / static_cast<double>(x.size());
 }
 
 } // namespace kernelmill

@@ -51,6 +51,9 @@ verb_check measured_check(const counter_change& x, wire::EvaluateResult::Reader 
   auto values = values_of(evaluation, x.counter);
   if (!values) {
     result.note = "not measured";
+    // Else a kernel that makes itself hard to time would be rid of it.
+    result.right =
+        x.counter != "time" || evaluation.getTiming().getNotTimed() != wire::NotTimed::CANDIDATE;
     return result;
   }
   result.right = is_so(x, *values);
@@ -101,7 +104,7 @@ verb_check strategy_check(const task& x, const parsed_completion& said,
   if (auto common = text_in_common(x.starter, said.kernel, true))
     return {"text", false, *common < most_kept_text,
             fmt::format("{:.0f} % of its text is the starter's, but for names", *common * 100)};
-  return {"text", false, true, "not compared: it is too long"};
+  return {"text", false, false, "it is too long to be compared"};
 }
 
 verb_facts of_reformulation(const task& x, const parsed_completion& said,

@@ -358,7 +358,8 @@ private:
     unsigned right = 0;
     for (auto c : cases) right += c.getPass();
     if (evaluation_.getCorrect())
-      x.share = 1;
+      // Right results alone are what the starter of a task of another verb has, too.
+      x.share = passed(correctness) ? 1 : 0;
     else if (auto all = std::max<unsigned>(cases.size(), evaluation_.getCaseCount()); all > 0)
       x.share = static_cast<double>(right) / all; // an early end fails the cases left
     auto timing = evaluation_.getTiming();

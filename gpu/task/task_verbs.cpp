@@ -258,10 +258,27 @@ std::string counter_change::text() const {
   return counter + (rises ? " rises" : " falls");
 }
 
+/// What is graded by measuring, and not by what an answer says, must be what evaluations measure of
+/// candidate and starter: else a task would ask for what is never looked at.
+expected<void> check_measured(const std::string& file, const task& x) {
+  auto check = [&](const char* list, const counter_change& change) -> expected<void> {
+    bool of_code = change.counter.starts_with("code_") && x.contract != contract_kind::torch;
+    if (change.counter == "time" || of_code) return {};
+    return bad_key(file, list, "has \"" + change.counter + "\", which no evaluation measures",
+                   x.contract == contract_kind::torch ? "use \"time\""
+                                                      : "use \"time\" or one of \"code_...\"");
+  };
+  for (const auto& change : x.evidence)
+    if (change.hidden) KM_TRY(check("evidence", change));
+  for (const auto& change : x.strategy) KM_TRY(check("strategy", change));
+  return {};
+}
+
 expected<void> read_verb(const json& document, const std::string& file, task& x) {
   KM_TRY(read_labels(document, file, x));
   KM_TRY(read_changes(document, "evidence", file, true, x.evidence));
   KM_TRY(read_changes(document, "strategy", file, false, x.strategy));
+  KM_TRY(check_measured(file, x));
   KM_TRY(check_labels(file, x));
   if (x.verb != "reformulate" && !x.strategy.empty())
     return bad_key(file, "strategy", "belongs to the verb \"reformulate\" only");

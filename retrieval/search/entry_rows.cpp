@@ -121,7 +121,8 @@ expected<std::vector<index_entry>> map_entry_file(const std::string& path,
     return damaged_index_file(path, "its entries have other fields than those of this kernelmill");
   std::vector<index_entry> result;
   auto count = from.number();
-  result.reserve(std::min<uint64_t>(count, file->size));
+  constexpr uint64_t least_entry_bytes = 64; // each text has its length before it
+  result.reserve(std::min<uint64_t>(count, file->size / least_entry_bytes));
   for (; count > 0 && !from.failed(); --count)
     each_field(result.emplace_back(), [&](std::string_view, auto& value) { from.read(value); });
   if (from.failed() || !from.at_end()) return damaged_index_file(path, "it is cut off");

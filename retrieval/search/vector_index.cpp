@@ -73,6 +73,7 @@ public:
     for (const auto& x : found_) {
       if (lows_.size() == most_ && x.at_most < lows_.front()) break;
       auto score = inner_product(query.floats, x.floats, dimension_) + x.lift;
+      if (!std::isfinite(score)) continue; // a file of another program may hold anything
       result.push_back({x.row, score});
       raise(score);
     }

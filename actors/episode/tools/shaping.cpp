@@ -113,7 +113,7 @@ void shaping_ledger::compare(std::string_view verb, const shaped_call& x) {
   if (x.left.empty() || x.right.empty() || x.left == x.right) return;
   auto pair = is_newer(x.left, x.right) ? std::pair{x.right, x.left} : std::pair{x.left, x.right};
   const auto &before = candidates_[pair.first], &after = candidates_[pair.second];
-  if (!before.right && !after.right) return; // there is nothing to see yet
+  if (!before.right || !after.right) return; // there is nothing to see yet
   if (!compared_.insert(pair).second) return;
   if (patched_ && (verb == "optimize" || verb == "reformulate")) add(compare_use, 20);
   int loss = 0, gain = 0;
@@ -152,7 +152,8 @@ void shaping_ledger::close(std::string_view verb, wire::Verdict::Reader submitte
   bool worked = patched_ && !compared_.empty();
   if (is_success(verb, accepted, original, fast))
     add(closeout, candidate == promoted_ ? 20 : 0);
-  else if (passed(submitted, "correctness") && (original || !accepted) && !fast && worked)
+  else if (passed(submitted, "correctness") && passed(submitted, "integrity") &&
+           (original || !accepted) && !fast && worked)
     add(near_miss, 30);
 }
 

@@ -23,6 +23,7 @@ namespace {
 constexpr size_t max_candidate_bytes = 256 << 10; // as of an answer's kernel
 constexpr int64_t most_examples = 5;
 constexpr int64_t most_lines = 400;
+constexpr size_t around_example = 512; // its title and fences
 constexpr const char* file_name = "candidate";
 
 source_language language_of(const task& x) {
@@ -126,7 +127,9 @@ void tools_mode::query_knowledge() {
     auto view = found.open();
     auto examples = view->getExamples();
     for (auto x : examples) {
-      append_example(out, x, limit() / examples.size());
+      // A kernel that the whole answer's limit cut would have no end by which a copy is known.
+      auto each = limit() / examples.size();
+      append_example(out, x, each - std::min(each / 2, around_example));
       current_->examples.emplace_back(x.getId().cStr());
     }
     settle("ok", out.empty() ? "nothing was found\n" : std::move(out));
