@@ -46,12 +46,13 @@ bool uses_gpu(tool_kind x) {
 
 } // namespace
 
-std::string tools_system_prompt(const task& what, const tool_settings& settings) {
+std::string tools_system_prompt(const task& what, const tool_settings& settings, bool calls_cost) {
   auto out = judging_prompt(what);
   out += how_tools_work;
   out += fmt::format("There are {} steps, {:.0f} seconds of the machine that runs kernels, and {} "
                      "measurements on hidden cases.\n",
                      settings.steps, settings.gpu_seconds, settings.hidden_evaluations);
+  if (calls_cost) out += "Each call costs a little of the reward.\n";
   if (settings.calls != call_form::text) return out;
   out += how_text_calls_look;
   for (const auto& x : all_tools()) {
@@ -70,7 +71,8 @@ std::shared_ptr<prompt_cache> prompts_of(const episode_settings& settings) {
         [](const task& what) { return system_prompt(what) + patch_prompt(); });
   if (settings.mode == mode_kind::refine) return std::make_shared<prompt_cache>();
   return std::make_shared<prompt_cache>(
-      [tools = settings.tools](const task& what) { return tools_system_prompt(what, tools); });
+      [tools = settings.tools, costs = settings.rewards.shaping != shaping_kind::none](
+          const task& what) { return tools_system_prompt(what, tools, costs); });
 }
 
 std::vector<tool_kind> legal_tools(const candidate_board& board, const tool_budget& used,

@@ -17,7 +17,7 @@ namespace kernelmill {
 
 /// The system message: the role, how candidates are judged, how tools are called and, for the text
 /// form, the tools themselves.
-std::string tools_system_prompt(const task& what, const tool_settings& settings);
+std::string tools_system_prompt(const task& what, const tool_settings& settings, bool calls_cost);
 
 /// First prompts in the words of the mode that `settings` name.
 std::shared_ptr<prompt_cache> prompts_of(const episode_settings& settings);

@@ -253,10 +253,17 @@ class ToolRuns(unittest.TestCase):
                 {"model": "agent", "replies": replies},
                 episode={"patches": True},
                 tasks={"ids": ["native/row_sum"], "group_size": 1, "max_turns": 3},
+                reward={"preset": "staged", "thinking": 0.1, "length": 0.1},
             ),
         )
+        # A thought and a kernel's length stand in the answer, not in the facts: rescore reads them there.
+        again = json.loads(self.program("rescore", "patches", "--json"))
+        self.assertEqual([again["equal"], again["equal_episodes"]], [3, 1])
         self.assertIn("<PATCH>", self.program("show", "patches/g0.e0.t0"))
         shown = [json.loads(self.program("show", f"patches/g0.e0.t{n}", "--json")) for n in range(3)]
+        parts = [{x["name"]: x["value"] for x in turn["verdict"]["components"]} for turn in shown]
+        self.assertEqual([x["thinking"] for x in parts], [1, 0.5, 0])
+        self.assertEqual([x["length"] for x in parts], [1, 1, 0])
         self.assertNotIn("// zero", json.dumps(shown[0]))
         self.assertIn("// zero", json.dumps(shown[1]))
         second, third = (self.program("show", f"patches/g0.e0.t{n}") for n in (1, 2))
