@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gpu/referee/clock.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill {
@@ -11,6 +12,7 @@ namespace kernelmill {
 namespace {
 
 constexpr double longest_code_build = 20; // seconds
+constexpr size_t most_known = 64;         // sources
 
 struct code_counter {
   std::string name;
@@ -43,24 +45,22 @@ public:
 
 private:
   expected<compiled_code> compiled(code_build how, const std::string& source) {
+    auto key =
+        sha256_hex(what_.function + (how == code_build::plain ? " plain " : " judged ") + source);
+    if (auto found = by_.known.find(key); found != by_.known.end()) return found->second;
     double left = std::min(longest_code_build, until_ - now_seconds());
     if (left <= 0) return infrastructure_error("timeout", "no time is left");
-    return compile_code(by_.walls, by_.compilers, how, source, what_.function,
-                        static_cast<int>(left * 1e3) + 1);
-  }
-
-  expected<compiled_code> of_starter(code_build how) {
-    auto key = what_.digest + (how == code_build::plain ? " plain" : " judged");
-    if (auto found = by_.known.find(key); found != by_.known.end()) return found->second;
-    auto code = compiled(how, what_.starter);
-    if (code) by_.known.emplace(key, *code);
-    return code;
+    auto code = compile_code(by_.walls, by_.compilers, how, source, what_.function,
+                             static_cast<int>(left * 1e3) + 1);
+    KM_TRY(code);
+    if (by_.known.size() >= most_known) by_.known.clear();
+    return by_.known[key] = std::move(*code);
   }
 
   // Both, or a reason why not.
   bool both(code_build how, compiled_code& starter, compiled_code& candidate) {
     for (auto* into : {&starter, &candidate}) {
-      auto code = into == &starter ? of_starter(how) : compiled(how, source_);
+      auto code = compiled(how, into == &starter ? what_.starter : source_);
       if (!code) {
         result_.missing.push_back(std::string{"code of the "} +
                                   (into == &starter ? "starter: " : "candidate: ") +

@@ -19,7 +19,7 @@ struct code_checker {
   sandbox& walls;
   code_compilers compilers = {};
 
-  /// INTERNAL: of starters, by their task's digest and the way of the build.
+  /// INTERNAL: by the hash of source and build. One candidate is judged again and again.
   std::map<std::string, compiled_code> known = {};
 };
 

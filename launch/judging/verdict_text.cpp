@@ -58,6 +58,25 @@ json integrity_json(wire::Verdict::Reader verdict) {
   return {{"clean", clean}, {"findings", findings}};
 }
 
+// What the verb of the task asks for beyond right results.
+json checks_json(wire::TurnFacts::Reader facts) {
+  auto result = json::array();
+  for (auto x : facts.getEvidence())
+    result.push_back({{"name", str(x.getName())},
+                      {"visibility", x.getHidden() ? "hidden" : "visible"},
+                      {"right", x.getRight()},
+                      {"note", cli::clean(str(x.getNote()))}});
+  return result;
+}
+
+std::string checks_text(wire::TurnFacts::Reader facts) {
+  std::string result;
+  for (auto x : facts.getEvidence())
+    result += fmt::format("{}{}: {}{}\n", str(x.getName()), x.getHidden() ? " (hidden)" : "",
+                          x.getRight() ? "" : "WRONG: ", cli::clean(str(x.getNote())));
+  return result.empty() ? result : "\n" + result;
+}
+
 // The cause of a missing time, or null.
 json not_timed_word(wire::Timing::Reader t) {
   if (t.getNotTimed() == wire::NotTimed::NO) return nullptr;
@@ -316,6 +335,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"correct", evaluation.getCorrect()},
           {"deterministic", evaluation.getDeterministic()},
           {"cases", cases_json(evaluation)},
+          {"checks", checks_json(facts)},
           {"integrity", integrity_json(verdict)},
           {"timing", timing_json(evaluation.getTiming())},
           {"profile", profile_json(facts.getProfile())},
@@ -351,6 +371,7 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
     if (!is_said(verdict, str(p))) result += "\nformat: " + cli::clean(str(p)) + "\n";
   result += log_text(facts.getBuild());
   result += cases_text(facts.getEvaluation(), verdict);
+  result += checks_text(facts);
   result += timing_text(facts.getEvaluation().getTiming());
   result += findings_text(verdict, colour);
   if (auto fault = verdict.getFault(); fault.getClass() != wire::FaultClass::NONE) {

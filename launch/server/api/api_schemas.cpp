@@ -71,6 +71,8 @@ const fields& verdict_fields() {
       {"correct", kind::flag, "Every case passes.", required},
       {"deterministic", kind::flag, "", required},
       {"cases", kind::list, "Each case with its largest error and its bound.", required},
+      {"checks", kind::list,
+       "What the task's verb asks for beyond right results: evidence, another strategy.", required},
       {"integrity", kind::object, "Findings with their evidence.", required},
       {"timing", kind::object, "The speedup's estimate, its interval, the times.", required},
       {"profile", kind::object, "What limits it, by which numbers, what to try.", required},

@@ -21,6 +21,7 @@ def judged(scratch, task, file, *more):
     done = subprocess.run(command, env=environment, text=True, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads(done.stdout)
+    assert document["checks"], "what was compared is told"
     return document["outcome"], document["error"]["category"]
 
 

@@ -57,7 +57,7 @@ TEST(verb_checks, statements_are_held_against_the_task) {
   x = facts_of(diagnose_task(), {"dram_bytes rises", "time falls"}, none);
   EXPECT_FALSE(x.checks[0].right || x.checks[1].right);
   EXPECT_EQ(x.checks[1].note, "nothing was said of it");
-  // Who says both says nothing.
+  // An answer that says both says nothing.
   x = facts_of(diagnose_task(), {"dram_bytes falls", "dram_bytes rises"}, none);
   EXPECT_FALSE(x.checks[0].right);
   EXPECT_THAT(right_statements(diagnose_task()),

@@ -168,6 +168,8 @@ TEST_F(code_of, an_evaluation_has_the_counters_that_its_task_names) {
   EXPECT_EQ(same["starter_code_kept"], 1);
   EXPECT_GT(same["starter_code_divisions"], 0);
   EXPECT_EQ(same["code_divisions"], same["starter_code_divisions"]);
+  // What is known takes no time.
+  EXPECT_EQ(counters_of(what->starter, now_seconds() - 1), same);
   auto late = counters_of("int late;", now_seconds() - 1);
   EXPECT_EQ(late.count("starter_code_kept"), 0u);
   EXPECT_EQ(late.count("code of the candidate: no time is left"), 1u);
