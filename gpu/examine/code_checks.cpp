@@ -44,46 +44,45 @@ public:
   }
 
 private:
-  expected<compiled_code> compiled(code_build how, const std::string& source) {
-    auto key =
-        sha256_hex(what_.function + (how == code_build::plain ? " plain " : " judged ") + source);
+  expected<compiled_code> compiled(code_build how, const std::string& source,
+                                   const std::string& function) {
+    auto key = sha256_hex(function + (how == code_build::plain ? " plain " : " judged ") + source);
     if (auto found = by_.known.find(key); found != by_.known.end()) return found->second;
     double left = std::min(longest_code_build, until_ - now_seconds());
     if (left <= 0) return infrastructure_error("timeout", "no time is left");
-    auto code = compile_code(by_.walls, by_.compilers, how, source, what_.function,
+    auto code = compile_code(by_.walls, by_.compilers, how, source, function,
                              static_cast<int>(left * 1e3) + 1);
     KM_TRY(code);
     if (by_.known.size() >= most_known) by_.known.clear();
     return by_.known[key] = std::move(*code);
   }
 
-  // Both, or a reason why not.
-  bool both(code_build how, compiled_code& starter, compiled_code& candidate) {
-    for (auto* into : {&starter, &candidate}) {
-      auto code = compiled(how, into == &starter ? what_.starter : source_);
-      if (!code) {
-        result_.missing.push_back(std::string{"code of the "} +
-                                  (into == &starter ? "starter: " : "candidate: ") +
-                                  code.error().message);
-        return false;
-      }
-      *into = std::move(*code);
-    }
-    return true;
+  expected<compiled_code> noted(const char* whose, expected<compiled_code> code) {
+    if (!code)
+      result_.missing.push_back(std::string{"code of the "} + whose + ": " + code.error().message);
+    return code;
   }
 
+  // Of the candidate all functions: how it calls its code is its own affair. What its source does
+  // to the comparison must not free it of that: it is taken for a copy.
   void compare() {
-    compiled_code starter, candidate;
-    if (!both(code_build::plain, starter, candidate)) return;
-    result_.found.push_back({"starter_code_kept", kept_share(starter, candidate)});
+    auto starter = noted("starter", compiled(code_build::plain, what_.starter, what_.function));
+    if (!starter) return;
+    auto candidate = noted("candidate", compiled(code_build::plain, source_, {}));
+    if (!candidate && candidate.error().cls != fault_class::candidate) return;
+    result_.found.push_back(
+        {"starter_code_kept", candidate ? kept_share(*starter, *candidate) : 1.0});
   }
 
   void count(const std::vector<std::string>& names) {
-    compiled_code starter, candidate;
-    if (!both(code_build::as_judged, starter, candidate)) return;
+    auto starter = noted("starter", compiled(code_build::as_judged, what_.starter, what_.function));
+    if (!starter) return;
+    auto candidate = noted("candidate", compiled(code_build::as_judged, source_, what_.function));
+    if (!candidate && candidate.error().cls != fault_class::candidate) return;
     for (const auto& name : names) {
-      result_.found.push_back({name, value_of(candidate, name)});
-      result_.found.push_back({"starter_" + name, value_of(starter, name)});
+      auto before = value_of(*starter, name);
+      result_.found.push_back({name, candidate ? value_of(*candidate, name) : before});
+      result_.found.push_back({"starter_" + name, before});
     }
   }
 

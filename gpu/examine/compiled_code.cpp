@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <sstream>
 
 #include "gpu/toolchain/compiler_facts.hpp"
@@ -14,6 +15,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_code_text = 8 << 20;
+constexpr size_t most_blocks = 20'000; // each is held against each of the starter's
 constexpr double alike = 0.8; // stretches that have this share of their instructions in common
 
 // -- PTX ------------------------------------------------------------------------------------------
@@ -54,33 +56,68 @@ void count_device(const ptx_line& x, compiled_code& into) {
   into.branches += is_jump && x.is_conditional;
 }
 
-// -- compiling ------------------------------------------------------------------------------------
-
-// Words that steer the compiler are no part of what is computed.
-std::string without_pragmas(const std::string& source) {
-  std::istringstream lines{source};
-  std::string result;
-  for (std::string line; std::getline(lines, line);) {
-    auto words = line;
-    std::erase_if(words, [](char c) { return c == ' ' || c == '\t'; });
-    bool steers = words.starts_with("#pragmaGCC") || words.starts_with("#pragmaunroll") ||
-                  words.starts_with("#pragmanounroll");
-    result += (steers ? std::string{} : line) + "\n";
+std::set<std::string_view> jump_targets(std::string_view ptx) {
+  std::set<std::string_view> result;
+  while (!ptx.empty()) {
+    auto line = ptx.substr(0, ptx.find('\n'));
+    ptx.remove_prefix(std::min(ptx.size(), line.size() + 1));
+    auto end = line.rfind(';');
+    if (end == line.npos || line.find("bra") == line.npos) continue;
+    auto begin = line.find_last_of(" \t", end);
+    if (begin != line.npos) result.insert(line.substr(begin + 1, end - begin - 1));
   }
   return result;
 }
 
-expected<std::vector<std::string>> host_command(const host_compiler& by, code_build how) {
+// -- compiling ------------------------------------------------------------------------------------
+
+// Words that steer the compiler are no part of what is computed: pragmas, as the preprocessor
+// leaves them, but for those of OpenMP that make threads.
+std::string without_pragmas(const std::string& source) {
+  std::istringstream lines{source};
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    auto begin = line.find_first_not_of(" \t");
+    if (begin != line.npos && line[begin] == '#' &&
+        line.find("pragma", begin) == line.find_first_not_of(" \t", begin + 1)) {
+      bool threads = line.find("omp") != line.npos && line.find("declare") == line.npos;
+      auto simd = line.find("simd");
+      if (!threads || line.find("omp simd") != line.npos) line.clear();
+      if (threads && simd != line.npos) line.resize(std::min(line.size(), simd));
+    }
+    result += line + "\n";
+  }
+  return result;
+}
+
+// "optimize("O3")" of an attribute as "unused"; a function of that name takes no text or number.
+std::string without_levels(const std::string& source) {
+  constexpr std::string_view word = "optimize";
+  std::string result;
+  size_t from = 0;
+  for (auto at = source.find(word); at != source.npos; at = source.find(word, at + 1)) {
+    auto begin = at, end = at + word.size();
+    while (begin > from && source[begin - 1] == '_') --begin;
+    while (end < source.size() && source[end] == '_') ++end;
+    auto open = source.find_first_not_of(" \t\n", end);
+    if (open == source.npos || source[open] != '(') continue;
+    auto first = source.find_first_not_of(" \t\n", open + 1);
+    auto close = source.find(')', open);
+    if (close == source.npos ||
+        (source[first] != '"' && (source[first] < '0' || source[first] > '9')))
+      continue;
+    result.append(source, from, begin - from).append("unused");
+    from = close + 1;
+  }
+  return result.append(source, from);
+}
+
+expected<std::vector<std::string>> host_command(const host_compiler& by) {
 #if !defined(__x86_64__)
   return infrastructure_error("tool_missing", "failed to read assembly: it is not that of x86-64");
 #endif
-  std::vector<std::string> result{by.path,    "-std=c++20", "-march=native",
+  return std::vector<std::string>{by.path,    "-std=c++20", "-march=native",
                                   "-fopenmp", "-fPIC",      "-fno-asynchronous-unwind-tables"};
-  result.emplace_back(how == code_build::plain ? "-O1" : "-O3");
-  // An attribute of this name would choose another level for a function.
-  if (how == code_build::plain) result.emplace_back("-Doptimize(...)=unused");
-  result.insert(result.end(), {"-S", "kernel.cpp"});
-  return result;
 }
 
 expected<std::vector<std::string>> device_command(const std::string& architecture, code_build how) {
@@ -90,6 +127,36 @@ expected<std::vector<std::string>> device_command(const std::string& architectur
   if (how == code_build::plain) result.insert(result.end(), {"-Xcicc", "-O1"});
   result.insert(result.end(), {"-ptx", "kernel.cu"});
   return result;
+}
+
+expected<std::string> output_of(sandbox& walls, const host_compiler& by, compiler_job job,
+                                const std::vector<std::string>& more) {
+  job.argv.insert(job.argv.end(), more.begin(), more.end());
+  job.argv.insert(job.argv.end(), {"-o", product_path});
+  job.memory_bytes = by.memory_bytes;
+  job.cpus = by.cpus;
+  auto outcome = run_compiler(walls, job);
+  KM_TRY(outcome);
+  if (outcome->timed_out || outcome->status.code != 0)
+    return candidate_error("compile_error", "it does not compile to assembly");
+  auto text = read_first(outcome->product.get(), most_code_text);
+  if (text.size() >= most_code_text)
+    return candidate_error("compile_error", "its assembly is too long to be compared");
+  return text;
+}
+
+// The preprocessor sees what it sees in the judged build, so that no macro tells the two apart.
+expected<std::string> plain_assembly(sandbox& walls, const host_compiler& by,
+                                     const compiler_job& job) {
+  auto text = output_of(walls, by, job, {"-O3", "-E", "-P", "kernel.cpp"});
+  KM_TRY(text);
+  auto next = job;
+  next.source = without_levels(without_pragmas(*text));
+  auto assembly = output_of(walls, by, next, {"-fpreprocessed", "-O1", "-S", "kernel.cpp"});
+  KM_TRY(assembly);
+  if (assembly->find("\n#APP") != std::string::npos)
+    return candidate_error("compile_error", "inline assembly cannot be compared");
+  return assembly;
 }
 
 // Of two sorted lists.
@@ -104,10 +171,15 @@ double share_in_common(const std::vector<std::string>& x, const std::vector<std:
 compiled_code read_device_code(std::string_view ptx) {
   compiled_code result;
   result.blocks.emplace_back();
+  const auto targets = jump_targets(ptx);
   while (!ptx.empty()) {
     auto line = ptx.substr(0, ptx.find('\n'));
     ptx.remove_prefix(std::min(ptx.size(), line.size() + 1));
-    if (line.starts_with("$L") || line.starts_with("}")) result.blocks.emplace_back();
+    // A label that nothing names and a brace are no jump: inline assembly may write them anywhere.
+    bool is_target = line.starts_with("$L") && targets.contains(line.substr(0, line.find(':')));
+    bool is_function = line.starts_with('.') &&
+                       (line.find(".entry ") != line.npos || line.find(".func ") != line.npos);
+    if (is_target || is_function) result.blocks.emplace_back();
     auto x = read_ptx_line(line);
     if (x.op.empty()) continue;
     count_device(x, result);
@@ -143,28 +215,34 @@ double kept_share(const compiled_code& starter, const compiled_code& candidate) 
   return all == 0 ? 0 : static_cast<double>(kept) / static_cast<double>(all);
 }
 
+static expected<compiled_code> comparable(compiled_code x) {
+  if (x.blocks.size() <= most_blocks) return x;
+  return candidate_error("compile_error", "its assembly has too many jumps to be compared");
+}
+
 expected<compiled_code> compile_code(sandbox& walls, const code_compilers& by, code_build how,
                                      const std::string& source, const std::string& function,
                                      int deadline_ms) {
   bool device = !by.architecture.empty();
-  auto command = device ? device_command(by.architecture, how) : host_command(by.host, how);
+  auto command = device ? device_command(by.architecture, how) : host_command(by.host);
   KM_TRY(command);
   compiler_job job;
   job.argv = std::move(*command);
-  job.argv.insert(job.argv.end(), {"-o", product_path});
   // nvcc finds its own tools beside itself.
   if (device) job.path = std::filesystem::path{job.argv[0]}.parent_path().string() + ":/usr/bin";
   job.source_name = device ? "kernel.cu" : "kernel.cpp";
-  job.source = how == code_build::plain ? without_pragmas(source) : source;
+  job.source = device && how == code_build::plain ? without_pragmas(source) : source;
   job.deadline_ms = deadline_ms;
-  job.memory_bytes = by.host.memory_bytes;
-  job.cpus = by.host.cpus;
-  auto outcome = run_compiler(walls, job);
-  KM_TRY(outcome);
-  if (outcome->timed_out || outcome->status.code != 0)
-    return candidate_error("compile_error", "it does not compile to assembly");
-  auto text = read_first(outcome->product.get(), most_code_text);
-  return device ? read_device_code(text) : read_host_code(text, function);
+  if (device) {
+    auto text = output_of(walls, by.host, job, {});
+    KM_TRY(text);
+    return comparable(read_device_code(*text));
+  }
+  auto text = how == code_build::plain
+                  ? plain_assembly(walls, by.host, job)
+                  : output_of(walls, by.host, job, {"-O3", "-S", "kernel.cpp"});
+  KM_TRY(text);
+  return comparable(read_host_code(*text, function));
 }
 
 } // namespace kernelmill

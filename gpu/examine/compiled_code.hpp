@@ -24,8 +24,8 @@ struct compiled_code {
   std::vector<std::vector<std::string>> blocks;
 };
 
-/// Reads x86-64 assembly as g++ writes it; what inline assembly says is passed over. Empty where
-/// the function is not defined.
+/// Reads x86-64 assembly as g++ writes it, of a function and all that it refers to, or of all
+/// functions where its name is empty; what inline assembly says is passed over.
 compiled_code read_host_code(std::string_view assembly, const std::string& function);
 
 /// Reads PTX as nvcc writes it.
@@ -45,7 +45,8 @@ struct code_compilers {
   std::string architecture = {}; ///< "sm_90"; empty: a CPU
 };
 
-/// Compiles in the sandbox. Fails with class candidate where the source does not compile so, with
+/// Compiles in the sandbox. Fails with class candidate where the source does not compile so, or
+/// says more than can be compared (a plain build of inline assembly, more than 8 MiB), with
 /// "tool_missing" where there is no nvcc, or on a machine whose assembly is not read.
 expected<compiled_code> compile_code(sandbox& walls, const code_compilers& by, code_build how,
                                      const std::string& source, const std::string& function,

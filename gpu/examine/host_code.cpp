@@ -135,7 +135,12 @@ void count(const assembly_line& x, compiled_code& into) {
 compiled_code read_host_code(std::string_view assembly, const std::string& function) {
   compiled_code result;
   auto all = functions_of(assembly);
-  for (const auto* x : reachable(all, function)) {
+  std::vector<const assembly_function*> chosen;
+  if (function.empty())
+    for (const auto& [name, x] : all) chosen.push_back(&x);
+  else
+    chosen = reachable(all, function);
+  for (const auto* x : chosen) {
     result.blocks.emplace_back();
     for (const auto& line : x->lines) {
       if (line.op.empty()) {

@@ -247,18 +247,6 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
   return check_starter(bench, x, where, result);
 }
 
-// Where only a profiler tells a counter, no evaluation holds a candidate's against a starter's.
-void note_unmeasured(const task& x, check_outcome& result) {
-  for (const auto* list : {&x.evidence, &x.strategy})
-    for (const auto& change : *list) {
-      bool is_compared = list == &x.strategy || change.hidden;
-      bool is_code = change.counter.starts_with("code_") && x.contract != contract_kind::torch;
-      if (is_compared && !is_code && change.counter != "time")
-        result.notes.push_back(change.counter +
-                               " is not measured in evaluations, so it decides nothing");
-    }
-}
-
 expected<check_outcome> check_one(std::vector<workbench>& benches, const task_roots& roots,
                                   const std::string& id, bool any_backend) {
   check_outcome result;
@@ -267,7 +255,6 @@ expected<check_outcome> check_one(std::vector<workbench>& benches, const task_ro
     result.problems.push_back(render(x.error()));
     return result;
   }
-  note_unmeasured(**x, result);
   if ((*x)->backends == std::vector<std::string>{"hip"}) {
     result.notes.push_back("its answers are in HIP, which is compiled and not judged: neither "
                            "reference nor baseline was run");

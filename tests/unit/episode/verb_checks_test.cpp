@@ -74,6 +74,11 @@ TEST(verb_checks, hidden_evidence_counts_where_it_was_measured) {
   auto unknown = check(0, 0);
   EXPECT_TRUE(unknown.right && unknown.hidden);
   EXPECT_EQ(unknown.note, "not measured");
+  // A kernel that made itself hard to time does not get past it.
+  auto untimed = build<wire::EvaluateResult>([](wire::EvaluateResult::Builder out) {
+    out.initTiming().setNotTimed(wire::NotTimed::CANDIDATE);
+  });
+  EXPECT_FALSE(facts_of(diagnose_task(), {}, untimed).checks[2].right);
 }
 
 task reformulate_task() {
@@ -124,6 +129,13 @@ TEST(verb_checks, without_machine_code_the_text_is_compared_or_nothing) {
                           "        return torch.softmax(x, dim=1)\n",
                           evaluated({})),
             "");
+  // Neither what is added to a copy nor its length makes another program of it.
+  std::string added = "_ = [" + std::string(2000, '+') + "]\n";
+  EXPECT_THAT(same_strategy(x, x.starter + "def more(a, b):\n    return a * b - a / b + 1\n",
+                            evaluated({})),
+              HasSubstr("100 % of its text"));
+  EXPECT_THAT(same_strategy(x, x.starter + added + added + added, evaluated({})),
+              HasSubstr("too long"));
 }
 
 constexpr const char* two_passes = R"(import torch

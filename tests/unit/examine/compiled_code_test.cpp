@@ -122,6 +122,45 @@ TEST_F(code_of, copies_of_a_starter_keep_its_code) {
       0.75);
 }
 
+// What a copy does to look like something else.
+TEST_F(code_of, a_disguised_copy_is_still_one) {
+  auto starter = read_source("configs/tasks/native/online_softmax/starter.cpp");
+  auto work = replaced(starter, "extern \"C\" void solve(", "static void work(");
+  const std::string call = "extern \"C\" void solve(const float* x, float* y, int rows, int cols) ";
+  EXPECT_GT(kept_of(starter, work +
+                                 "static void (*volatile go)(const float*, float*, int, int) = "
+                                 "work;\n" +
+                                 call + "{ go(x, y, rows, cols); }\n"),
+            0.9);
+  EXPECT_GT(
+      kept_of(starter, replaced(starter, "extern \"C\" void solve(", "extern \"C\" void work(") +
+                           call + "__attribute__((alias(\"work\")));\n"),
+      0.9);
+  for (const char* words :
+       {"_Pragma(\"GCC optimize(\\\"O3\\\")\")\n", "%:pragma GCC optimize(\"O3\")\n",
+        "#/**/pragma GCC optimize(\"O3\")\n"})
+    EXPECT_GT(kept_of(starter, words + starter), 0.95) << words;
+  EXPECT_GT(kept_of(starter, replaced(starter, "  for (int i", "#pragma omp simd\n  for (int i")),
+            0.75);
+  // Both builds see the same macros.
+  EXPECT_GT(kept_of(starter, "#ifdef optimize\nint other;\n#else\n" + starter + "#endif\n"), 0.95);
+  EXPECT_GT(kept_of(starter, "#ifndef __OPTIMIZE__\nint other;\n#else\n" + starter + "#endif\n"),
+            0.95);
+  for (const auto& text :
+       {replaced(starter, "    for (int j", "    asm volatile(\"#\");\n    for (int j"),
+        std::string{"int"}}) {
+    auto x = compile_code(walls_, {}, code_build::plain, text, "", 120'000);
+    ASSERT_FALSE(x) << text;
+    EXPECT_EQ(x.error().cls, fault_class::candidate);
+  }
+}
+
+TEST_F(code_of, a_function_may_be_called_optimize) {
+  auto source = "static int optimize(int n) { return n * 3; }\n"
+                "extern \"C\" void solve(float* y, int n) { y[0] = optimize(n); }\n";
+  EXPECT_FALSE(compiled(source, {}).blocks.empty());
+}
+
 TEST_F(code_of, another_way_to_the_same_results_does_not) {
   auto starter = read_source("configs/tasks/native/online_softmax/starter.cpp");
   for (const char* name : {"online.cpp", "fast.cpp"})
@@ -172,6 +211,7 @@ TEST_F(code_of, an_evaluation_has_the_counters_that_its_task_names) {
   EXPECT_EQ(counters_of(what->starter, now_seconds() - 1), same);
   auto late = counters_of("int late;", now_seconds() - 1);
   EXPECT_EQ(late.count("starter_code_kept"), 0u);
+  EXPECT_EQ(counters_of("int broken", now_seconds() + 60)["starter_code_kept"], 1);
   EXPECT_EQ(late.count("code of the candidate: no time is left"), 1u);
 }
 

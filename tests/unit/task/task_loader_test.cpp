@@ -213,6 +213,8 @@ TEST_F(task_loader, evidence_and_strategy_name_counters_and_how_they_change) {
   refuse(R"([{"counter": "time", "change": "changes"}])", "evidence[0].change");
   refuse(R"([{"counter": "time", "change": "falls", "by": 0.5}])", "evidence[0].by");
   refuse(R"([{"counter": "time", "change": "falls", "hiden": 1}])", "evidence[0].hiden");
+  refuse(R"([{"counter": "dram_bytes", "change": "falls", "hidden": true}])",
+         "which no evaluation measures");
   refuse(R"([{"counter": "time", "change": "falls"}, {"counter": "time", "change": "rises"}])",
          "evidence[1].counter is used twice");
   document["evidence"] = json::parse(R"([{"counter": "time", "change": "falls"}])");
