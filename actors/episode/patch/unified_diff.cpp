@@ -179,6 +179,9 @@ public:
     return true;
   }
 
+  /// Whether a place was not found because the search for it was given up.
+  bool gave_up() const { return compared_ > most_compared; }
+
   std::string text() const {
     std::string result;
     for (const auto& x : lines_) result += x.text;
@@ -194,7 +197,7 @@ private:
   bool matches(const std::vector<const std::string*>& before, size_t at) const {
     if (at + before.size() > lines_.size()) return false;
     for (size_t i = 0; i < before.size(); ++i) {
-      if (++compared_ > most_compared) return false;
+      if (gave_up() || ++compared_ > most_compared) return false;
       if (lines_[at + i].is_new || lines_[at + i].text != *before[i]) return false;
     }
     return true;
@@ -246,13 +249,19 @@ expected<std::string> apply_diff(const file_diff& change, std::string_view base)
   if (change.change == file_change::create && !base.empty())
     return policy_error("patch_failed", "failed to create " + change.path + ": it is there");
   patched_text result{base};
-  for (size_t i = 0; i < change.hunks.size(); ++i)
-    if (!result.apply(change.hunks[i]))
+  for (size_t i = 0; i < change.hunks.size(); ++i) {
+    if (result.apply(change.hunks[i])) continue;
+    auto failed = "failed to apply hunk " + std::to_string(i + 1) + " of " + change.path;
+    if (result.gave_up())
       return policy_error("patch_failed",
-                          "failed to apply hunk " + std::to_string(i + 1) + " of " + change.path +
-                              ": its context and the lines that it removes are not in the program "
-                              "as they stand there",
-                          "copy these lines from the program, with their blanks");
+                          failed + ": its lines nearly fit at so many places that the search for "
+                                   "the right one was given up",
+                          "give lines around the change that stand in the program once");
+    return policy_error("patch_failed",
+                        failed + ": its context and the lines that it removes are not in the "
+                                 "program as they stand there",
+                        "copy these lines from the program, with their blanks");
+  }
   auto text = result.text();
   if (change.change == file_change::remove && !text.empty())
     return policy_error("patch_failed",
