@@ -9,6 +9,7 @@
 //   traces.jsonl    a line per turn and per ended episode  } projections of the lineage, that
 //   metrics.jsonl   a line per turn and per ended group    } grow as it does: run_journal.hpp
 //   tensorboard/    an event file for TensorBoard: a step per ended group; likewise
+//   choices.jsonl   what people decided of candidates: lineage/candidate_choices.hpp
 //   logs/  control.sock
 
 #include <string>

@@ -8,6 +8,9 @@ namespace kernelmill::commands {
 
 using cli::invocation;
 
+cli::command candidate_branch_row();
+cli::command candidate_promote_row();
+cli::command candidate_revert_row();
 cli::command candidate_show_row();
 cli::command candidate_diff_row();
 cli::command compare_row();

@@ -59,15 +59,20 @@ private:
   artifact_store& to_;
 };
 
-/// What the next prompt says of a turn, with what a fork adds to it; nothing: it adds nothing.
+/// What a fork makes of its last shared turn; nothing: what it is.
 struct told {
-  std::optional<std::string> feedback;
+  std::string active;                     ///< candidate
+  std::optional<std::string> feedback;    ///< for the next prompt
   std::optional<std::string> observation; ///< of the last call, where calls came natively
 };
 
-expected<told> told_with(const std::string& prompt, wire::TurnRecord::Reader turn,
-                         const artifact_store& artifacts) {
+expected<told> told_by(const fork_origin& fork, wire::TurnRecord::Reader turn,
+                       const artifact_store& artifacts) {
   told result;
+  if (turn.getTurn() + 1 != fork.turns) return result;
+  result.active = fork.candidate;
+  auto prompt = fork.prompt;
+  if (!fork.candidate.empty()) prompt = fork.candidate + " is the active candidate now.\n" + prompt;
   if (prompt.empty()) return result;
   auto extended = [&](wire::Content::Reader x) -> expected<std::string> {
     auto said = artifacts.text(x);
@@ -102,6 +107,7 @@ expected<Message<wire::Record>> copy_for(const Message<wire::Record>& from, cons
   turn.setTerminal(false); // it goes on
   turn.setStopReason("");
   if (what.feedback) KM_TRY(texts.put(turn.initFeedback(), *what.feedback));
+  if (!what.active.empty()) turn.setActive(what.active);
   // Where calls came natively, the policy reads their observations and not the feedback.
   auto calls = turn.getCalls();
   if (what.observation)
@@ -168,11 +174,17 @@ std::optional<std::vector<asked_policy>> policies_of(const json& manifest, int d
 } // namespace
 
 json to_json(const fork_origin& x) {
-  return {{"directory", x.directory}, {"run", x.run},
-          {"task", x.task},           {"task_digest", x.task_digest},
-          {"group", x.group},         {"member", x.member},
-          {"turns", x.turns},         {"turn_id", x.turn_id},
-          {"prompt", x.prompt},       {"policies", policies_json(x.policies)}};
+  return {{"directory", x.directory},
+          {"run", x.run},
+          {"task", x.task},
+          {"task_digest", x.task_digest},
+          {"group", x.group},
+          {"member", x.member},
+          {"turns", x.turns},
+          {"turn_id", x.turn_id},
+          {"prompt", x.prompt},
+          {"candidate", x.candidate},
+          {"policies", policies_json(x.policies)}};
 }
 
 std::optional<std::vector<asked_policy>> policies_of_shared_turns(const json& manifest) {
@@ -197,6 +209,7 @@ std::optional<fork_origin> fork_of(const json& manifest) {
     x.turns = found->at("turns").get<uint32_t>();
     x.turn_id = found->at("turn_id").get<std::string>();
     x.prompt = found->value("prompt", std::string{});
+    x.candidate = found->value("candidate", std::string{});
     x.policies = policies_in(found->value("policies", json::array()));
     return x.turns > 0 ? std::optional{x} : std::nullopt;
   } catch (const json::exception&) { // of another version
@@ -281,8 +294,7 @@ expected<void> commit_shared_turns(const fork_origin& from, const run_directory&
   for (uint32_t i = 0; i < from.turns; ++i) {
     auto view = episode->turns[i].open();
     KM_TRY(texts.move_all(view->getTurn()));
-    auto what = told_with(i + 1 == from.turns ? from.prompt : std::string{}, view->getTurn(),
-                          texts_of_origin);
+    auto what = told_by(from, view->getTurn(), texts_of_origin);
     KM_TRY(what);
     for (uint32_t member = 0; member < members; ++member) {
       auto copy = copy_for(episode->turns[i], run, member, *what, texts);

@@ -29,9 +29,10 @@ struct fork_origin {
   std::string task;
   std::string task_digest;
   uint32_t group = 0, member = 0;
-  uint32_t turns = 0;  ///< that are shared, from the first on
-  std::string turn_id; ///< of the last of them, there
-  std::string prompt;  ///< that the policy reads behind the last shared feedback; may be empty
+  uint32_t turns = 0;    ///< that are shared, from the first on
+  std::string turn_id;   ///< of the last of them, there
+  std::string prompt;    ///< that the policy reads behind the last shared feedback; may be empty
+  std::string candidate; ///< of mode `tools`: the active one to begin with; empty: as it was
   std::vector<asked_policy> policies; ///< that may have written the shared turns
 };
 

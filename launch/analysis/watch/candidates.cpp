@@ -31,10 +31,20 @@ json candidate_json(const candidate_entry& x) {
 
 } // namespace
 
-void add_candidates(json& to, const std::vector<Message<wire::Record>>& turns) {
+void add_candidates(json& to, const std::vector<Message<wire::Record>>& turns,
+                    const chosen& choices) {
   auto graph = graph_of(turns);
   to["candidates"] = json::array();
-  for (const auto& x : graph.entries) to["candidates"].push_back(candidate_json(x));
+  for (const auto& x : graph.entries) {
+    auto entry = candidate_json(x);
+    entry["choice"] = nullptr;
+    if (auto choice = choices.find(x.id); choice != choices.end())
+      entry["choice"] = {{"status", choice->second.status},
+                         {"by", "human"},
+                         {"note", choice->second.note},
+                         {"at", choice->second.at}};
+    to["candidates"].push_back(std::move(entry));
+  }
   to["problems"] = graph.problems;
 }
 

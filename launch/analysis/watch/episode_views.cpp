@@ -243,7 +243,9 @@ expected<json> lineage_view(const world& in, const json& query) {
     result["turns"].push_back(turn_json(turn));
     result["turns"].back()["shared"] = *fork && turn.getTurn() < (*fork)->turns;
   }
-  add_candidates(result, x->stored.turns);
+  auto choices = choices_of(x->run, x->name);
+  KM_TRY(choices);
+  add_candidates(result, x->stored.turns, *choices);
   auto branches = branch_finder{in, x->run}.branches_of(x->run, ids, ids);
   KM_TRY(branches);
   result["branches"] = std::move(*branches);

@@ -20,15 +20,16 @@ void add(cli::command_table& table, const char* group, cli::command_table rows) 
 cli::command_table grouped() {
   cli::command_table table;
   add(table, "Run episodes",
-      {run_row(), resume_row(), fork_row(), rollouts_log_row(), train_row(), train_show_row(),
-       train_check_row(), serve_row()});
+      {run_row(), resume_row(), fork_row(), candidate_branch_row(), rollouts_log_row(), train_row(),
+       train_show_row(), train_check_row(), serve_row()});
   add(table, "Judge kernels",
       {eval_row(), judge_batch_row(), build_row(), bench_row(), inspect_row(), profile_row(),
        profile_read_row(), profile_command_row(), sanitize_row()});
   add(table, "Watch and read runs",
       {runs_row(), ps_row(), top_row(), watch_row(), page_row(), show_row(), report_row(),
        compare_row(), query_row(), stats_row(), lineage_row(), candidate_show_row(),
-       candidate_diff_row(), explain_row(), logs_row()});
+       candidate_diff_row(), candidate_promote_row(), candidate_revert_row(), explain_row(),
+       logs_row()});
   add(table, "Check and keep runs",
       {replay_row(), rescore_row(), fsck_row(), export_row(), bundle_make_row(),
        bundle_verify_row(), bundle_keygen_row(), import_gpu_rl_row(), import_kernel_rl_row()});

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "launch/cli/terminal.hpp"
+#include "launch/commands/episode_candidates.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
@@ -29,24 +30,38 @@ tl::unexpected<error> fork_usage(std::string message, std::string hint) {
                              std::move(hint));
 }
 
-expected<fork_origin> origin_of(const invocation& in) {
+expected<fork_origin> origin_of_turn(const invocation& in) {
   auto at = locate(in.value("TURN"), in.value("--root"));
   KM_TRY(at);
   if (at->whole_run || !at->name.turn)
     return fork_usage("'" + cli::clean(in.value("TURN")) + "' is no turn",
                       "name the first turn that is to be another: RUN/g3.e1.t2 shares t0 and t1");
-  auto origin = fork_from(at->run, at->name.group, *at->name.member, *at->name.turn);
+  return fork_from(at->run, at->name.group, *at->name.member, *at->name.turn);
+}
+
+/// The turns up to the one that made the candidate. In mode `refine` the next one improves on it by
+/// itself.
+expected<fork_origin> origin_of_candidate(const invocation& in) {
+  auto all = candidates_of(in);
+  KM_TRY(all);
+  auto found = all->find(in.value("ID"));
+  KM_TRY(found);
+  auto origin =
+      fork_from(all->where.run, all->where.name.group, *all->where.name.member, (*found)->turn + 1);
   KM_TRY(origin);
-  const auto& prompt = in.value("--prompt");
-  origin->prompt = prompt;
+  if ((*found)->node) origin->candidate = (*found)->id;
+  return std::move(*origin);
+}
+
+expected<std::string> extra_prompt(const invocation& in) {
+  auto prompt = in.value("--prompt");
   if (prompt.starts_with('@')) {
     auto text = read_file(prompt.substr(1));
     KM_TRY(text);
-    origin->prompt = std::move(*text);
+    prompt = std::move(*text);
   }
-  if (!is_utf8(origin->prompt))
-    return fork_usage("the text of --prompt is not UTF-8", "save it as UTF-8");
-  return std::move(*origin);
+  if (!is_utf8(prompt)) return fork_usage("the text of --prompt is not UTF-8", "save it as UTF-8");
+  return prompt;
 }
 
 /// A URL, or the file of a scripted server's answers.
@@ -115,18 +130,54 @@ void name_fork(run_config& config, const fork_origin& origin) {
   if (config.run.dir.empty()) config.run.dir = (beside / config.run.name).string();
 }
 
-expected<int> fork_turn(const invocation& in) {
-  auto origin = origin_of(in);
-  KM_TRY(origin);
-  auto config = fork_config(in, *origin);
+expected<int> start_fork(const invocation& in, fork_origin origin) {
+  auto prompt = extra_prompt(in);
+  KM_TRY(prompt);
+  origin.prompt = std::move(*prompt);
+  auto config = fork_config(in, origin);
   KM_TRY(config);
-  name_fork(*config, *origin);
+  name_fork(*config, origin);
   run_options options;
   options.config = std::move(*config);
   options.directory = options.config.run.dir;
   options.config_json = kernelmill::to_json(options.config).dump(2);
-  options.fork_json = kernelmill::to_json(*origin).dump();
+  options.fork_json = kernelmill::to_json(origin).dump();
   return drive_run(in, std::move(options));
+}
+
+expected<int> fork_turn(const invocation& in) {
+  auto origin = origin_of_turn(in);
+  KM_TRY(origin);
+  return start_fork(in, std::move(*origin));
+}
+
+expected<int> branch_candidate(const invocation& in) {
+  auto origin = origin_of_candidate(in);
+  KM_TRY(origin);
+  return start_fork(in, std::move(*origin));
+}
+
+std::vector<cli::option_spec> fork_options() {
+  return with_monitor_options(
+      {{"--policy",
+        "URL|FILE",
+        "Address of another policy server, or a script of answers.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--prompt",
+        "TEXT|@FILE",
+        "Extra text for the policy, after the feedback of the last shared turn.",
+        "",
+        false,
+        {},
+        nothing},
+       runs_root()});
+}
+
+cli::argument_spec override_argument() {
+  return {"OVERRIDE", "a.b=value of the configuration.", false, true, nothing, {}};
 }
 
 } // namespace
@@ -147,24 +198,26 @@ cli::command fork_row() {
       "are context: exports count their credit where they come from. `resume` continues a fork "
       "that was cut off.",
       {{"TURN", "First turn to replace, as RUN/g3.e1.t2.", true, false, completes::run, {}},
-       {"OVERRIDE", "a.b=value of the configuration.", false, true, nothing, {}}},
-      with_monitor_options(
-          {{"--policy",
-            "URL|FILE",
-            "Address of another policy server, or a script of answers.",
-            "",
-            false,
-            {},
-            nothing},
-           {"--prompt",
-            "TEXT|@FILE",
-            "Extra text for the policy, after the feedback of the last shared turn.",
-            "",
-            false,
-            {},
-            nothing},
-           runs_root()}),
+       override_argument()},
+      fork_options(),
       fork_turn};
+}
+
+cli::command candidate_branch_row() {
+  return {"candidate branch",
+          "Starts new episodes that go on from one candidate of a stored episode.",
+          "kernelmill candidate branch first/g3.e1 c2\n"
+          "kernelmill candidate branch first/g3.e1 c2 --prompt 'Use shared memory.' "
+          "tasks.group_size=8",
+          "A fork (`kernelmill fork`) that shares the turns up to the one that made the candidate, "
+          "and has it as its active one.\n"
+          "What tool calls of shared turns took of the budgets stays taken: tools.steps=N gives "
+          "more.",
+          {episode_argument(),
+           {"ID", "A candidate as c2.", true, false, nothing, {}},
+           override_argument()},
+          fork_options(),
+          branch_candidate};
 }
 
 } // namespace kernelmill::commands

@@ -1,18 +1,15 @@
-// `kernelmill candidate show` and `candidate diff`: sources of an episode's candidates, for people.
-
-#include <algorithm>
+// `kernelmill candidate show`, `diff`, `promote` and `revert`: an episode's candidates, for people.
 
 #include "actors/episode/patch/make_diff.hpp"
-#include "launch/analysis/watch/candidates.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/episode_candidates.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/place.hpp"
-#include "launch/commands/run_view.hpp"
 #include "launch/commands/stored_runs.hpp"
 #include "launch/commands/view/candidate_tree.hpp"
+#include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
-#include "storage/lineage/group_reader.hpp"
+#include "storage/lineage/candidate_choices.hpp"
 
 namespace kernelmill::commands {
 
@@ -20,55 +17,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// The candidates of one episode, with what their sources are read from.
-struct episode_candidates {
-  std::vector<Message<wire::Record>> turns;
-  candidate_graph graph;
-  json documents;
-  artifact_store artifacts;
-  std::string name;
-
-  expected<json> read(const std::string& id) const {
-    const auto* found = graph.find(id);
-    if (found == nullptr)
-      return configuration_error("not_found",
-                                 "failed to find the candidate '" + cli::clean(id) + "' in " + name,
-                                 "`kernelmill lineage " + name + "` lists them");
-    auto source = source_of(*found, turns, artifacts);
-    KM_TRY(source);
-    auto document = documents["candidates"][static_cast<size_t>(found - graph.entries.data())];
-    document["source"] = std::move(*source);
-    return document;
-  }
-};
-
-expected<episode_candidates> candidates_of(const invocation& in) {
-  const auto& what = in.value("EPISODE");
-  auto at = locate(what, in.value("--root"));
-  KM_TRY(at);
-  if (at->whole_run || !at->name.member)
-    return configuration_error("usage", "failed to read '" + what + "': it is no episode",
-                               "name one like RUN/g3.e1; `kernelmill show " + at->run.path +
-                                   "` lists them");
-  auto from = open_for_reading(at->run);
-  KM_TRY(from);
-  auto stored = read_episode(*from, at->run.name, at->name.group, *at->name.member);
-  KM_TRY(stored);
-  auto graph = graph_of(stored->turns);
-  if (graph.entries.empty())
-    return configuration_error(
-        "not_found", "failed to find a candidate in " + what + ": nothing of it is stored",
-        "`kernelmill show " + at->run.path + "` lists what is there");
-  json documents;
-  watch::add_candidates(documents, stored->turns);
-  return episode_candidates{std::move(stored->turns), std::move(graph), std::move(documents),
-                            artifact_store{at->run.artifacts}, what};
-}
-
 expected<int> print_candidate(const invocation& in) {
   auto all = candidates_of(in);
   KM_TRY(all);
-  auto x = all->read(in.value("ID"));
+  auto x = all->document(in.value("ID"));
   KM_TRY(x);
   if (in.json) {
     cli::print_json(*x);
@@ -82,7 +34,7 @@ expected<int> print_candidate(const invocation& in) {
 expected<int> print_difference(const invocation& in) {
   auto all = candidates_of(in);
   KM_TRY(all);
-  auto left = all->read(in.value("FROM"));
+  auto left = all->document(in.value("FROM"));
   KM_TRY(left);
   auto to = in.value("TO");
   if (to.empty()) { // what made it
@@ -92,10 +44,10 @@ expected<int> print_difference(const invocation& in) {
       return configuration_error("usage",
                                  "failed to compare " + cli::clean(to) + ": it has no parent",
                                  "name two candidates");
-    left = all->read(made->parent);
+    left = all->document(made->parent);
     KM_TRY(left);
   }
-  auto right = all->read(to);
+  auto right = all->document(to);
   KM_TRY(right);
   auto id = [](const json& x) { return x["id"].get<std::string>(); };
   auto diff = unified_diff((*left)["source"].get<std::string>(),
@@ -108,8 +60,39 @@ expected<int> print_difference(const invocation& in) {
   return 0;
 }
 
-cli::argument_spec episode_argument() {
-  return {"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}};
+expected<int> choose(const invocation& in, const std::string& status) {
+  auto all = candidates_of(in);
+  KM_TRY(all);
+  const auto& id = in.value("ID");
+  auto x = all->find(id);
+  KM_TRY(x);
+  candidate_choice choice{all->episode, id, status, in.value("--note"), seconds_since_1970()};
+  KM_TRY(add_choice(all->where.run, choice));
+  if (in.json) {
+    auto document = all->document(id);
+    KM_TRY(document);
+    document->erase("source");
+    cli::print_json(*document);
+    return 0;
+  }
+  cli::print(cli::clean(all->name + ": " + id + " is " + status + " by a person\n"));
+  return 0;
+}
+
+expected<int> promote_candidate(const invocation& in) {
+  return choose(in, "promoted");
+}
+
+expected<int> give_up_candidate(const invocation& in) {
+  return choose(in, "reverted");
+}
+
+cli::argument_spec id_argument() {
+  return {"ID", "A candidate as c2.", true, false, nothing, {}};
+}
+
+cli::option_spec note_option() {
+  return {"--note", "TEXT", "Why, in a few words.", "", false, {}, nothing};
 }
 
 } // namespace
@@ -119,7 +102,7 @@ cli::command candidate_show_row() {
           "Prints the source of one candidate of an episode.",
           "kernelmill candidate show first/g3.e1 c2",
           "`kernelmill lineage` lists the candidates.",
-          {episode_argument(), {"ID", "A candidate as c2.", true, false, nothing, {}}},
+          {episode_argument(), id_argument()},
           {runs_root()},
           print_candidate};
 }
@@ -135,6 +118,30 @@ cli::command candidate_diff_row() {
            {"TO", "A candidate as c5.", false, false, nothing, {}}},
           {runs_root()},
           print_difference};
+}
+
+cli::command candidate_promote_row() {
+  return {
+      "candidate promote",
+      "Notes that a person takes a candidate for the best of its episode.",
+      "kernelmill candidate promote first/g3.e1 c2 --note 'simplest of the fast ones'",
+      "`lineage`, `candidate show` and the page show the choice. It is kept in choices.jsonl of "
+      "the run's folder\n"
+      "and changes neither records nor rewards nor exports. One candidate of an episode is "
+      "promoted at a time.",
+      {episode_argument(), id_argument()},
+      {note_option(), runs_root()},
+      promote_candidate};
+}
+
+cli::command candidate_revert_row() {
+  return {"candidate revert",
+          "Notes that a person has given a candidate up.",
+          "kernelmill candidate revert first/g3.e1 c2 --note 'reads beyond its rows'",
+          "Kept and shown as with `candidate promote`.",
+          {episode_argument(), id_argument()},
+          {note_option(), runs_root()},
+          give_up_candidate};
 }
 
 } // namespace kernelmill::commands

@@ -39,6 +39,8 @@ std::string candidate_text(const json& x) {
   if (!x.value("patch_kind", "").empty()) add(cell(x, "patch_kind"));
   for (const char* flag : {"best", "dominated", "active"})
     if (x.value(flag, false)) add(flag);
+  if (auto choice = x.find("choice"); choice != x.end() && choice->is_object())
+    add(cell(*choice, "status") + " by a person");
   result += fmt::format("  t{}", x["turn"].get<uint64_t>());
   if (!x.value("tool", "").empty()) result += " " + cell(x, "tool");
   auto sha = x.value("sha256", "");

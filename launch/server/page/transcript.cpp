@@ -217,7 +217,9 @@ expected<json> episode_document(const watch::world& in, const run_directory& run
                      {"seconds", end.getSeconds()}};
     watch::add_tool_end(result["end"], end);
   }
-  watch::add_candidates(result, stored->turns);
+  auto choices = choices_of(run, episode);
+  KM_TRY(choices);
+  watch::add_candidates(result, stored->turns, *choices);
   return result;
 }
 

@@ -149,7 +149,7 @@ class ToolRuns(unittest.TestCase):
             self.assertIn("c3 working", self.program("lineage", f"{name}/g0.e0"))
 
     def test_what_is_wrong_with_a_call_is_said(self):
-        """Broken JSON, unknown tools, wrong types, a thousand calls, calls behind the end: each is told what is wrong."""
+        """Broken JSON, unknown tools, wrong types, a thousand calls, late calls: each is told what is wrong."""
         wrong = {
             "eval": ('{"candidate": "c0', "the arguments are no JSON"),
             "fly": ("{}", 'there is no tool "fly"; there are task_show'),
@@ -212,6 +212,48 @@ class ToolRuns(unittest.TestCase):
             self.assertEqual(sum("Mind the tail." in json.dumps(x["messages"]) for x in turns), 1)
             self.assertEqual(self.graph(fork).keys(), self.graph(origin).keys())
         self.program("fork", f"{origin}/g0.e0.t2", "tools.calls=native", code=2)
+
+    def test_people_branch_promote_and_give_up_candidates(self):
+        replies = [
+            {"text": "no"},
+            {"turn": 0, "tool_calls": [write("plain"), write("fast", summary="vectors")]},
+            {"turn": 1, "tool_calls": [call("build")]},
+            {"turn": 2, "tool_calls": [call("submit", {"confirm": True})]},
+        ]
+        self.program(
+            "run",
+            self.configuration(
+                "tree",
+                {"model": "agent", "replies": replies},
+                episode={"mode": "tools"},
+                tasks={"ids": ["native/row_sum"], "group_size": 1},
+            ),
+        )
+        self.assertEqual(self.turns("tree")[(0, 1)]["calls"][0]["output"], "c1")
+        self.program("candidate", "branch", "tree/g0.e0", "c0", "run.dir=twig", "tasks.group_size=2")
+        twig = self.turns("twig")
+        for member in (0, 1):
+            self.assertEqual(twig[(member, 1)]["calls"][0]["output"], "c0")
+            self.assertEqual(twig[(member, 2)]["calls"][0]["output"], "c0")
+        rows = [
+            json.loads(x) for x in self.program("export", "twig", "--form", "trajectories", "--out", "-").splitlines()
+        ]
+        self.assertIn("c0 is the active candidate now.", rows[0]["turns"][1]["messages"][-1]["content"])
+        self.program("candidate", "branch", "tree/g0.e0", "c7", code=3)
+
+        self.program("candidate", "promote", "tree/g0.e0", "c1", "--note", "simple")
+        self.program("candidate", "promote", "tree/g0.e0", "c0")
+        chosen = json.loads(self.program("candidate", "revert", "tree/g0.e0", "c1", "--note", "it is odd", "--json"))
+        self.assertEqual(
+            {k: chosen["choice"][k] for k in ("status", "by", "note")},
+            {"status": "reverted", "by": "human", "note": "it is odd"},
+        )
+        lineage = self.program("lineage", "tree/g0.e0")
+        self.assertIn("promoted by a person", next(x for x in lineage.splitlines() if " c0 " in x))
+        self.assertIn("reverted by a person", next(x for x in lineage.splitlines() if " c1 " in x))
+        self.assertIn("promoted by a person", self.program("candidate", "show", "tree/g0.e0", "c0"))
+        self.program("candidate", "promote", "tree/g0.e0", "c9", code=3)
+        self.program("fsck", "tree")
 
     def test_a_run_that_is_killed_comes_to_the_same(self):
         self.program("run", self.tools_run("calm", "native"))

@@ -143,7 +143,8 @@ export function candidateGraph(candidates, address) {
     return s('path', {class: 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
   });
   const nodes = all.map((n) => {
-    const c = n.of, marks = [c.best && 'best', c.active && 'active', c.dominated && 'dominated'].filter(Boolean).join(', ');
+    const c = n.of, marks = [c.best && 'best', c.active && 'active', c.dominated && 'dominated',
+      c.choice && c.choice.status + ' by a person'].filter(Boolean).join(', ');
     const second = [c.status || 'not tried', c.speedup && `${number(c.speedup.estimate)}×`, c.patch_kind].filter(Boolean).join(' ');
     const right = ['eval_passed', 'benchmarked', 'profiled', 'promoted', 'dominated'].includes(c.status);
     return s('a', {href: address(c), 'aria-label': `${c.id}, ${c.role}, ${second}${marks && `, ${marks}`}`},
