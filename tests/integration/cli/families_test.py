@@ -59,7 +59,7 @@ def lasting(turn):
     }
 
 
-class Families(unittest.TestCase):
+class Program(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kernelmill-families-"))
         self.addCleanup(shutil.rmtree, self.folder, True)
@@ -74,6 +74,8 @@ class Families(unittest.TestCase):
             cwd=self.folder,
         )
 
+
+class Families(Program):
     def test_each_task_for_a_cpu_is_fit(self):
         done = self.program("task", "check", "--json", "--root", TASKS, "--backend", "cpu", *CPU_TASKS)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -106,6 +108,41 @@ class Families(unittest.TestCase):
         )
         self.assertEqual({x["outcome"] for x in turns if x["end"]}, {"accepted"})
         self.assertEqual(text, GOLDEN.read_text(), "see KERNELMILL_WRITE_GOLDEN in this file")
+
+
+class TorchVerbs(Program):
+    """Each problem in Python of `verbs/*` that a CPU can judge: the right answer passes, a starter to be repaired does
+    not, and a copy of one to be rewritten is no answer."""
+
+    def judged(self, verb, file):
+        done = self.program(
+            *(
+                "eval",
+                "--json",
+                "--no-timing",
+                "--backend",
+                "cpu",
+                "--root",
+                TASKS,
+                "--task",
+                f"verbs/torch_{verb}",
+                file,
+            )
+        )
+        if "python_missing" in done.stdout + done.stderr:
+            self.skipTest("no Python with torch")
+        document = json.loads(done.stdout)
+        return document["outcome"], document["error"]["category"]
+
+    def test_right_answers_pass(self):
+        for verb in ("debug", "diagnose", "reformulate", "synthesize"):
+            outcome, category = self.judged(verb, SOURCE / f"configs/policies/verbs/torch_{verb}.py")
+            # A file has no place for a diagnosis.
+            self.assertTrue(outcome == "accepted" or (verb == "diagnose" and "diagnosis" in category), (verb, category))
+
+    def test_starters_do_not(self):
+        for verb, wrong in (("debug", "wrong_result"), ("reformulate", "not_reformulated")):
+            self.assertEqual(self.judged(verb, TASKS / f"verbs/torch_{verb}/starter.py"), ("rejected", wrong))
 
 
 if __name__ == "__main__":
