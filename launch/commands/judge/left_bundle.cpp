@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "actors/governance/judge.hpp"
+#include "actors/governance/calls_verdict.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/options.hpp"
@@ -110,7 +110,7 @@ expected<void> left_bundle::write(const offered_candidate* x, json machine) {
   bundles::command_material material;
   material.command = command_;
   material.facts = facts;
-  material.verdict = verdict ? *verdict : open_verdict({});
+  material.verdict = verdict ? *verdict : open_verdict({}, {});
   if (x != nullptr) material.source = x->parsed.kernel;
   if (x != nullptr) material.task_prompt = prompt_of(*x);
   material.started_at = started_;
