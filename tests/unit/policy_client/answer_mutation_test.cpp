@@ -21,6 +21,7 @@
 #include "actors/policy_client/protocol/json_text.hpp"
 #include "actors/policy_client/protocol/text_calls.hpp"
 #include "actors/policy_client/protocol/token_protocol.hpp"
+#include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/fault.hpp"
 
