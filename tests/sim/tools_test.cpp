@@ -228,7 +228,7 @@ TEST(tool_episodes, a_copy_of_what_a_query_found_is_unchanged) {
   auto what = hundred_episodes();
   what.groups = 12;
   faults how;
-  how.node_dies = 0.0005;
+  how.node_dies = 0.002;
   auto lived = live(11, what, how);
   struct knowledge {
     std::set<std::string> copies; // ids of candidates

@@ -94,7 +94,8 @@ std::vector<said_call> calls_of(std::string_view session, uint32_t turn) {
     case 13: return {{"submit", "{\"candidate\": \"c0\"}"}};
     case 14: return {write_shown()};
     case 15:
-      return {{"test_patch", "{\"measure\": \"bench\", \"patch\": " + patch("cheat") + "}"},
+      return {{"eval", "{\"candidate\": \"c0\"}"},
+              {"test_patch", "{\"measure\": \"bench\", \"patch\": " + patch("cheat") + "}"},
               {"compare", "{\"left\": \"c0\"}"},
               {"revert", "{\"candidate\": \"c0\"}"}};
     default: return {write(digest[1]), {"bench", "{}"}};

@@ -150,11 +150,12 @@ TEST(shaping, a_promoted_candidate_closes_well) {
 }
 
 TEST(shaping, a_near_miss_needs_a_patch_a_comparison_and_a_right_result) {
-  auto slow = verdict(wire::Outcome::ACCEPTED, {"correctness", "originality"});
+  auto slow = verdict(wire::Outcome::ACCEPTED, {"correctness", "integrity", "originality"});
+  auto cheat = verdict(wire::Outcome::REJECTED, {"correctness", "originality"});
   auto wrong = verdict(wire::Outcome::REJECTED, {});
   std::vector<shaped_call> work{bench("c0", true, 1, 2), call("patch_candidate", "c0", "c1"),
                                 bench("c1", true, 1, 2), compare("c0", "c1")};
-  for (const auto* end : {&slow, &wrong}) {
+  for (const auto* end : {&slow, &cheat, &wrong}) {
     episode x;
     (void)x.turn(work);
     EXPECT_EQ(x.turn({submit("c1")}, end).count("near_miss_progress"), end == &slow ? 1u : 0u);

@@ -83,16 +83,17 @@ protected:
 #endif
   }
 
-  const compiled_code& compiled(const std::string& source, const code_compilers& by) {
-    auto& known = known_[source];
+  const compiled_code& compiled(const std::string& source, const code_compilers& by,
+                                const std::string& function = "solve") {
+    auto& known = known_[function + " of " + source];
     if (!known.blocks.empty()) return known;
-    auto x = compile_code(walls_, by, code_build::plain, source, "solve", 120'000);
+    auto x = compile_code(walls_, by, code_build::plain, source, function, 120'000);
     EXPECT_TRUE(x) << render(x.error()) << source;
     return known = x.value_or(compiled_code{});
   }
   double kept_of(const std::string& starter, const std::string& candidate,
                  const code_compilers& by = {}) {
-    return kept_share(compiled(starter, by), compiled(candidate, by));
+    return kept_share(compiled(starter, by), compiled(candidate, by, ""));
   }
 
   spawner processes_;

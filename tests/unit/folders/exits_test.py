@@ -32,7 +32,7 @@ STAY = {
     "launch/commands/judge/replay.cpp": "builds and evaluates again",
     "launch/commands/store/rescore.cpp": "new verdicts beside the old ones",
     "launch/commands/run_view.cpp": "show",
-    "launch/commands/episode_candidates.cpp": "the candidates of one episode, for candidate show, diff, branch, promote and revert",
+    "launch/commands/episode_candidates.cpp": "the candidates of one episode, for the commands of candidates",
     "launch/commands/view/show.cpp": "show",
     "launch/server/page/transcript.cpp": "the page",
     "launch/analysis/report/run_samples.cpp": (
