@@ -53,7 +53,7 @@ REPLIES = [
             call("inspect", {"section": "history"}),
         ],
     },
-    {"turn": 5, "tool_calls": [call("submit", {"candidate": "c3"}), call("build")]},
+    {"turn": 5, "tool_calls": [call("submit", {"candidate": "c3", "confirm": True}), call("build")]},
 ]
 
 
