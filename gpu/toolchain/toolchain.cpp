@@ -219,9 +219,7 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
   result.diagnostics = parse_diagnostics(result.log);
   if (has_failed(*outcome)) {
     result.fault = fault_of_compiler(*outcome, result.diagnostics, deadline_ms);
-    // What a machine can have said is not remembered as the source's doing.
-    result.repeatable = outcome->repeatable() &&
-                        evidence_of(*outcome, {compiler.source_name}) != build_evidence::machine;
+    result.repeatable = outcome->repeatable();
     return result;
   }
   auto stored = cache.store_library(key, outcome->product.get());

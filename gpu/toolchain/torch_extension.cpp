@@ -241,7 +241,7 @@ torch_extension_builder::compile_unit(const extension_request& request, size_t i
       result.evidence = evidence_of(*outcome, own_files(request));
       result.fault = fault_of_compiler(
           *outcome, parse_diagnostics(clean_log(result.text, most_log)), deadline);
-      result.repeatable = outcome->repeatable() && result.evidence != build_evidence::machine;
+      result.repeatable = outcome->repeatable();
     }
     result.object = std::move(outcome->product);
   };
