@@ -49,10 +49,10 @@ evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn, wire::Verdict::R
   evidence_parts result;
   // A later turn's prompt is the feedback of the one before it.
   bool asked = turn.getTurn() > 0 ? turn.getParentTurnId().size() > 0 : turn.getPrompt().size() > 0;
-  result.lineage =
-      (0.0 + (turn.getTurnId().size() > 0) + asked + is_there(turn.getCompletion().getText()) +
-       (is_there(turn.getCandidate()) && turn.getCandidateSha256().size() > 0)) /
-      4;
+  result.lineage = (0.0 + (turn.getTurnId().size() > 0) + asked +
+                    (is_there(turn.getCompletion().getText()) || turn.getCalls().size() > 0) +
+                    (is_there(turn.getCandidate()) && turn.getCandidateSha256().size() > 0)) /
+                   4;
   if (!is_judged(verdict)) return result;
   auto build = turn.getFacts().getBuild();
   bool said = build.getCompiled() || build.getDiagnostics().size() > 0 || build.getLog().size() > 0;

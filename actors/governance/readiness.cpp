@@ -131,7 +131,7 @@ evidence evidence_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdic
   x.critical = has_critical(verdict);
   // A later turn's prompt is the feedback of the one before it, which is stored there.
   x.has_prompt = turn.getTurn() > 0 || turn.getPrompt().size() > 0;
-  x.has_completion = holds_text(turn.getCompletion().getText());
+  x.has_completion = holds_text(turn.getCompletion().getText()) || turn.getCalls().size() > 0;
   x.has_candidate = holds_text(turn.getCandidate()) && turn.getCandidateSha256().size() > 0;
   x.has_toolchain = turn.getFacts().getBuild().getToolchain().size() > 0;
   x.has_cases = turn.getFacts().getEvaluation().getCases().size() > 0;

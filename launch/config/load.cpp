@@ -78,7 +78,7 @@ error inconsistent(std::string message, std::string hint) {
 
 void check_timeouts(const run_config& c, std::vector<error>& problems) {
   const auto& judged = c.evaluation;
-  uint32_t sanitized = judged.sanitize == "off" ? 0 : judged.sanitize_ms;
+  uint32_t sanitized = c.sanitized_ms();
   if (sanitized > 0 && uint64_t{judged.deadline_ms} + sanitized >= c.episode.turn_deadline_ms)
     problems.push_back(inconsistent("failed to nest the timeouts: evaluation.deadline_ms and "
                                     "evaluation.sanitize_ms together are not below "

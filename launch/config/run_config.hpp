@@ -111,7 +111,6 @@ struct evaluation_section {
   std::string seed; ///< empty: drawn by the referee after the candidate is loaded
   std::string sanitize = "off";
   uint32_t sanitize_ms = 40'000;
-  uint32_t sanitized_ms() const { return sanitize == "off" ? 0 : sanitize_ms; } ///< of each
   timing_section timing;
   std::vector<std::string> required_layers = {"namespaces", "seccomp", "rlimits", "no_network"};
 };
@@ -225,6 +224,11 @@ struct run_config {
   hooks_section hooks;
   trackers_section trackers;
   otlp_section otlp;
+
+  /// Of each evaluation that sanitizers look at; 0: none. An agent may ask for it by a tool.
+  uint32_t sanitized_ms() const {
+    return evaluation.sanitize == "off" && episode.mode != "tools" ? 0 : evaluation.sanitize_ms;
+  }
 };
 
 } // namespace kernelmill

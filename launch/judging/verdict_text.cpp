@@ -131,8 +131,11 @@ std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
     auto reason = cli::clean(str(g.getReason()));
     // Of an accepted candidate the one gate that can fail says how fast it is.
     bool slow = accepted && status == wire::GateStatus::FAIL;
-    if (slow) state = "slower";
-    if (slow) reason += "; the kernel stays accepted, and its reward follows the speed shown";
+    bool copied = slow && g.getName() == "originality";
+    if (slow) state = copied ? "copy" : "slower";
+    if (slow)
+      reason += copied ? "; the kernel stays accepted, and its speed is not paid"
+                       : "; the kernel stays accepted, and its reward follows the speed shown";
     auto shade = status == wire::GateStatus::PASS   ? cli::colour::green
                  : slow                             ? cli::colour::yellow
                  : status == wire::GateStatus::FAIL ? cli::colour::red

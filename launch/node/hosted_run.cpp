@@ -24,7 +24,7 @@ std::chrono::milliseconds longest_lease(const run_config& config) {
   return milliseconds{std::max(config.compile.deadline_ms, config.compile.torch_deadline_ms)} +
          milliseconds{
              std::max(config.evaluation.deadline_ms, config.evaluation.torch_deadline_ms)} +
-         milliseconds{config.evaluation.sanitized_ms()} + 2min;
+         milliseconds{config.sanitized_ms()} + 2min;
 }
 
 hosted_run::hosted_run(std::unique_ptr<state> x) : state_(std::move(x)) {

@@ -15,7 +15,7 @@ namespace {
 
 // Checked here and not with the configuration: a run without such tasks may keep its turns short.
 expected<void> check_torch_deadlines(const run_config& config) {
-  auto sanitized = config.evaluation.sanitized_ms();
+  auto sanitized = config.sanitized_ms();
   const std::pair<const char*, uint32_t> tools[] = {
       {"compile.torch_deadline_ms", config.compile.torch_deadline_ms},
       {sanitized > 0 ? "evaluation.torch_deadline_ms + evaluation.sanitize_ms"
@@ -197,10 +197,8 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   result->evaluate_deadline = milliseconds{config.evaluation.deadline_ms};
   result->torch_build_deadline = milliseconds{config.compile.torch_deadline_ms};
   result->torch_evaluate_deadline = milliseconds{config.evaluation.torch_deadline_ms};
-  if (config.evaluation.sanitize != "off") {
-    result->sanitize = config.evaluation.sanitize;
-    result->sanitize_limit = milliseconds{config.evaluation.sanitize_ms};
-  }
+  if (config.evaluation.sanitize != "off") result->sanitize = config.evaluation.sanitize;
+  result->sanitize_limit = milliseconds{config.sanitized_ms()};
   result->lease_slack = milliseconds{config.episode.turn_deadline_ms};
   if (!config.evaluation.seed.empty()) result->evaluation_seed = config.evaluation.seed;
   auto& sampling = config.policy.sampling;

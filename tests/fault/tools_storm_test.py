@@ -22,6 +22,7 @@ import time
 from real_processes import SKIP, binary, lines_of, number, report, scratch_folder, source, started
 
 TOOLS = source / "docs/reference/tools.md"
+ANSWERS = source / "configs/policies/quickstart"
 STEPS = 40
 MOST_CALLS = 32  # of one answer
 # Whether these pass depends on clocks.
@@ -40,7 +41,10 @@ class Task:
         self.id = about["id"]
         self.diagnosis = about.get("diagnosis")
         self.first = 1 if (folder / "starter.cpp").exists() else 0  # the number of the agent's first candidate
-        self.right = (folder / "baseline.cpp").read_text()
+        right = folder / "baseline.cpp"
+        if about["verb"] == "reformulate":  # the baseline may be what is to be reformulated
+            right = ANSWERS / folder.name / "online.cpp"
+        self.right = right.read_text()
         self.wrong = re.sub(r"(void solve\([^)]*\)\s*\{\n)", r"\1  return;\n", self.right, count=1)
         assert self.wrong != self.right, self.id
 

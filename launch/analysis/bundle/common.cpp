@@ -94,6 +94,7 @@ std::string candidate_status(wire::TurnRecord::Reader x) {
   auto facts = x.getFacts();
   if (x.getCandidateSha256().size() == 0) return "draft";
   if (!facts.getBuild().getCompiled()) return "build_failed";
+  if (x.getVerdict().getOutcome() == wire::Outcome::OPEN) return "build_passed";
   if (x.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return "eval_failed";
   return facts.getEvaluation().getTiming().getMeasured() ? "benchmarked" : "eval_passed";
 }

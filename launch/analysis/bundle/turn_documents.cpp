@@ -84,23 +84,25 @@ json summary_of(const turn_material& x) {
     warnings.push_back(str(f.getRule()) + ": " + str(f.getEvidence()));
   auto sha256 = str(turn.getCandidateSha256());
   bool patch = !x.parent_sha256.empty() && !sha256.empty() && x.parent_sha256 != sha256;
-  return document_of(
-      {{"run_id", run_id(turn)},
-       {"task_id", str(turn.getEpisode().getTask())},
-       {"status", status_of(turn)},
-       {"trace_enabled", false},
-       {"backend", str(turn.getFacts().getBackend())},
-       {"vendor", vendor_of(str(turn.getFacts().getBackend()))},
-       {"parent_run_id", parent_run(x)},
-       {"candidate_id", text_or_null(candidate_id(sha256))},
-       {"parent_candidate_id", text_or_null(candidate_id(x.parent_sha256))},
-       {"patch_present", patch},
-       {"transition_kind", str(turn.getTransition())},
-       {"candidate_status", candidate_status(turn)},
-       {"exit_code", turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED ? 0 : 1},
-       {"duration_ms", std::isfinite(all) ? json(all * 1e3) : json(nullptr)},
-       {"key_artifacts", {"candidate/source.txt", "eval/eval_envelope.json"}},
-       {"warnings", std::move(warnings)}});
+  return document_of({{"run_id", run_id(turn)},
+                      {"task_id", str(turn.getEpisode().getTask())},
+                      {"status", status_of(turn)},
+                      {"trace_enabled", false},
+                      {"backend", str(turn.getFacts().getBackend())},
+                      {"vendor", vendor_of(str(turn.getFacts().getBackend()))},
+                      {"parent_run_id", parent_run(x)},
+                      {"candidate_id", text_or_null(candidate_id(sha256))},
+                      {"parent_candidate_id", text_or_null(candidate_id(x.parent_sha256))},
+                      {"patch_present", patch},
+                      {"transition_kind", str(turn.getTransition())},
+                      {"candidate_status", candidate_status(turn)},
+                      {"exit_code", turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED ||
+                                            turn.getVerdict().getOutcome() == wire::Outcome::OPEN
+                                        ? 0
+                                        : 1},
+                      {"duration_ms", std::isfinite(all) ? json(all * 1e3) : json(nullptr)},
+                      {"key_artifacts", {"candidate/source.txt", "eval/eval_envelope.json"}},
+                      {"warnings", std::move(warnings)}});
 }
 
 std::string summary_text(const turn_material& x, const json& summary, const run_facts& of) {

@@ -60,6 +60,13 @@ bool stands_before(const sample& x, const sample& y) {
   return x.compiled || !y.compiled;
 }
 
+sample nothing_submitted(const std::string& task) {
+  sample x;
+  x.task = task;
+  x.category = "nothing_submitted";
+  return x;
+}
+
 class collector {
 public:
   /// `shared_turns`: first turns of a fork; they count for the run that they come from.
@@ -69,6 +76,7 @@ public:
   void take(const stored_episode& stored) {
     std::vector<sample> judged;
     std::vector<bool> lost;
+    std::vector<uint32_t> numbers; // of the turns of `judged`
     std::string task;
     for (const auto& record : stored.turns) {
       auto opened = record.open();
@@ -80,7 +88,9 @@ public:
       if (turn.getTurn() < shared_turns_) continue;
       if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) continue; // it is no sample
       lost.push_back(turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
-      if (!lost.back()) judged.push_back(sample_of(run_, turn));
+      if (lost.back()) continue;
+      judged.push_back(sample_of(run_, turn));
+      numbers.push_back(turn.getTurn());
     }
     bool ended_badly = false;
     if (stored.end) {
@@ -89,25 +99,29 @@ public:
       task = str(end.getEpisode().getTask());
       ended_badly = end.getOutcome() == wire::Outcome::INFRASTRUCTURE;
     }
-    note_first_correct(judged);
+    note_first_correct(judged, numbers);
     if (by_ == sample_unit::turn) return take_turns(task, lost, judged);
     auto id = next_id_[task]++;
     if (!stored.end)
       result_.without.push_back({task, left_out::reason::open});
-    else if (ended_badly || judged.empty())
+    else if (ended_badly)
       result_.without.push_back({task, left_out::reason::infrastructure});
-    else
+    else {
+      // An agent that handed nothing in has failed its task.
+      if (judged.empty()) judged.push_back(nothing_submitted(task));
       take_best(id, judged);
+    }
   }
 
   sample_set result() { return std::move(result_); }
 
 private:
-  static void note_first_correct(std::vector<sample>& judged) {
+  void note_first_correct(std::vector<sample>& judged, const std::vector<uint32_t>& numbers) const {
     auto first =
         std::find_if(judged.begin(), judged.end(), [](const auto& x) { return x.correct; });
     if (first != judged.end())
-      first->turns_to_first_correct = static_cast<uint32_t>(first - judged.begin()) + 1;
+      first->turns_to_first_correct =
+          numbers[static_cast<size_t>(first - judged.begin())] + 1 - shared_turns_;
   }
 
   void take_turns(const std::string& task, const std::vector<bool>& lost,

@@ -39,6 +39,15 @@ expected<fork_origin> origin_of_turn(const invocation& in) {
   return fork_from(at->run, at->name.group, *at->name.member, *at->name.turn);
 }
 
+bool has_submitted(const std::vector<Message<wire::Record>>& turns, uint32_t number) {
+  for (const auto& record : turns) {
+    auto opened = record.open();
+    auto turn = opened->getTurn();
+    if (turn.getTurn() == number) return turn.getVerdict().getOutcome() != wire::Outcome::OPEN;
+  }
+  return false;
+}
+
 /// The turns up to the one that made the candidate. In mode `refine` the next one improves on it by
 /// itself.
 expected<fork_origin> origin_of_candidate(const invocation& in) {
@@ -46,6 +55,11 @@ expected<fork_origin> origin_of_candidate(const invocation& in) {
   KM_TRY(all);
   auto found = all->find(in.value("ID"));
   KM_TRY(found);
+  // What would be shared has the end in it, and the new episodes would begin behind that.
+  if ((*found)->node && has_submitted(all->turns, (*found)->turn))
+    return fork_usage(
+        cli::clean((*found)->id) + " was made by the turn that submitted",
+        fmt::format("`kernelmill fork` of turn {} asks for that turn anew", (*found)->turn));
   auto origin =
       fork_from(all->where.run, all->where.name.group, *all->where.name.member, (*found)->turn + 1);
   KM_TRY(origin);

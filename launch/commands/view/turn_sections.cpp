@@ -327,7 +327,12 @@ json section_json(const std::string& section, const sectioned_turn& x) {
 }
 
 std::string section_text(const std::string& section, const sectioned_turn& x) {
-  return row_of(section).text(x);
+  auto result = row_of(section).text(x);
+  // A turn's own facts are those of what it submitted.
+  if (x.record.getCalls().size() > 0)
+    result += fmt::format("its {} calls have facts of their own: kernelmill show {} --call 0\n",
+                          x.record.getCalls().size(), x.name);
+  return result;
 }
 
 } // namespace kernelmill::commands

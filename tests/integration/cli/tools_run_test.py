@@ -199,6 +199,33 @@ class ToolRuns(unittest.TestCase):
             self.assertEqual((late["status"], late["steps"]), ("refused", 0))
             self.assertIn("the episode has ended with the submission before this call", late["observation"])
 
+    def test_readers_know_what_an_agent_handed_in_and_what_it_did_not(self):
+        replies = [
+            {"text": "I will not.", "member": 1},
+            {"turn": 0, "tool_calls": [write("fast"), call("eval"), call("sanitize")]},
+            {"turn": 1, "tool_calls": [call("submit", {"confirm": True})]},
+        ]
+        self.program(
+            "run",
+            self.configuration(
+                "handed",
+                {"model": "agent", "replies": replies},
+                episode={"mode": "tools"},
+                tasks={"ids": ["native/row_sum"], "group_size": 2},
+            ),
+        )
+        looked = self.turns("handed")[(0, 0)]["calls"][2]
+        self.assertNotIn("no time is left", looked["observation"])
+        self.assertIn(looked["status"], ("ok", "failed"))
+        report = json.loads(self.program("report", "handed", "--json"))["all"]
+        self.assertEqual(
+            (report["samples"], report["left_out"]["infrastructure"], report["correct"]["count"]), (2, 0, 1)
+        )
+        self.assertEqual(report["turns_to_first_correct"]["mean_turns"], 2)
+        self.program("replay", "handed/g0.e0.t1")
+        shown = json.loads(self.program("show", "handed/g0.e0", "--json"))
+        self.assertTrue(all(shown["evidence"][x]["eligible"] for x in ("benchmark", "sft", "rl")))
+
     def test_a_fork_tells_its_extra_words_to_calls_of_both_forms(self):
         for form in ("native", "text"):
             origin = f"origin-{form}"
