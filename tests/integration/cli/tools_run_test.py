@@ -203,7 +203,7 @@ class ToolRuns(unittest.TestCase):
         replies = [
             {"text": "I will not.", "member": 1},
             {"turn": 0, "tool_calls": [write("fast"), call("eval"), call("sanitize")]},
-            {"turn": 1, "tool_calls": [call("submit", {"confirm": True})]},
+            {"turn": 1, "tool_calls": [write("plain"), call("submit", {"candidate": "c0", "confirm": True})]},
         ]
         self.program(
             "run",
@@ -225,6 +225,8 @@ class ToolRuns(unittest.TestCase):
         self.program("replay", "handed/g0.e0.t1")
         shown = json.loads(self.program("show", "handed/g0.e0", "--json"))
         self.assertTrue(all(shown["evidence"][x]["eligible"] for x in ("benchmark", "sft", "rl")))
+        # Behind the end of an episode nothing goes on.
+        self.program("candidate", "branch", "handed/g0.e0", "c1", "run.dir=late", code=2)
 
     def test_a_fork_tells_its_extra_words_to_calls_of_both_forms(self):
         for form in ("native", "text"):
