@@ -37,10 +37,11 @@ std::string diagnosis_format(const task& x);
 void append_fenced(std::string& out, std::string_view text, std::string_view language,
                    size_t limit);
 
-/// Appends what a retriever found, under a line of introduction.
-/// One of them: a title, and a kernel in a fence or a card as it is, of at most `limit` bytes.
+/// Appends an example that a retriever found: a title, and a kernel in a fence or a card as it is,
+/// of at most `limit` bytes.
 void append_example(std::string& out, wire::Example::Reader example, size_t limit);
 
+/// Appends all that a retriever found, under a line of introduction.
 void append_examples(std::string& out, wire::RetrieveResult::Reader found);
 
 /// The first user message of a task of the contract `torch`.

@@ -1,7 +1,7 @@
 #pragma once
 
 // What a compiler makes of a source: counted, and compared with what it makes of another. Nothing
-// of it is run, so names, comments, order and unused code of a source change nothing.
+// of it is run. Names, comments, the order and what is added to a copy of the other change nothing.
 
 #include <string>
 #include <string_view>
