@@ -11,6 +11,8 @@ struct RetrieveRequest {
   excludeTask @2 :Text;            # nothing that solves this task comes back
   operatorFamily @3 :Text;
   backend @4 :Text;
+  reference @5 :Text;              # the computation itself as code; empty: words alone
+  language @6 :Text;               # what kernels are written in: cpp, cuda, hip, triton; empty: any
 }
 
 struct Example {
@@ -22,6 +24,11 @@ struct Example {
   task @5 :Text;                   # empty for cards
   score @6 :Float64;
   language @7 :Text;               # of a kernel's text, as a fence names it; empty: "cpp"
+  reference @8 :Text;              # the computation that a kernel replaces, in PyTorch; may be empty
+  speedup @9 :Float64;             # lower bound; 0: nothing measured it
+  device @10 :Text;                # that measured it; may be empty
+  date @11 :Text;                  # of the measurement; may be empty
+  origin @12 :Text;                # of a row of a corpus; empty: a run verified it
 }
 
 struct RetrieveResult {

@@ -72,6 +72,8 @@ void episode_state::retrieve() {
     x.setExcludeTask(where.what->id);
     x.setOperatorFamily(where.what->operator_family);
     x.setBackend(settings->backend);
+    x.setReference(where.what->computation());
+    if (where.what->terms.language != "any") x.setLanguage(where.what->terms.language);
   });
   auto open_with = [this](const Message<wire::RetrieveResult>& found) {
     retrieve_seconds = seconds_since(phase_since);

@@ -27,6 +27,10 @@ std::string text_of(capnp::Text::Reader x) {
   return {x.begin(), x.size()};
 }
 
+std::string text_of(const shared_text& x) {
+  return std::string{x.view()};
+}
+
 void fill(wire::Example::Builder to, const retrieved& from) {
   to.setId(from.entry.id);
   to.setKind(from.entry.kind);
@@ -37,6 +41,11 @@ void fill(wire::Example::Builder to, const retrieved& from) {
   to.setTask(from.entry.task);
   to.setLanguage(from.entry.language);
   to.setScore(from.score);
+  to.setReference(text_of(from.entry.reference));
+  to.setSpeedup(from.entry.speedup);
+  to.setDevice(from.entry.device);
+  to.setDate(from.entry.date);
+  to.setOrigin(from.entry.origin);
 }
 
 Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {
@@ -57,8 +66,15 @@ expected<retrieval_answer> ask(const loaded_index& index,
                                const Message<wire::RetrieveRequest>& request) {
   try {
     auto x = request.open();
-    return index.query(text_of(x->getQuery()), x->getCount(), text_of(x->getExcludeTask()),
-                       text_of(x->getOperatorFamily()), text_of(x->getBackend()));
+    retrieval_query query;
+    query.text = text_of(x->getQuery());
+    query.reference = text_of(x->getReference());
+    query.count = x->getCount();
+    query.exclude_task = text_of(x->getExcludeTask());
+    query.family = text_of(x->getOperatorFamily());
+    query.backend = text_of(x->getBackend());
+    query.language = text_of(x->getLanguage());
+    return index.query(query);
   } catch (const kj::Exception& e) {
     return infrastructure_error(
         "malformed_message", fmt::format("failed to read a query: {}", e.getDescription().cStr()));

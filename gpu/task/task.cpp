@@ -28,6 +28,10 @@ std::string task::declaration() const {
   return "extern \"C\" void " + function + "(" + parameters() + ")";
 }
 
+std::string task::computation() const {
+  return contract == contract_kind::torch ? torch.code : declaration();
+}
+
 std::string task::reference_declaration() const {
   std::string text;
   for (const auto& x : arguments) {

@@ -150,6 +150,9 @@ struct task {
   /// The C declaration that a candidate must define.
   std::string declaration() const;
 
+  /// What the task asks for, as code: the problem in Python, or the declaration of its function.
+  std::string computation() const;
+
   /// The one that reference.cpp must define.
   std::string reference_declaration() const;
 };

@@ -64,19 +64,19 @@ std::string language_of(wire::TurnFacts::Reader facts) {
 
 } // namespace
 
-std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
-                                           wire::TurnRecord::Reader turn) {
+std::optional<kernel_example> verified_of(const artifact_store& artifacts,
+                                          wire::TurnRecord::Reader turn) {
   if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return std::nullopt;
   auto source = artifacts.candidate(turn);
   if (!source) return std::nullopt;
   auto facts = turn.getFacts();
-  verified_kernel kernel;
+  kernel_example kernel;
   kernel.task = turn.getEpisode().getTask().cStr();
   kernel.operator_family = facts.getOperatorFamily().cStr();
   kernel.backend = facts.getBackend().cStr();
   kernel.language = language_of(facts);
   kernel.source = std::move(*source);
-  kernel.turn_id = turn.getTurnId().cStr();
+  kernel.id = turn.getTurnId().cStr();
   kernel.speedup = facts.getEvaluation().getTiming().getSpeedup().getLow();
   return kernel;
 }

@@ -39,8 +39,8 @@ shown_task_map shown_tasks(const std::vector<std::shared_ptr<const task>>& tasks
                            const run_rights& rights);
 
 /// The candidate of an accepted turn; nothing when the turn was not accepted or its text is gone.
-std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
-                                           wire::TurnRecord::Reader turn);
+std::optional<kernel_example> verified_of(const artifact_store& artifacts,
+                                          wire::TurnRecord::Reader turn);
 
 /// Adds the candidate of an accepted turn to the feed, to be shown or not as its task says.
 void feed_verified(kernel_feed& feed, const artifact_store& artifacts, const shown_task_map& shown,

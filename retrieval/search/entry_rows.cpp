@@ -28,6 +28,10 @@ void each_field(Entry& x, F&& field) {
   field("language", x.language);
   field("split", x.split);
   field("rights_source", x.rights_source);
+  field("reference", x.reference);
+  field("device", x.device);
+  field("date", x.date);
+  field("origin", x.origin);
 }
 
 std::string field_names() {

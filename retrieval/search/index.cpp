@@ -36,11 +36,18 @@ expected<std::vector<float>> embed_entries(embedder& embedding,
 }
 
 index_entry entry_of(const knowledge_card& x) {
-  return {"card:" + x.id, "card",     x.title, x.body, x.source, {},
-          x.families,     x.backends, 0,       {},     {},       {}};
+  index_entry result;
+  result.id = "card:" + x.id;
+  result.kind = "card";
+  result.title = x.title;
+  result.text = x.body;
+  result.source = x.source;
+  result.families = x.families;
+  result.backends = x.backends;
+  return result;
 }
 
-index_entry entry_of(const verified_kernel& x) {
+index_entry entry_of(const kernel_example& x) {
   auto title = x.speedup > 0
                    ? fmt::format("Verified kernel for {}, {:.2f} times the baseline's speed",
                                  x.task, x.speedup)
@@ -49,18 +56,22 @@ index_entry entry_of(const verified_kernel& x) {
   if (!x.operator_family.empty()) families.push_back(x.operator_family);
   std::vector<std::string> backends;
   if (!x.backend.empty()) backends.push_back(x.backend);
-  return {"kernel:" + x.turn_id,
+  return {"kernel:" + x.id,
           "kernel",
           std::move(title),
           x.source,
-          x.turn_id,
+          x.id,
           x.task,
           std::move(families),
           std::move(backends),
           x.speedup,
           x.language,
           x.split,
-          x.rights_source};
+          x.rights_source,
+          x.reference,
+          x.device,
+          x.date,
+          x.origin};
 }
 
 bool holds(const std::vector<std::string>& xs, const std::string& x) {
@@ -90,12 +101,12 @@ void loaded_index::take(index_entry x) {
   entries_.push_back(std::move(x));
 }
 
-bool loaded_index::knows_turn(const std::string& id) const {
+bool loaded_index::knows(const std::string& id) const {
   return ids_.contains("kernel:" + id);
 }
 
 expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
-                                               const std::vector<verified_kernel>& kernels,
+                                               const std::vector<kernel_example>& kernels,
                                                std::shared_ptr<embedder> embedding) {
   auto cards = load_cards(knowledge);
   KM_TRY(cards);
@@ -107,7 +118,7 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
   }
   std::unordered_set<std::string> turns;
   for (const auto& kernel : kernels) {
-    if (!kernel.is_shown() || !turns.insert(kernel.turn_id).second) continue;
+    if (!kernel.is_shown() || !turns.insert(kernel.id).second) continue;
     entries.push_back(entry_of(kernel));
     tags.push_back(kernel.task);
   }
@@ -127,8 +138,8 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
   return result;
 }
 
-expected<bool> loaded_index::add_kernel(const verified_kernel& x) {
-  if (knows_turn(x.turn_id)) return false;
+expected<bool> loaded_index::add_kernel(const kernel_example& x) {
+  if (knows(x.id)) return false;
   if (!x.is_shown()) {
     guard_.add_solution(x.task, x.source);
     return false;
@@ -174,18 +185,16 @@ retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size
   return answer;
 }
 
-expected<retrieval_answer> loaded_index::query(std::string_view text, size_t k,
-                                               const std::string& exclude_task,
-                                               const std::string& family,
-                                               const std::string& backend) const {
-  k = std::min(k, max_results);
+expected<retrieval_answer> loaded_index::query(const retrieval_query& x) const {
+  auto k = std::min(x.count, max_results);
   if (k == 0 || entries_.empty()) return retrieval_answer{};
-  auto row = embedding_->embed({std::string{text}});
+  auto row = embedding_->embed({x.text});
   KM_TRY(row);
   const row_lift lift{[&](size_t at) {
-                        const auto& x = entries_[at];
-                        if (is_held_out(x.split)) return -std::numeric_limits<float>::infinity();
-                        return static_cast<float>(boost_of(x, family, backend));
+                        const auto& entry = entries_[at];
+                        if (is_held_out(entry.split))
+                          return -std::numeric_limits<float>::infinity();
+                        return static_cast<float>(boost_of(entry, x.family, x.backend));
                       },
                       static_cast<float>(family_boost + backend_boost)};
   // Most queries need a few rows more than they show: those that the leak guard withholds, and
@@ -193,7 +202,7 @@ expected<retrieval_answer> loaded_index::query(std::string_view text, size_t k,
   for (size_t fetch = 16 + 4 * k;; fetch *= 4) {
     auto ranked = vectors_.search(*row, fetch, lift);
     KM_TRY(ranked);
-    auto answer = choose(*ranked, k, exclude_task);
+    auto answer = choose(*ranked, k, x.exclude_task);
     if (answer.results.size() == k || fetch >= entries_.size()) return answer;
   }
 }

@@ -26,15 +26,19 @@
 
 namespace kernelmill {
 
-/// A kernel that this harness has verified: the candidate of an accepted turn.
-struct verified_kernel {
-  std::string task;
-  std::string operator_family;
+/// A kernel that prompts may show: the candidate of an accepted turn, or a row of a corpus.
+struct kernel_example {
+  std::string id;              ///< the turn that verified it, or "kernelbook/17"
+  std::string task;            ///< what it solves; of a row of a corpus its name there, or empty
+  std::string operator_family; ///< empty: not known
   std::string backend = "cpu";
-  std::string source;
-  std::string turn_id;
-  double speedup = 0;           ///< lower bound; 0 when it was not timed
-  std::string language = "cpp"; ///< of `source`, as a fence names it
+  std::string source;           ///< its code
+  std::string language = "cpp"; ///< of `source`, as a fence names it: cpp, cuda, hip, python
+  std::string reference;        ///< the computation that it replaces, in PyTorch; may be empty
+  double speedup = 0;           ///< lower bound; 0: nothing measured it
+  std::string device;           ///< that measured it: "NVIDIA H200"; may be empty
+  std::string date;             ///< of the measurement, "2026-11-30"; may be empty
+  std::string origin;           ///< where it is from: "KernelBook", "flag-gems 5.0.2"; empty: a run
   std::string split;            ///< of its task: "dev" is held out, and never an example
   std::string rights_source;    ///< its licence counts; empty: by the task's id
   bool hidden = false;          ///< known to the leak guard alone: its licence forbids to show it
@@ -54,14 +58,14 @@ struct index_manifest {
 };
 
 struct index_options {
-  std::string knowledge;                ///< folder of cards, e.g. configs/knowledge
-  std::string directory;                ///< where the index goes; made when missing
-  std::vector<verified_kernel> kernels; ///< of a store
-  std::shared_ptr<embedder> embedding;  ///< null: the built-in lexical embedder
+  std::string knowledge;               ///< folder of cards, e.g. configs/knowledge
+  std::string directory;               ///< where the index goes; made when missing
+  std::vector<kernel_example> kernels; ///< of a store
+  std::shared_ptr<embedder> embedding; ///< null: the built-in lexical embedder
 };
 
 struct index_entry {
-  std::string id;   ///< "card:ID" or "kernel:TURN"
+  std::string id;   ///< "card:ID" or "kernel:" and its example's id
   std::string kind; ///< "card" or "kernel"
   std::string title;
   shared_text text;
@@ -73,6 +77,21 @@ struct index_entry {
   std::string language;      ///< of a kernel's text, as a fence names it
   std::string split;         ///< of a kernel's task; empty: an older index does not say
   std::string rights_source; ///< its licence counts; empty: by the task's id
+  shared_text reference;     ///< the computation that a kernel replaces, in PyTorch; may be empty
+  std::string device;
+  std::string date;
+  std::string origin;
+};
+
+/// What examples are wanted for.
+struct retrieval_query {
+  std::string text;      ///< what the task asks for, in words
+  std::string reference; ///< the computation itself as code; empty: words alone
+  size_t count = 0;
+  std::string exclude_task; ///< nothing that solves this task comes back; empty: no task
+  std::string family;
+  std::string backend;
+  std::string language; ///< what kernels are written in: cpp, cuda, hip, triton; empty: any
 };
 
 struct retrieved {
@@ -97,23 +116,20 @@ class loaded_index {
 public:
   /// Holds entries in memory only; `embedding` must not be null.
   static expected<loaded_index> in_memory(const std::string& knowledge,
-                                          const std::vector<verified_kernel>& kernels,
+                                          const std::vector<kernel_example>& kernels,
                                           std::shared_ptr<embedder> embedding);
 
-  /// The `k` best entries for `text` that give no solution of `exclude_task` away. Kernels that
-  /// repeat a better one are left out. `family` and `backend` may be empty.
-  expected<retrieval_answer> query(std::string_view text, size_t k,
-                                   const std::string& exclude_task = {},
-                                   const std::string& family = {},
-                                   const std::string& backend = {}) const;
+  /// The best entries that give no solution of the asking task away. Kernels that repeat a better
+  /// one are left out.
+  expected<retrieval_answer> query(const retrieval_query& x) const;
 
   /// Says which split the tasks of those kernels are in that do not name one.
   void name_splits(const std::function<std::string(const std::string& task)>& split_of);
 
   /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// its turn is there already, or when it is not to be shown: then the leak guard alone knows it.
+  /// it is there already, or when it is not to be shown: then the leak guard alone knows it.
   /// When embedding fails, the leak guard knows it all the same.
-  expected<bool> add_kernel(const verified_kernel& x);
+  expected<bool> add_kernel(const kernel_example& x);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
   /// share one.
@@ -136,7 +152,7 @@ private:
       : embedding_(std::move(embedding)), vectors_(std::move(vectors)) {}
 
   void take(index_entry x);
-  bool knows_turn(const std::string& id) const;
+  bool knows(const std::string& id) const;
   retrieval_answer choose(const std::vector<neighbour>& ranked, size_t k,
                           const std::string& exclude_task) const;
   double boost_of(const index_entry& x, const std::string& family,

@@ -13,19 +13,19 @@ namespace kernelmill {
 
 class kernel_feed {
 public:
-  void push(verified_kernel x) {
+  void push(kernel_example x) {
     std::lock_guard lock{mutex_};
     waiting_.push_back(std::move(x));
   }
 
-  std::vector<verified_kernel> take() {
+  std::vector<kernel_example> take() {
     std::lock_guard lock{mutex_};
     return std::exchange(waiting_, {});
   }
 
 private:
   std::mutex mutex_;
-  std::vector<verified_kernel> waiting_;
+  std::vector<kernel_example> waiting_;
 };
 
 } // namespace kernelmill

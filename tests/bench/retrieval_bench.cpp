@@ -214,12 +214,12 @@ void measure_index(size_t kernels, const std::string& cards, const std::string& 
   options.directory = folder + "/index";
   size_t bytes = 0;
   for (size_t i = 0; i < kernels; ++i) {
-    verified_kernel x;
+    kernel_example x;
     x.task = fmt::format("corpus/{}", i);
     x.operator_family = "reduction";
     x.backend = "cuda";
     x.source = code_of(engine);
-    x.turn_id = fmt::format("row-{}", i);
+    x.id = fmt::format("row-{}", i);
     x.language = "triton";
     x.split = "train";
     bytes += x.source.size();
@@ -235,8 +235,9 @@ void measure_index(size_t kernels, const std::string& cards, const std::string& 
   for (size_t i = 0; i < 400; ++i) queries.push_back(code_of(engine));
   auto ask = [&](size_t begin, size_t end, std::vector<double>& times) {
     for (size_t i = begin; i < end; ++i)
-      times.push_back(
-          seconds_of([&] { must(index.query(queries[i], 4, "task", "reduction", "cuda")); }));
+      times.push_back(seconds_of([&] {
+        must(index.query({queries[i], {}, 4, "task", "reduction", "cuda", {}}));
+      }));
   };
   std::vector<double> times;
   auto alone = seconds_of([&] { ask(0, queries.size(), times); });

@@ -39,7 +39,7 @@ struct kept_out {
 };
 
 struct found_kernels {
-  std::vector<verified_kernel> kernels;
+  std::vector<kernel_example> kernels;
   std::map<std::string, kept_out> without; ///< by task
   std::optional<exports::permit> refused;  ///< the first that a licence refuses
 };
@@ -93,7 +93,7 @@ expected<found_kernels> kernels_of(const invocation& in) {
     ++x.kernels;
     x.why = std::move(why);
   };
-  auto add = [&](verified_kernel kernel, const exports::permit* refused,
+  auto add = [&](kernel_example kernel, const exports::permit* refused,
                  const std::set<std::string>& binding) {
     auto split = splits.find(kernel.task);
     kernel.split = split == splits.end() ? exports::split_of(kernel.task, "") : split->second;
@@ -172,8 +172,13 @@ expected<int> index_query(const invocation& in) {
   auto index = open_index(in.value("DIR"), std::move(*embedding));
   KM_TRY(index);
   auto text = joined(in.list("TEXT"), " ");
-  auto answer = index->query(text, static_cast<size_t>(*count), in.value("--exclude-task"),
-                             in.value("--family"), in.value("--backend"));
+  retrieval_query query;
+  query.text = text;
+  query.count = static_cast<size_t>(*count);
+  query.exclude_task = in.value("--exclude-task");
+  query.family = in.value("--family");
+  query.backend = in.value("--backend");
+  auto answer = index->query(query);
   KM_TRY(answer);
   json results = json::array();
   std::vector<std::vector<std::string>> rows;

@@ -10,6 +10,7 @@
 
 namespace kernelmill {
 
+using test::about;
 using test::card_text;
 using test::failure;
 using test::temporary_folder;
@@ -18,13 +19,13 @@ using testing::Not;
 
 namespace index_test {
 
-verified_kernel kernel(const std::string& task, const std::string& source, const std::string& turn,
-                       double speedup = 1.5) {
-  verified_kernel x;
+kernel_example kernel(const std::string& task, const std::string& source, const std::string& turn,
+                      double speedup = 1.5) {
+  kernel_example x;
   x.task = task;
   x.operator_family = "reduction";
   x.source = source;
-  x.turn_id = turn;
+  x.id = turn;
   x.speedup = speedup;
   return x;
 }
@@ -52,7 +53,7 @@ struct Index : ::testing::Test {
     folder.write("cards/turns.md", card_text("turns", "Transpose a matrix in tiles.", "transpose"));
   }
 
-  loaded_index memory(const std::vector<verified_kernel>& kernels = {}) {
+  loaded_index memory(const std::vector<kernel_example>& kernels = {}) {
     auto x = loaded_index::in_memory(cards, kernels, std::make_shared<hashed_lexical_embedder>());
     if (!x) throw std::runtime_error(failure(x));
     return std::move(*x);
@@ -79,18 +80,18 @@ const std::string sum_query = "sum the rows of a float matrix, rows and cols";
 TEST_F(Index, KernelsOfTheAskingTaskAreNeverReturned) {
   auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
                    kernel("native/row_max", test::row_max_kernel, "t2")});
-  auto got = x.query(sum_query, 8, "native/row_sum");
+  auto got = x.query(about(sum_query, 8, "native/row_sum"));
   ASSERT_TRUE(got);
   EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("kernel:t2", "card:sums", "card:turns"));
   EXPECT_EQ(got->withheld, 1U);
-  EXPECT_THAT(ids(x.query(sum_query, 8, "native/other")), ::testing::Contains("kernel:t1"));
+  EXPECT_THAT(ids(x.query(about(sum_query, 8, "native/other"))), ::testing::Contains("kernel:t1"));
 }
 
 TEST_F(Index, ANearDuplicateUnderAnotherTaskIsWithheld) {
   auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
                    kernel("debug/row_sum_repair", test::row_sum_renamed, "t2"),
                    kernel("native/transpose", test::transpose_kernel, "t3")});
-  auto got = x.query(sum_query, 8, "native/row_sum");
+  auto got = x.query(about(sum_query, 8, "native/row_sum"));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->withheld, 2U);
   EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("kernel:t3", "card:sums", "card:turns"));
@@ -99,24 +100,26 @@ TEST_F(Index, ANearDuplicateUnderAnotherTaskIsWithheld) {
 TEST_F(Index, ACardThatQuotesASolutionIsWithheld) {
   folder.write("cards/leak.md", card_text("leak", "Sum rows like this:\n" + test::row_sum_renamed));
   auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1")});
-  auto got = x.query(sum_query, 8, "native/row_sum");
+  auto got = x.query(about(sum_query, 8, "native/row_sum"));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->withheld, 2U);
   EXPECT_THAT(ids(got), ::testing::Not(::testing::Contains("card:leak")));
-  EXPECT_THAT(ids(x.query(sum_query, 8, "native/softmax")), ::testing::Contains("card:leak"));
+  EXPECT_THAT(ids(x.query(about(sum_query, 8, "native/softmax"))),
+              ::testing::Contains("card:leak"));
 }
 
 TEST_F(Index, ABaselineThatTheGuardKnowsWithholdsItsLikes) {
   auto x = memory({kernel("native/elsewhere", test::row_sum_renamed, "t1")});
-  EXPECT_THAT(ids(x.query(sum_query, 8, "native/row_sum")), ::testing::Contains("kernel:t1"));
+  EXPECT_THAT(ids(x.query(about(sum_query, 8, "native/row_sum"))),
+              ::testing::Contains("kernel:t1"));
   x.guard().add_solution("native/row_sum", test::row_sum_kernel);
-  EXPECT_THAT(ids(x.query(sum_query, 8, "native/row_sum")),
+  EXPECT_THAT(ids(x.query(about(sum_query, 8, "native/row_sum"))),
               ::testing::Not(::testing::Contains("kernel:t1")));
 }
 
 TEST_F(Index, WithheldCountsOnlyWhatWouldHaveBeenReturned) {
   auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1")});
-  auto got = x.query("transpose a matrix in tiles", 1, "native/row_sum", "transpose");
+  auto got = x.query(about("transpose a matrix in tiles", 1, "native/row_sum", "transpose"));
   EXPECT_EQ(ids(got), std::vector<std::string>{"card:turns"});
   EXPECT_EQ(got->withheld, 0U);
 }
@@ -128,7 +131,7 @@ TEST_F(Index, KernelsCanBeAddedWhileItIsInUse) {
   EXPECT_EQ(x.add_kernel(kernel("native/row_max", test::row_max_kernel, "t9")), false);
   EXPECT_EQ(x.size(), 3U);
   EXPECT_EQ(x.kernels(), 1U);
-  auto got = x.query("row_max fmaxf best INFINITY", 1, "native/row_sum", "reduction", "cpu");
+  auto got = x.query(about("row_max fmaxf best INFINITY", 1, "native/row_sum", "reduction", "cpu"));
   ASSERT_EQ(ids(got), std::vector<std::string>{"kernel:t9"});
   const auto& entry = got->results[0].entry;
   EXPECT_EQ(entry.kind, "kernel");
@@ -142,27 +145,27 @@ TEST_F(Index, ResultsDoNotRepeatOneKernel) {
   auto x = memory({kernel("native/a", test::row_sum_kernel, "t1"),
                    kernel("native/a", test::row_sum_renamed, "t2"),
                    kernel("native/b", test::row_sum_kernel, "t3")});
-  auto got = x.query(sum_query, 8, "native/softmax");
+  auto got = x.query(about(sum_query, 8, "native/softmax"));
   EXPECT_EQ(ids(got).size(), 3U) << "two cards and one of three like kernels";
   EXPECT_EQ(got->withheld, 0U);
 }
 
 TEST_F(Index, TheBestAreFoundAmongManyWithheldOnes) {
-  std::vector<verified_kernel> many;
+  std::vector<kernel_example> many;
   for (int i = 0; i < 400; ++i)
     many.push_back(
         kernel("native/row_sum", sum_query + std::to_string(i), "t" + std::to_string(i)));
   auto x = memory(many);
-  auto got = x.query(sum_query, 2, "native/row_sum");
+  auto got = x.query(about(sum_query, 2, "native/row_sum"));
   EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("card:sums", "card:turns"));
   EXPECT_EQ(got->withheld, 400U);
 }
 
 TEST_F(Index, EmptyQuestionsAndCountsGiveNothingOrAnything) {
   auto x = memory();
-  EXPECT_TRUE(ids(x.query("anything", 0)).empty());
-  EXPECT_EQ(ids(x.query("", 5)).size(), 2U);
-  EXPECT_EQ(ids(x.query("a", 1000000)).size(), 2U);
+  EXPECT_TRUE(ids(x.query(about("anything", 0))).empty());
+  EXPECT_EQ(ids(x.query(about("", 5))).size(), 2U);
+  EXPECT_EQ(ids(x.query(about("a", 1000000))).size(), 2U);
 }
 
 TEST_F(Index, AFailingEmbedderIsAnErrorAndTheGuardLearnsAllTheSame) {
@@ -171,10 +174,10 @@ TEST_F(Index, AFailingEmbedderIsAnErrorAndTheGuardLearnsAllTheSame) {
       loaded_index::in_memory(cards, {kernel("native/b", test::row_sum_renamed, "t1")}, embedding);
   ASSERT_TRUE(x) << failure(x);
   embedding->down = true;
-  EXPECT_THAT(failure(x->query("rows", 3)), HasSubstr("embedder_failed"));
+  EXPECT_THAT(failure(x->query(about("rows", 3))), HasSubstr("embedder_failed"));
   EXPECT_FALSE(x->add_kernel(kernel("native/row_sum", test::row_sum_kernel, "t2")));
   embedding->down = false;
-  auto got = x->query(sum_query, 3, "native/row_sum");
+  auto got = x->query(about(sum_query, 3, "native/row_sum"));
   EXPECT_EQ(got->withheld, 1U) << "t1 resembles t2, which could not become an entry";
 }
 
@@ -189,13 +192,13 @@ TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
   ASSERT_TRUE(opened) << failure(opened);
   EXPECT_EQ(opened->manifest().corpus_digest, manifest->corpus_digest);
   auto fresh = memory(options.kernels);
-  auto a = opened->query(sum_query, 3, "native/row_sum"),
-       b = fresh.query(sum_query, 3, "native/row_sum");
+  auto a = opened->query(about(sum_query, 3, "native/row_sum")),
+       b = fresh.query(about(sum_query, 3, "native/row_sum"));
   EXPECT_EQ(ids(a), ids(b));
   ASSERT_EQ(a->results.size(), b->results.size());
   for (size_t i = 0; i < a->results.size(); ++i)
     EXPECT_EQ(a->results[i].score, b->results[i].score);
-  EXPECT_EQ(opened->query(sum_query, 3, "native/row_max")->withheld, 1U);
+  EXPECT_EQ(opened->query(about(sum_query, 3, "native/row_max"))->withheld, 1U);
 }
 
 TEST_F(Index, BuildingTwiceGivesTheSameBytes) {
@@ -263,7 +266,7 @@ TEST_F(Index, AnIndexThatIsHalfReplacedIsRefusedWithTheCommand) {
   auto open = open_index(where);
   ASSERT_TRUE(open) << failure(open);
   ASSERT_TRUE(build_index({cards, where, {}, {}}));
-  EXPECT_THAT(ids(open->query("row_max fmaxf best INFINITY", 1)),
+  EXPECT_THAT(ids(open->query(about("row_max fmaxf best INFINITY", 1))),
               ::testing::ElementsAre("kernel:t1"));
 }
 
@@ -310,8 +313,8 @@ TEST(KernelFeed, GivesEachKernelOnceAndInOrder) {
   feed.push(kernel("b", "2", "t2"));
   auto got = feed.take();
   ASSERT_EQ(got.size(), 2U);
-  EXPECT_EQ(got[0].turn_id, "t1");
-  EXPECT_EQ(got[1].turn_id, "t2");
+  EXPECT_EQ(got[0].id, "t1");
+  EXPECT_EQ(got[1].id, "t2");
   EXPECT_TRUE(feed.take().empty());
 }
 
@@ -325,12 +328,12 @@ TEST_F(Index, AKernelOfAHeldOutTaskIsNeverShown) {
   auto index = memory({held_out, forbidden, shown});
   EXPECT_EQ(index.kernels(), 1U);
   for (auto* x : {&held_out, &forbidden}) {
-    x->turn_id += "-later";
+    x->id += "-later";
     auto added = index.add_kernel(*x);
     ASSERT_TRUE(added) << failure(added);
     EXPECT_FALSE(*added);
   }
-  EXPECT_THAT(ids(index.query(sum_query, 9)),
+  EXPECT_THAT(ids(index.query(about(sum_query, 9))),
               ::testing::UnorderedElementsAre("kernel:free", "card:sums", "card:turns"));
   EXPECT_TRUE(index.guard().withholds("t/held", "", shingles_of(test::row_sum_renamed)))
       << "the guard knows it all the same";
@@ -341,9 +344,9 @@ TEST_F(Index, AnOlderIndexHidesWhatIsHeldOutOnceItIsSaid) {
       build_index({cards, where, {kernel("t/held", test::row_sum_kernel, "held")}, nullptr}));
   auto index = open_index(where);
   ASSERT_TRUE(index) << failure(index);
-  EXPECT_THAT(ids(index->query(sum_query, 9)), ::testing::Contains("kernel:held"));
+  EXPECT_THAT(ids(index->query(about(sum_query, 9))), ::testing::Contains("kernel:held"));
   index->name_splits([](const std::string& task) { return task == "t/held" ? "dev" : "train"; });
-  EXPECT_THAT(ids(index->query(sum_query, 9)), Not(::testing::Contains("kernel:held")));
+  EXPECT_THAT(ids(index->query(about(sum_query, 9))), Not(::testing::Contains("kernel:held")));
 }
 
 TEST_F(Index, SplitAndSourceOfAKernelAreOnDisk) {

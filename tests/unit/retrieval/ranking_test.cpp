@@ -58,7 +58,7 @@ TEST(Ranking, TheCardOnTheSubjectIsAmongTheFirstThree) {
                                        std::make_shared<hashed_lexical_embedder>());
   ASSERT_TRUE(index) << test::failure(index);
   for (const auto& q : questions) {
-    auto got = index->query(q.text, 3, {}, q.family, "cpu");
+    auto got = index->query(about(q.text, 3, {}, q.family, "cpu"));
     ASSERT_TRUE(got) << test::failure(got);
     EXPECT_TRUE(among(*got, std::string{"card:"} + q.want)) << q.text << ": " << list(*got);
   }
@@ -68,13 +68,13 @@ TEST(Ranking, FamilyAndBackendLiftAnEntryModestly) {
   auto index = loaded_index::in_memory(test::knowledge_folder(), {},
                                        std::make_shared<hashed_lexical_embedder>());
   ASSERT_TRUE(index) << test::failure(index);
-  auto plain = index->query("bank conflicts in shared memory", 1);
-  auto lifted = index->query("bank conflicts in shared memory", 1, {}, "elementwise", "cpu");
+  auto plain = index->query(about("bank conflicts in shared memory", 1));
+  auto lifted = index->query(about("bank conflicts in shared memory", 1, {}, "elementwise", "cpu"));
   ASSERT_TRUE(plain && lifted);
   EXPECT_EQ(plain->results[0].entry.id, "card:shared-memory-bank-conflicts");
   EXPECT_EQ(lifted->results[0].entry.id, "card:shared-memory-bank-conflicts")
       << "a clear match wins over family and backend";
-  auto boosted = index->query("bank conflicts in shared memory", 1, {}, "transpose", "cuda");
+  auto boosted = index->query(about("bank conflicts in shared memory", 1, {}, "transpose", "cuda"));
   ASSERT_TRUE(boosted);
   EXPECT_NEAR(boosted->results[0].score - plain->results[0].score, family_boost + backend_boost,
               1e-5);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "messages/error.hpp"
+#include "retrieval/search/index.hpp"
 
 namespace kernelmill::test {
 
@@ -117,5 +118,11 @@ extern "C" void solve(const float* x, float* y, int rows, int cols) {
   }
 }
 )";
+
+/// A query in words.
+inline retrieval_query about(std::string text, size_t count, std::string task = {},
+                             std::string family = {}, std::string backend = {}) {
+  return {std::move(text), {}, count, std::move(task), std::move(family), std::move(backend), {}};
+}
 
 } // namespace kernelmill::test
