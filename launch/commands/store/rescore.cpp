@@ -288,22 +288,25 @@ expected<void> check_facts(const run_directory& run) {
                              "`kernelmill replay " + run.path + "` judges their kernels afresh");
 }
 
-/// Without --retract, says how kernels that lost their verdict leave an index.
-expected<void> retract_lost(const invocation& in, const run_directory& run, const outcome& x) {
-  if (x.lost.empty()) return {};
+/// Without --retract, says how kernels that lost their verdict leave an index. Answers what the
+/// document says of it.
+expected<json> retract_lost(const invocation& in, const run_directory& run, const outcome& x) {
+  auto turns = x.lost.size();
   if (!in.has("--retract")) {
-    cli::talk(fmt::format("{} turns were accepted and are not: where an index shows their kernels, "
-                          "the same command with --retract DIR takes them out of it",
-                          x.lost.size()));
-    return {};
+    if (turns > 0)
+      cli::talk(fmt::format("{} accepted and {} not: the same command with --retract DIR takes "
+                            "their kernels out of an index",
+                            turns == 1 ? "1 turn was" : fmt::format("{} turns were", turns),
+                            turns == 1 ? "is" : "are"));
+    return nullptr;
   }
   const auto& index = in.value("--retract");
   auto done = retract_kernels(
       index, {x.lost, {}, fmt::format("verdict {} of run {}", x.version.name, run.name)});
   KM_TRY(done);
-  cli::talk(
-      fmt::format("{}: {} kernels retracted, {} before", index, done->retracted, done->already));
-  return {};
+  cli::talk(fmt::format("{}: {} kernel{} retracted, {} before", index, done->retracted,
+                        done->retracted == 1 ? "" : "s", done->already));
+  return json{{"index", index}, {"now", done->retracted}, {"before", done->already}};
 }
 
 expected<int> rescore(const invocation& in) {
@@ -318,11 +321,15 @@ expected<int> rescore(const invocation& in) {
   KM_TRY(version);
   auto done = judge_run(*run, *rules, std::move(*version));
   KM_TRY(done);
-  KM_TRY(retract_lost(in, *run, *done));
-  if (in.json)
-    cli::print_json(document_of(*run, *done));
-  else
+  auto retracted = retract_lost(in, *run, *done);
+  KM_TRY(retracted);
+  if (in.json) {
+    auto document = document_of(*run, *done);
+    document["retracted"] = std::move(*retracted);
+    cli::print_json(document);
+  } else {
     cli::print(text_of(*run, *done));
+  }
   return cli::exit_ok;
 }
 
