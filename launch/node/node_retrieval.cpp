@@ -44,10 +44,12 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                     : open_index(config.index, as_built ? nullptr : *embedding, {});
   KM_TRY(index);
   result.index = std::make_shared<loaded_index>(std::move(*index));
+  result.index->weigh({config.code_weight, config.words_weight});
+  std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
+  for (const auto& one : tasks) splits.emplace(one->id, one->split);
   result.index->name_splits([&](const std::string& id) {
-    for (const auto& one : tasks)
-      if (one->id == id) return exports::split_of(id, one->split);
-    return exports::split_of(id, "");
+    auto named = splits.find(id);
+    return exports::split_of(id, named == splits.end() ? "" : std::string{named->second});
   });
   guard_tasks(result.index->guard(), tasks);
   result.feed = std::make_shared<kernel_feed>();

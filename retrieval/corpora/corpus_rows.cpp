@@ -137,6 +137,7 @@ read_row sakana_row(const row_columns& row, const file_row& at) {
   x.kernel.reference = row.text("PyTorch_Code_Module");
   x.kernel.speedup = std::max(0.0, row.number("CUDA_Speedup_Native").value_or(0));
   x.kernel.origin = provenance("AI CUDA Engineer Archive", row.text("Kernel_Name"), "CC-BY-4.0");
+  if (level == 0) x.kernel.split = "train"; // it names no task
   x.kernel.rights_source = "sakana-archive";
   return x;
 }
@@ -191,14 +192,6 @@ read_row kernel_of_row(corpus_shape shape, const file_row& row) {
   // A prompt shows where a kernel is from: it must not pass for a right one.
   if (result && result->correct == false) result->kernel.origin += ", found wrong there";
   return result;
-}
-
-std::string_view written_in(const kernel_example& x) {
-  if (x.language != "python") return x.language;
-  auto has = [&](std::string_view word) { return x.source.find(word) != x.source.npos; };
-  if (has("triton.jit") || has("import triton") || has("from triton")) return "triton";
-  if (has("__global__")) return has("hip/hip_runtime.h") ? "hip" : "cuda";
-  return "python";
 }
 
 uint32_t kernelbench_level(const std::string& task) {

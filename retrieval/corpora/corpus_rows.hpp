@@ -16,7 +16,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "messages/error.hpp"
 #include "retrieval/corpora/row_file.hpp"
@@ -35,10 +34,6 @@ struct corpus_kernel {
 /// The kernel of a row, or what is wrong with it: `the column "CUDA_Code" holds no text`. Ids begin
 /// with the source whose licence counts: "kernelbook/17".
 tl::expected<corpus_kernel, std::string> kernel_of_row(corpus_shape shape, const file_row& row);
-
-/// What a kernel is written in: "cpp", "cuda", "hip", "triton" or "python". Triton, and CUDA within
-/// a Python module, are told by the text.
-std::string_view written_in(const kernel_example& x);
 
 /// The level of KernelBench that the kernel's task is of; 0: of none.
 uint32_t kernelbench_level(const std::string& task);

@@ -11,6 +11,7 @@
 #include "launch/import/kernelbench.hpp"
 #include "messages/base/text.hpp"
 #include "retrieval/corpora/distinct_kernels.hpp"
+#include "retrieval/search/entry_drafts.hpp"
 #include "storage/export/split.hpp"
 
 namespace kernelmill::commands {
@@ -112,7 +113,8 @@ void kernel_intake::leave_out(const std::string& key, const std::string& reason)
 std::string kernel_intake::unwanted(const corpus_kernel& x) const {
   if (x.correct == false && !filter_.with_failures)
     return "found wrong by their corpus (--with-failures takes them)";
-  if (!filter_.language.empty() && written_in(x.kernel) != filter_.language)
+  if (!filter_.language.empty() &&
+      written_in(x.kernel.source, x.kernel.language) != filter_.language)
     return "not written in " + filter_.language;
   auto level = kernelbench_level(x.kernel.task);
   if (!filter_.levels.empty() && level > 0 && !filter_.levels.contains(level))
