@@ -47,9 +47,10 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
   result.index->weigh({config.code_weight, config.words_weight});
   std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
   for (const auto& one : tasks) splits.emplace(one->id, one->split);
-  result.index->name_splits([&](const std::string& id) {
-    auto named = splits.find(id);
-    return exports::split_of(id, named == splits.end() ? "" : std::string{named->second});
+  result.index->name_splits([&](const index_entry& x) -> std::string {
+    auto named = splits.find(x.task);
+    if (named != splits.end()) return exports::split_of(x.task, named->second);
+    return x.origin.empty() ? exports::split_of(x.task, "") : "train"; // a corpus holds nothing out
   });
   guard_tasks(result.index->guard(), tasks);
   result.feed = std::make_shared<kernel_feed>();

@@ -121,9 +121,8 @@ void add_words(term_list& to, std::string_view text) {
   each_run(text, [&](std::string_view run) {
     if (!fold_word(run, folded)) return;
     add(folded);
-    each_part(run, [&](size_t begin, size_t size) {
-      add(std::string_view{folded}.substr(begin, size));
-    });
+    each_part(
+        run, [&](size_t begin, size_t size) { add(std::string_view{folded}.substr(begin, size)); });
   });
 }
 

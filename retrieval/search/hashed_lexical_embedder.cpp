@@ -108,8 +108,7 @@ void count_spellings(feature_table& features, std::string_view word, uint32_t ti
     if (size >= n) grams += size - n + 1;
   auto weight = spelling_weight / std::sqrt(static_cast<float>(grams));
   for (size_t n = 3; n <= 5; ++n)
-    for (size_t i = 0; i + n <= size; ++i)
-      features.count(spelling, {framed + i, n}, weight, times);
+    for (size_t i = 0; i + n <= size; ++i) features.count(spelling, {framed + i, n}, weight, times);
 }
 
 /// `features` is empty.

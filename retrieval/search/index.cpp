@@ -36,12 +36,11 @@ loaded_index::loaded_index(loaded_index&&) noexcept = default;
 loaded_index& loaded_index::operator=(loaded_index&&) noexcept = default;
 loaded_index::~loaded_index() = default;
 
-void loaded_index::name_splits(
-    const std::function<std::string(const std::string& task)>& split_of) {
+void loaded_index::name_splits(const std::function<std::string(const index_entry&)>& split_of) {
   for (size_t row = cards_; row < entries_.size(); ++row) {
     auto& x = entries_[row];
     if (!x.split.empty()) continue;
-    x.split = split_of(x.task);
+    x.split = split_of(x);
     facts_.rows[row].held_out = x.split == "dev";
   }
 }

@@ -149,7 +149,7 @@ public:
   void weigh(const retrieval_weights& x) { weights_ = x; }
 
   /// Says which split the tasks of those kernels are in that do not name one.
-  void name_splits(const std::function<std::string(const std::string& task)>& split_of);
+  void name_splits(const std::function<std::string(const index_entry&)>& split_of);
 
   /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
   /// it is there already, or when it is not to be shown: then the leak guard alone knows it.

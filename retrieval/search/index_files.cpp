@@ -174,8 +174,7 @@ std::shared_ptr<embedder> lexical_embedder(size_t dimension) {
 
 expected<index_manifest> write_index_files(const std::string& directory, index_manifest manifest,
                                            const std::vector<index_entry>& entries,
-                                           const vector_index& vectors,
-                                           const bm25_index& words) {
+                                           const vector_index& vectors, const bm25_index& words) {
   fs::path folder{directory};
   std::error_code ec;
   fs::create_directories(folder, ec);
@@ -221,8 +220,8 @@ expected<index_files> read_index_files(const std::string& directory) {
                    fmt::format("{} rows of {} floats for {} entries of {}", rows->size(),
                                rows->dimension(), entries->size(), manifest->dimension));
   if (terms->size() != entries->size())
-    return damaged(folder / words_file, fmt::format("words of {} entries for {}", terms->size(),
-                                                    entries->size()));
+    return damaged(folder / words_file,
+                   fmt::format("words of {} entries for {}", terms->size(), entries->size()));
   return index_files{std::move(*manifest), std::move(*entries), std::move(*rows),
                      std::move(*terms)};
 }

@@ -85,7 +85,8 @@ private:
       for (auto& x : code.operators) {
         add_operator(terms_, x);
         // Signs are in nearly every problem.
-        bool is_name = !x.empty() && (std::isalpha(static_cast<unsigned char>(x[0])) || x[0] == '_');
+        bool is_name =
+            !x.empty() && (std::isalpha(static_cast<unsigned char>(x[0])) || x[0] == '_');
         if (is_name) operators_.push_back(std::move(x));
       }
       if (!code.words.empty()) texts.push_back(std::move(code.words));

@@ -86,7 +86,7 @@ void expect_alike(const std::vector<neighbour>& got, const std::vector<neighbour
     bool tied = (i > 0 && std::abs(want[i].score - want[i - 1].score) < 1e-4F) ||
                 (i + 1 < want.size() && std::abs(want[i].score - want[i + 1].score) < 1e-4F) ||
                 i + 1 == want.size();
-    if (!tied) EXPECT_EQ(got[i].row, want[i].row) << i;
+    EXPECT_TRUE(tied || got[i].row == want[i].row) << i;
   }
 }
 
@@ -112,8 +112,11 @@ TEST(Words, IdentifiersCountWholeAndInParts) {
 }
 
 TEST(BM25, RareTermsDecideAndRepetitionFades) {
-  auto index = index_of({terms_of("sum sum sum sum of rows"), terms_of("sum of argmin"),
-                         terms_of("sum of columns"), terms_of("sum of softmax"), {}});
+  auto index = index_of({terms_of("sum sum sum sum of rows"),
+                         terms_of("sum of argmin"),
+                         terms_of("sum of columns"),
+                         terms_of("sum of softmax"),
+                         {}});
   EXPECT_EQ(rows_of(index.search(terms_of("sum argmin"), 9)).front(), 1U);
   EXPECT_EQ(index.search(terms_of("sum argmin"), 9).size(), 4U) << "a row without a term is none";
   EXPECT_TRUE(index.search(terms_of("histogram"), 9).empty());
@@ -136,8 +139,8 @@ TEST(BM25, AFilterLeavesRowsOut) {
 }
 
 TEST(BM25, GivesWhatTheFormulaSays) {
-  for (unsigned seed = 1; seed <= 6; ++seed) {
-    auto documents = random_documents(300, seed);
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    auto documents = random_documents(150, seed);
     auto index = index_of(documents);
     for (const auto& query : random_documents(20, seed + 100))
       for (size_t count : {1, 10, 1000})
@@ -179,7 +182,7 @@ TEST(BM25, AFileAnswersLikeMemoryAndRowsCanBeAddedToIt) {
   // What was mapped and what was added become one file.
   auto again = stored->save(folder / "both");
   ASSERT_TRUE(again) << failure(again);
-  EXPECT_EQ(again, memory.save(folder / "memory"));
+  EXPECT_EQ(*again, *memory.save(folder / "memory"));
   auto both = bm25_index::load(folder / "both", *again);
   ASSERT_TRUE(both) << failure(both);
   for (const auto& query : queries) expect_equal(both->search(query, 20), memory.search(query, 20));
