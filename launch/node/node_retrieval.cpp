@@ -44,10 +44,13 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                     : open_index(config.index, as_built ? nullptr : *embedding, {});
   KM_TRY(index);
   result.index = std::make_shared<loaded_index>(std::move(*index));
-  result.index->name_splits([&](const std::string& id) {
-    for (const auto& one : tasks)
-      if (one->id == id) return exports::split_of(id, one->split);
-    return exports::split_of(id, "");
+  result.index->weigh({config.code_weight, config.words_weight});
+  std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
+  for (const auto& one : tasks) splits.emplace(one->id, one->split);
+  result.index->name_splits([&](const index_entry& x) -> std::string {
+    auto named = splits.find(x.task);
+    if (named != splits.end()) return exports::split_of(x.task, named->second);
+    return x.origin.empty() ? exports::split_of(x.task, "") : "train"; // a corpus holds nothing out
   });
   guard_tasks(result.index->guard(), tasks);
   result.feed = std::make_shared<kernel_feed>();

@@ -181,6 +181,15 @@ void leak_guard::relate(const std::string& task, const std::string& other) {
   for (auto& x : moved.mapped().solutions) target.solutions.push_back(std::move(x));
 }
 
+std::vector<std::string> leak_guard::related(const std::string& task) const {
+  auto root = root_of(task);
+  std::vector<std::string> result{task};
+  if (root != task) result.push_back(root);
+  for (const auto& [other, towards] : related_)
+    if (other != task && root_of(other) == root) result.push_back(other);
+  return result;
+}
+
 bool leak_guard::resembles(const known& x, const shingle_set& code) const {
   auto overlap = static_cast<size_t>(
       std::count_if(code.begin(), code.end(), [&](uint64_t h) { return x.all.contains(h); }));

@@ -50,6 +50,9 @@ public:
   /// under another verb. Relations chain.
   void relate(const std::string& task, const std::string& other);
 
+  /// All tasks that are related to `task`, itself among them.
+  std::vector<std::string> related(const std::string& task) const;
+
   /// Says whether an entry that was verified for `entry_task` (empty: none) and reads as `code`
   /// gives away a solution of `asking_task`.
   bool withholds(const std::string& asking_task, const std::string& entry_task,

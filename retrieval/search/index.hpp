@@ -1,14 +1,16 @@
 #pragma once
 
 // The retrieval index: what a prompt may quote. It holds knowledge cards and verified kernels,
-// each with a vector, and it is a folder of three files:
+// each with a vector and its words, and it is a folder of four files:
 //
 //   entries.rows    what the results show
 //   vectors.rows    one vector an entry
+//   words.rows      the entries of each word and operator
 //   manifest.json   written last: the embedder's identity, the dimension, the digest of the cards
-//                   and the digests of the two other files, which are mapped; opening checks all
+//                   and the digests of the other files, which are mapped; opening checks all
 //
-// Kernels that are verified while a run goes on are added in memory (add_kernel).
+// Cards come first in all of them. Kernels that are verified while a run goes on are added in
+// memory (add_kernel). Queries may run in several threads at once while no kernel is added.
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +22,9 @@
 
 #include "messages/error.hpp"
 #include "retrieval/guard/leak_guard.hpp"
+#include "retrieval/search/bm25.hpp"
 #include "retrieval/search/embedder.hpp"
+#include "retrieval/search/row_facts.hpp"
 #include "retrieval/search/shared_text.hpp"
 #include "retrieval/search/vector_index.hpp"
 
@@ -47,7 +51,7 @@ struct kernel_example {
 };
 
 struct index_manifest {
-  uint32_t schema_version = 2;
+  uint32_t schema_version = 3;
   std::string embedder; ///< its identity
   size_t dimension = 0;
   std::string corpus_digest; ///< of the cards
@@ -55,10 +59,11 @@ struct index_manifest {
   size_t kernels = 0;
   std::string entries_digest;
   std::string vectors_digest;
+  std::string words_digest;
 };
 
 struct index_options {
-  std::string knowledge;               ///< folder of cards, e.g. configs/knowledge
+  std::string knowledge;               ///< folder of cards; empty: an index without cards
   std::string directory;               ///< where the index goes; made when missing
   std::vector<kernel_example> kernels; ///< of a store
   std::shared_ptr<embedder> embedding; ///< null: the built-in lexical embedder
@@ -81,6 +86,9 @@ struct index_entry {
   std::string device;
   std::string date;
   std::string origin;
+  std::string written_in; ///< what a kernel is: "triton" and "cuda" may be Python to a fence
+  shared_text operators;  ///< of its reference, with blanks between them
+  shared_text signature;  ///< of its reference (retrieval/code/reference_code.hpp)
 };
 
 /// What examples are wanted for.
@@ -90,13 +98,19 @@ struct retrieval_query {
   size_t count = 0;
   std::string exclude_task; ///< nothing that solves this task comes back; empty: no task
   std::string family;
-  std::string backend;
+  std::string backend;  ///< kernels for another one are left out; empty: none are
   std::string language; ///< what kernels are written in: cpp, cuda, hip, triton; empty: any
+};
+
+/// How much of what counts in a query.
+struct retrieval_weights {
+  double code = 0.7;  ///< share of the reference in the query's vector; the words have the rest
+  double words = 1.0; ///< of the ranks by words beside those by vectors; 0: by vectors alone
 };
 
 struct retrieved {
   index_entry entry;
-  double score = 0; ///< cosine plus the boosts
+  double score = 0; ///< cosine plus the boosts; the order is that of two rankings in one
 };
 
 struct retrieval_answer {
@@ -109,22 +123,33 @@ struct retrieval_answer {
 inline constexpr double family_boost = 0.10;
 inline constexpr double backend_boost = 0.05;
 
+/// A kernel with this cosine, or one that shares an operator with the query's reference, stands
+/// before every card; other kernels stand behind all cards.
+inline constexpr double good_cosine = 0.20;
+
 /// The most results that a query gives: examples share the prompt with the task.
 inline constexpr size_t max_results = 32;
 
 class loaded_index {
 public:
-  /// Holds entries in memory only; `embedding` must not be null.
+  /// Holds entries in memory only; `embedding` must not be null. `knowledge` is a folder of cards,
+  /// or empty: no cards.
   static expected<loaded_index> in_memory(const std::string& knowledge,
                                           const std::vector<kernel_example>& kernels,
                                           std::shared_ptr<embedder> embedding);
+  loaded_index(loaded_index&&) noexcept;
+  loaded_index& operator=(loaded_index&&) noexcept;
+  ~loaded_index();
 
-  /// The best entries that give no solution of the asking task away. Kernels that repeat a better
-  /// one are left out.
+  /// The best entries that give no solution of the asking task away: kernels first. Kernels that
+  /// repeat a better one are left out; of those with one signature the best alone comes, while
+  /// there are others.
   expected<retrieval_answer> query(const retrieval_query& x) const;
 
+  void weigh(const retrieval_weights& x) { weights_ = x; }
+
   /// Says which split the tasks of those kernels are in that do not name one.
-  void name_splits(const std::function<std::string(const std::string& task)>& split_of);
+  void name_splits(const std::function<std::string(const index_entry&)>& split_of);
 
   /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
   /// it is there already, or when it is not to be shown: then the leak guard alone knows it.
@@ -137,7 +162,7 @@ public:
 
   const index_manifest& manifest() const { return manifest_; }
   size_t size() const { return entries_.size(); }
-  size_t kernels() const { return kernels_; }
+  size_t kernels() const { return entries_.size() - cards_; }
   const index_entry& entry(size_t i) const { return entries_[i]; }
 
   /// Says whether a query waits for another process.
@@ -147,25 +172,27 @@ private:
   friend expected<index_manifest> build_index(const index_options&);
   friend expected<loaded_index> open_index(const std::string&, std::shared_ptr<embedder>,
                                            const std::string&);
+  friend class index_search;
+  struct remembered; ///< what queries leave behind
 
-  loaded_index(std::shared_ptr<embedder> embedding, vector_index vectors)
-      : embedding_(std::move(embedding)), vectors_(std::move(vectors)) {}
+  loaded_index(std::shared_ptr<embedder> embedding, vector_index vectors, bm25_index words);
 
+  /// REQUIRES: cards come first.
   void take(index_entry x);
-  bool knows(const std::string& id) const;
-  retrieval_answer choose(const std::vector<neighbour>& ranked, size_t k,
-                          const std::string& exclude_task) const;
-  double boost_of(const index_entry& x, const std::string& family,
-                  const std::string& backend) const;
+  void teach(const std::string& task) const;
+  std::shared_ptr<const shingle_set> shingles(size_t row) const;
 
   std::shared_ptr<embedder> embedding_;
   vector_index vectors_;
-  leak_guard guard_;
+  bm25_index words_;
+  retrieval_weights weights_;
+  mutable leak_guard guard_; ///< learns what entries solve when a task first asks
   std::vector<index_entry> entries_;
-  std::vector<shingle_set> shingles_; ///< of each entry's text
-  std::unordered_set<std::string> ids_;
+  fact_table facts_;
+  std::unordered_set<std::string> ids_; ///< filled by the first add_kernel
   index_manifest manifest_;
-  size_t kernels_ = 0;
+  size_t cards_ = 0;
+  std::unique_ptr<remembered> remembered_;
 };
 
 /// Builds the index and writes it; an old one in the same folder is replaced.

@@ -134,7 +134,7 @@ struct vector_index::implementation {
   expected<found_rows> search(const std::vector<float>& queries, size_t count, const row_lift& lift,
                               size_t probes) const;
   void scan_blocks(const std::vector<rounded_query>& asked, size_t first_block,
-                   std::vector<contenders>& found) const;
+                   const row_lift& within, std::vector<contenders>& found) const;
 };
 
 vector_index::vector_index(size_t dimension) : impl_(std::make_unique<implementation>()) {
@@ -199,15 +199,17 @@ vector_index::search_all(const std::vector<float>& queries, size_t count,
 }
 
 void vector_index::implementation::scan_blocks(const std::vector<rounded_query>& asked,
-                                               size_t first_block,
+                                               size_t first_block, const row_lift& within,
                                                std::vector<contenders>& found) const {
   auto stride = byte_row_stride(dimension);
   auto scan = byte_scans().front().scan;
   int32_t products[rows_at_once];
   for (size_t at = first_block; at < blocks.size(); ++at) {
     const auto& block = blocks[at];
-    for (size_t begin = 0; begin < block.count; begin += rows_at_once) {
-      auto rows = std::min(rows_at_once, block.count - begin);
+    auto end = std::min(block.count, within.last - std::min(within.last, block.first));
+    for (size_t begin = within.first - std::min(within.first, block.first); begin < end;
+         begin += rows_at_once) {
+      auto rows = std::min(rows_at_once, end - begin);
       for (size_t i = 0; i < asked.size(); ++i) {
         scan(block.codes + begin * stride, rows, stride, asked[i].codes.data(), products);
         found[i].take(asked[i], block, begin, rows, products);
@@ -240,14 +242,24 @@ expected<found_rows> vector_index::implementation::search(const std::vector<floa
     for (size_t i = 0; i < asked.size(); ++i)
       for (const auto& centre : (*near)[i])
         for (size_t row : lists[centre.row]) {
+          if (row < lift.first || row >= lift.last) continue;
           int32_t product = 0;
           scan(blocks[0].codes + row * stride, 1, stride, asked[i].codes.data(), &product);
           found[i].take(asked[i], blocks[0], row, 1, &product);
         }
   }
-  scan_blocks(asked, probes > 0 ? 1 : 0, found);
+  scan_blocks(asked, probes > 0 ? 1 : 0, lift, found);
   for (size_t i = 0; i < asked.size(); ++i) result[i] = found[i].best(asked[i]);
   return result;
+}
+
+float vector_index::score(const std::vector<float>& query, size_t row) const {
+  const auto& blocks = impl_->blocks;
+  auto after = std::upper_bound(blocks.begin(), blocks.end(), row,
+                                [](size_t x, const row_block& of) { return x < of.first; });
+  const auto& of = *std::prev(after);
+  return inner_product(query.data(), of.floats + (row - of.first) * impl_->dimension,
+                       impl_->dimension);
 }
 
 std::pair<size_t, size_t> vector_index::lists() const {
