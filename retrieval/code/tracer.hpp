@@ -128,6 +128,8 @@ private:
 // Shared by the parts.
 python_value number_value(double x);
 python_value text_value(std::string x);
+/// The first argument, or what is not known.
+const python_value& first_of(const call_arguments& x);
 python_value external_value(std::string x);
 std::optional<bool> truth_of(const python_value& x);
 /// "3", "3x5", "same", "?": of a tuple of equal numbers one of them.

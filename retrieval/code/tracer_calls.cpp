@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "retrieval/code/operator_table.hpp"
@@ -18,11 +17,6 @@ std::string last_part(const std::string& name) {
 bool is_layer_name(const std::string& name) {
   auto last = last_part(name);
   return !last.empty() && last[0] >= 'A' && last[0] <= 'Z' && name.starts_with("torch.nn.");
-}
-
-const python_value& first_of(const call_arguments& x) {
-  static const python_value none;
-  return x.given.empty() ? none : x.given.front();
 }
 
 bool has_tensor(const call_arguments& x) {
@@ -419,85 +413,6 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
   if (!has_tensor(x)) return {};
   if (recording_) strange_ = true; // of a thing that the text does not make
   return new_tensor();
-}
-
-python_value tracer::call_builtin(const std::string& name, call_arguments& x, bool& known) {
-  known = true;
-  const auto& a = first_of(x);
-  bool many = a.of && (a.is(value_kind::sequence) || a.is(value_kind::layer));
-  if (name == "range") {
-    std::array<double, 3> limits = {0, 0, 1};
-    if (x.given.empty() || x.given.size() > 3) return {};
-    for (const auto& one : x.given)
-      if (!one.is(value_kind::number)) return {};
-    if (x.given.size() == 1)
-      limits[1] = a.number;
-    else
-      for (size_t i = 0; i < x.given.size(); ++i) limits[i] = x.given[i].number;
-    std::vector<python_value> items;
-    if (limits[2] == 0) return {};
-    for (double i = limits[0]; limits[2] > 0 ? i < limits[1] : i > limits[1]; i += limits[2]) {
-      if (items.size() > 64) return {}; // as long as a size is
-      items.push_back(number_value(i));
-    }
-    return sequence(std::move(items));
-  }
-  if (name == "len")
-    return many ? number_value(static_cast<double>(a.of->items.size())) : python_value{};
-  if (name == "int" || name == "float" || name == "round" || name == "bool") {
-    if (!a.is(value_kind::number)) return {};
-    if (name == "int") return number_value(std::trunc(a.number));
-    return name == "round" ? number_value(std::nearbyint(a.number)) : a;
-  }
-  if (name == "tuple" || name == "list" || name == "set" || name == "iter" || name == "next")
-    return x.given.empty() ? sequence({}) : many ? sequence(a.of->items) : a;
-  if (name == "reversed") return many ? sequence({a.of->items.rbegin(), a.of->items.rend()}) : a;
-  if (name == "enumerate" || name == "zip") {
-    std::vector<python_value> rows;
-    auto count = many ? a.of->items.size() : 1;
-    for (size_t i = 0; i < std::min<size_t>(count, 64); ++i) {
-      std::vector<python_value> row;
-      if (name == "enumerate") row.push_back(number_value(static_cast<double>(i)));
-      for (const auto& one : x.given) {
-        bool listed = one.of && (one.is(value_kind::sequence) || one.is(value_kind::layer));
-        row.push_back(!listed ? one : i < one.of->items.size() ? one.of->items[i] : python_value{});
-      }
-      rows.push_back(sequence(std::move(row)));
-    }
-    return sequence(std::move(rows));
-  }
-  if (name == "dict" || name == "OrderedDict" || name == "collections.OrderedDict") {
-    python_value result;
-    result.kind = value_kind::dictionary;
-    result.of = make_object();
-    result.of->fields = x.named;
-    if (many)
-      for (const auto& pair : a.of->items)
-        if (pair.of && pair.of->items.size() == 2 && pair.of->items[0].is(value_kind::text))
-          result.of->fields[pair.of->items[0].text] = pair.of->items[1];
-    return result;
-  }
-  bool numbers = !x.given.empty() &&
-                 std::all_of(x.given.begin(), x.given.end(),
-                             [](const python_value& v) { return v.is(value_kind::number); });
-  if ((name == "min" || name == "max") && numbers) {
-    auto result = a.number;
-    for (const auto& one : x.given)
-      result = name == "min" ? std::min(result, one.number) : std::max(result, one.number);
-    return number_value(result);
-  }
-  if (name == "abs" && numbers) return number_value(std::fabs(a.number));
-  if (name == "getattr" && x.given.size() > 1 && x.given[1].is(value_kind::text))
-    return attribute(a, x.given[1].text);
-  if (name == "isinstance") {
-    if (x.given.size() < 2 || x.given[1].text != "int") return {};
-    return a.is(value_kind::unknown) ? python_value{} : number_value(a.is(value_kind::number));
-  }
-  for (const char* silent :
-       {"print", "hasattr", "callable", "type", "str", "setattr", "id", "sum", "repr", "format"})
-    if (name == silent) return {};
-  known = false;
-  return {};
 }
 
 } // namespace kernelmill

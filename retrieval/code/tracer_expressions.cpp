@@ -347,41 +347,6 @@ python_value tracer::make_lambda(uint32_t& at, uint32_t last, python_scope& scop
   return result;
 }
 
-python_value tracer::subscript(const python_value& x, uint32_t open, uint32_t close,
-                               python_scope& scope) {
-  bool slice = find_mark(open + 1, close, ":") < close;
-  if (x.is(value_kind::tensor)) return recording_ ? emit_plain("index", {}, x, -1) : new_tensor();
-  auto key = slice ? python_value{} : evaluate(open + 1, close, scope);
-  if (!x.of) return x.is(value_kind::external) ? x : python_value{};
-  if (x.is(value_kind::dictionary) ||
-      ((x.is(value_kind::layer) || x.is(value_kind::instance)) && key.is(value_kind::text))) {
-    auto found = x.of->fields.find(key.text);
-    return found == x.of->fields.end() ? python_value{} : found->second;
-  }
-  const auto& items = x.of->items;
-  bool many = x.is(value_kind::sequence) || x.is(value_kind::layer) || x.is(value_kind::instance);
-  if (!many || items.empty()) return {};
-  if (slice) {
-    auto colon = find_mark(open + 1, close, ":");
-    auto bound = [&](uint32_t from, uint32_t to, double otherwise) {
-      auto at = from < to ? evaluate(from, to, scope) : number_value(otherwise);
-      auto n = at.is(value_kind::number) ? at.number : otherwise;
-      if (n < 0) n += static_cast<double>(items.size());
-      return std::clamp(n, 0.0, static_cast<double>(items.size()));
-    };
-    auto to = find_mark(colon + 1, close, ":");
-    if (to < close) return sequence({items.rbegin(), items.rend()}); // a step: [::-1], as a rule
-    auto begin = static_cast<ptrdiff_t>(bound(open + 1, colon, 0));
-    auto end = static_cast<ptrdiff_t>(bound(colon + 1, close, static_cast<double>(items.size())));
-    if (begin >= end) return sequence({});
-    return sequence({items.begin() + begin, items.begin() + end});
-  }
-  if (!key.is(value_kind::number)) return items.front();
-  auto i = key.number < 0 ? key.number + static_cast<double>(items.size()) : key.number;
-  return i >= 0 && i < static_cast<double>(items.size()) ? items[static_cast<size_t>(i)]
-                                                         : python_value{};
-}
-
 call_arguments tracer::arguments_of(uint32_t open, uint32_t close, python_scope& scope) {
   call_arguments result;
   for (auto at = open + 1; at < close && spend();) {

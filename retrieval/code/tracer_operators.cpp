@@ -65,6 +65,11 @@ python_value external_value(std::string x) {
   return result;
 }
 
+const python_value& first_of(const call_arguments& x) {
+  static const python_value none;
+  return x.given.empty() ? none : x.given.front();
+}
+
 std::optional<bool> truth_of(const python_value& x) {
   switch (x.kind) {
     case value_kind::none: return false;

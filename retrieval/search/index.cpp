@@ -140,7 +140,10 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
 
 expected<bool> loaded_index::add_kernel(const kernel_example& x) {
   if (knows(x.id)) return false;
-  if (!x.is_shown()) {
+  auto place = fmt::format("{}\n{}\n{}", x.task, x.device, x.language);
+  auto rival = fastest_.find(place);
+  bool is_beaten = rival != fastest_.end() && entries_[rival->second].speedup >= x.speedup;
+  if (!x.is_shown() || is_beaten) {
     guard_.add_solution(x.task, x.source);
     return false;
   }
@@ -153,7 +156,13 @@ expected<bool> loaded_index::add_kernel(const kernel_example& x) {
   }
   KM_TRY(vectors_.add(*row));
   take(std::move(entry));
+  if (rival != fastest_.end()) hide(rival->second);
+  fastest_[std::move(place)] = entries_.size() - 1;
   return true;
+}
+
+void loaded_index::hide(size_t i) {
+  if (hidden_.insert(i).second && entries_[i].kind == "kernel") --kernels_;
 }
 
 double loaded_index::boost_of(const index_entry& x, const std::string& family,
@@ -170,6 +179,7 @@ retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size
   std::vector<size_t> rows;
   for (const auto& hit : ranked) {
     if (answer.results.size() >= k) break;
+    if (hidden_.contains(hit.row)) continue;
     const auto& entry = entries_[hit.row];
     if (guard_.withholds(exclude_task, entry.task, shingles_[hit.row])) {
       ++answer.withheld;

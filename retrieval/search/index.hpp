@@ -8,13 +8,15 @@
 //   manifest.json   written last: the embedder's identity, the dimension, the digest of the cards
 //                   and the digests of the two other files, which are mapped; opening checks all
 //
-// Kernels that are verified while a run goes on are added in memory (add_kernel).
+// Kernels that are verified while a run goes on are added in memory (add_kernel), and kept in a
+// file beside these three (retrieval/corpora/live_kernels.hpp).
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -126,10 +128,15 @@ public:
   /// Says which split the tasks of those kernels are in that do not name one.
   void name_splits(const std::function<std::string(const std::string& task)>& split_of);
 
-  /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// it is there already, or when it is not to be shown: then the leak guard alone knows it.
-  /// When embedding fails, the leak guard knows it all the same.
+  /// Adds a kernel and makes the leak guard know it as a solution of its task. Of the added ones of
+  /// a task, a device and a language the fastest alone is an example: it hides the one that it
+  /// beats. Answers false when it is there already, when it is no faster than that, or when it is
+  /// not to be shown: then the leak guard alone knows it. When embedding fails, the leak guard
+  /// knows it all the same.
   expected<bool> add_kernel(const kernel_example& x);
+
+  /// An entry that no query gives from now on.
+  void hide(size_t i);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
   /// share one.
@@ -164,6 +171,8 @@ private:
   std::vector<index_entry> entries_;
   std::vector<shingle_set> shingles_; ///< of each entry's text
   std::unordered_set<std::string> ids_;
+  std::unordered_set<size_t> hidden_;
+  std::unordered_map<std::string, size_t> fastest_; ///< of the added kernels: see add_kernel
   index_manifest manifest_;
   size_t kernels_ = 0;
 };
