@@ -10,13 +10,15 @@
 //                   and the digests of the other files, which are mapped; opening checks all
 //
 // Cards come first in all of them. Kernels that are verified while a run goes on are added in
-// memory (add_kernel). Queries may run in several threads at once while no kernel is added.
+// memory (add_kernel), and kept in a file beside these (retrieval/corpora/live_kernels.hpp).
+// Queries may run in several threads at once while no kernel is added.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -151,10 +153,15 @@ public:
   /// Says which split the tasks of those kernels are in that do not name one.
   void name_splits(const std::function<std::string(const index_entry&)>& split_of);
 
-  /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// it is there already, or when it is not to be shown: then the leak guard alone knows it.
-  /// When embedding fails, the leak guard knows it all the same.
+  /// Adds a kernel and makes the leak guard know it as a solution of its task. Of the added ones of
+  /// a task, a device and a language the fastest alone is an example: it hides the one that it
+  /// beats. Answers false when it is there already, when it is no faster than that, or when it is
+  /// not to be shown: then the leak guard alone knows it. When embedding fails, the leak guard
+  /// knows it all the same.
   expected<bool> add_kernel(const kernel_example& x);
+
+  /// An entry that no query gives from now on.
+  void hide(size_t i);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
   /// share one.
@@ -162,7 +169,7 @@ public:
 
   const index_manifest& manifest() const { return manifest_; }
   size_t size() const { return entries_.size(); }
-  size_t kernels() const { return entries_.size() - cards_; }
+  size_t kernels() const { return entries_.size() - cards_ - hidden_kernels_; }
   const index_entry& entry(size_t i) const { return entries_[i]; }
 
   /// Says whether a query waits for another process.
@@ -189,9 +196,11 @@ private:
   mutable leak_guard guard_; ///< learns what entries solve when a task first asks
   std::vector<index_entry> entries_;
   fact_table facts_;
-  std::unordered_set<std::string> ids_; ///< filled by the first add_kernel
+  std::unordered_set<std::string> ids_;             ///< filled by the first add_kernel
+  std::unordered_map<std::string, size_t> fastest_; ///< of the added kernels: see add_kernel
   index_manifest manifest_;
   size_t cards_ = 0;
+  size_t hidden_kernels_ = 0; ///< by hide()
   std::unique_ptr<remembered> remembered_;
 };
 

@@ -114,7 +114,7 @@ private:
 
   float lift_of_kernel(size_t row) const {
     const auto& x = index_.facts_.rows[row];
-    if (x.held_out) return left_out;
+    if (x.hidden) return left_out;
     if (backend_ != 0 && x.backend != 0 && x.backend != backend_) return left_out;
     if (language_ != 0 && x.written_in != language_) return left_out;
     float result = 0;

@@ -14,6 +14,7 @@
 #include "launch/node/node_retrieval.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
+#include "retrieval/corpora/live_kernels.hpp"
 #include "retrieval/search/index.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/export/split.hpp"
@@ -171,6 +172,9 @@ expected<int> index_query(const invocation& in) {
   KM_TRY(embedding);
   auto index = open_index(in.value("DIR"), std::move(*embedding));
   KM_TRY(index);
+  auto live = read_live_kernels(in.value("DIR"));
+  KM_TRY(live);
+  KM_TRY(take_up_live_kernels(*index, *live));
   auto text = joined(in.list("TEXT"), " ");
   retrieval_query query;
   query.text = text;
@@ -217,6 +221,8 @@ cli::command index_build_row() {
       "may "
       "not be trained on,\n"
       "are left out.\n"
+      "Kernels that runs have added with `retrieval.live`, and what was retracted, stay in the "
+      "index's live.jsonl.\n"
       "An index remembers its embedder: a run and `index query` name the same one.",
       {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
       {{"--corpus",
