@@ -1,6 +1,9 @@
 #include "retrieval/search/index.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "retrieval/corpora/knowledge.hpp"
 #include "retrieval/search/entry_drafts.hpp"
@@ -19,7 +22,7 @@ row_facts facts_of(const index_entry& x, fact_table& names) {
   result.family = names.number(x.families.empty() ? "" : x.families.front());
   result.backend = names.number(x.backends.empty() ? "" : x.backends.front());
   result.written_in = names.number(x.written_in);
-  result.held_out = x.split == "dev";
+  result.hidden = x.split == "dev";
   return result;
 }
 
@@ -41,7 +44,7 @@ void loaded_index::name_splits(const std::function<std::string(const index_entry
     auto& x = entries_[row];
     if (!x.split.empty()) continue;
     x.split = split_of(x);
-    facts_.rows[row].held_out = x.split == "dev";
+    if (x.split == "dev") facts_.rows[row].hidden = true;
   }
 }
 
@@ -133,7 +136,10 @@ expected<bool> loaded_index::add_kernel(const kernel_example& x) {
   if (ids_.empty())
     for (const auto& entry : entries_) ids_.insert(entry.id);
   if (ids_.contains("kernel:" + x.id)) return false;
-  if (!x.is_shown()) {
+  auto place = fmt::format("{}\n{}\n{}", x.task, x.device, x.language);
+  auto rival = fastest_.find(place);
+  bool is_beaten = rival != fastest_.end() && entries_[rival->second].speedup >= x.speedup;
+  if (!x.is_shown() || is_beaten) {
     guard_.add_solution(x.task, x.source);
     return false;
   }
@@ -149,7 +155,14 @@ expected<bool> loaded_index::add_kernel(const kernel_example& x) {
   words_.add(terms_of(drafts.front()));
   ids_.insert(drafts.front().entry.id);
   take(std::move(drafts.front().entry));
+  if (rival != fastest_.end()) hide(rival->second);
+  fastest_[std::move(place)] = entries_.size() - 1;
   return true;
+}
+
+void loaded_index::hide(size_t i) {
+  if (std::exchange(facts_.rows[i].hidden, true) || i < cards_) return;
+  ++hidden_kernels_;
 }
 
 // -- on disk ----------------------------------------------------------------------------------

@@ -10,17 +10,20 @@
 //                   and the digests of the other files, which are mapped; opening checks all
 //
 // Cards come first in all of them. Kernels that are verified while a run goes on are added in
-// memory (add_kernel). Queries may run in several threads at once while no kernel is added.
+// memory (add_kernel), and kept in a file beside these (retrieval/corpora/live_kernels.hpp).
+// Queries may run in several threads at once while no kernel is added.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "messages/error.hpp"
+#include "retrieval/corpora/kernel_example.hpp"
 #include "retrieval/guard/leak_guard.hpp"
 #include "retrieval/search/bm25.hpp"
 #include "retrieval/search/embedder.hpp"
@@ -29,26 +32,6 @@
 #include "retrieval/search/vector_index.hpp"
 
 namespace kernelmill {
-
-/// A kernel that prompts may show: the candidate of an accepted turn, or a row of a corpus.
-struct kernel_example {
-  std::string id;              ///< the turn that verified it, or "kernelbook/17"
-  std::string task;            ///< what it solves; of a row of a corpus its name there, or empty
-  std::string operator_family; ///< empty: not known
-  std::string backend = "cpu";
-  std::string source;           ///< its code
-  std::string language = "cpp"; ///< of `source`, as a fence names it: cpp, cuda, hip, python
-  std::string reference;        ///< the computation that it replaces, in PyTorch; may be empty
-  double speedup = 0;           ///< lower bound; 0: nothing measured it
-  std::string device;           ///< that measured it: "NVIDIA H200"; may be empty
-  std::string date;             ///< of the measurement, "2026-11-30"; may be empty
-  std::string origin;           ///< where it is from: "KernelBook", "flag-gems 5.0.2"; empty: a run
-  std::string split;            ///< of its task: "dev" is held out, and never an example
-  std::string rights_source;    ///< its licence counts; empty: by the task's id
-  bool hidden = false;          ///< known to the leak guard alone: its licence forbids to show it
-
-  bool is_shown() const { return !hidden && split != "dev"; }
-};
 
 struct index_manifest {
   uint32_t schema_version = 3;
@@ -65,7 +48,7 @@ struct index_manifest {
 struct index_options {
   std::string knowledge;               ///< folder of cards; empty: an index without cards
   std::string directory;               ///< where the index goes; made when missing
-  std::vector<kernel_example> kernels; ///< of a store
+  std::vector<kernel_example> kernels; ///< of runs and corpora
   std::shared_ptr<embedder> embedding; ///< null: the built-in lexical embedder
 };
 
@@ -151,10 +134,15 @@ public:
   /// Says which split the tasks of those kernels are in that do not name one.
   void name_splits(const std::function<std::string(const index_entry&)>& split_of);
 
-  /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// it is there already, or when it is not to be shown: then the leak guard alone knows it.
-  /// When embedding fails, the leak guard knows it all the same.
+  /// Adds a kernel and makes the leak guard know it as a solution of its task. Of the added ones of
+  /// a task, a device and a language the fastest alone is an example: it hides the one that it
+  /// beats. Answers false when it is there already, when it is no faster than that, or when it is
+  /// not to be shown: then the leak guard alone knows it. When embedding fails, the leak guard
+  /// knows it all the same.
   expected<bool> add_kernel(const kernel_example& x);
+
+  /// An entry that no query gives from now on.
+  void hide(size_t i);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
   /// share one.
@@ -162,7 +150,7 @@ public:
 
   const index_manifest& manifest() const { return manifest_; }
   size_t size() const { return entries_.size(); }
-  size_t kernels() const { return entries_.size() - cards_; }
+  size_t kernels() const { return entries_.size() - cards_ - hidden_kernels_; }
   const index_entry& entry(size_t i) const { return entries_[i]; }
 
   /// Says whether a query waits for another process.
@@ -189,9 +177,11 @@ private:
   mutable leak_guard guard_; ///< learns what entries solve when a task first asks
   std::vector<index_entry> entries_;
   fact_table facts_;
-  std::unordered_set<std::string> ids_; ///< filled by the first add_kernel
+  std::unordered_set<std::string> ids_;             ///< filled by the first add_kernel
+  std::unordered_map<std::string, size_t> fastest_; ///< of the added kernels: see add_kernel
   index_manifest manifest_;
   size_t cards_ = 0;
+  size_t hidden_kernels_ = 0; ///< by hide()
   std::unique_ptr<remembered> remembered_;
 };
 

@@ -15,6 +15,9 @@ namespace {
 /// Of ranks: how little the first one is worth more than the second. That of the paper.
 constexpr double rank_constant = 60;
 
+/// Of a ranking: a search goes no deeper for kernels that do not repeat one another.
+constexpr size_t deepest = 4096;
+
 constexpr float left_out = -std::numeric_limits<float>::infinity();
 
 struct candidate {
@@ -111,7 +114,7 @@ private:
 
   float lift_of_kernel(size_t row) const {
     const auto& x = index_.facts_.rows[row];
-    if (x.held_out) return left_out;
+    if (x.hidden) return left_out;
     if (backend_ != 0 && x.backend != 0 && x.backend != backend_) return left_out;
     if (language_ != 0 && x.written_in != language_) return left_out;
     float result = 0;
@@ -192,7 +195,7 @@ private:
     const auto shown_before = shown_;
     // Most queries need a few rows more than they show: those that the leak guard withholds, and
     // kernels that repeat a better one.
-    for (size_t depth = 16 + 4 * most_;; depth *= 4) {
+    for (size_t depth = 32 + 4 * most_;; depth *= 8) {
       auto found = rank(first, last, depth);
       KM_TRY(found);
       answer_ = answer_before;
@@ -200,6 +203,7 @@ private:
       choose(*found, now);
       if (is_full() || found->is_all) return {};
       if (now == stage::good_kernels && found->rest_is_far) return {};
+      if (depth >= deepest && 2 * (answer_.withheld - answer_before.withheld) < depth) return {};
     }
   }
 

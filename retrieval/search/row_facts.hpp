@@ -16,7 +16,7 @@ struct row_facts {
   uint16_t family = 0;     ///< 0: none
   uint16_t backend = 0;    ///< 0: for all
   uint16_t written_in = 0; ///< 0: not known
-  bool held_out = false;
+  bool hidden = false;     ///< its task is held out, or a faster one or a retraction took its place
 };
 
 /// The facts of all rows, with numbers for names.

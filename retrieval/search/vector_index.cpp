@@ -38,8 +38,10 @@ struct rounded_query {
 
 rounded_query rounded(const float* floats, size_t dimension) {
   rounded_query x{floats, std::vector<int8_t>(byte_row_stride(dimension)), {}, 0, 0};
-  x.facts = round_row(floats, dimension, x.codes.data());
-  x.doubt = x.facts.error + inner_product_error(dimension) * x.facts.norm;
+  std::vector<float> turned(x.codes.size());
+  turn_row(floats, dimension, turned.data());
+  x.facts = round_row(turned.data(), turned.size(), x.codes.data());
+  x.doubt = x.facts.error + (inner_product_error(dimension) + turning_error) * x.facts.norm;
   for (auto code : x.codes) x.shift += 128 * code;
   return x;
 }
@@ -66,12 +68,14 @@ public:
 
   /// Compares the floats. Nothing is left out that could be among the best.
   std::vector<neighbour> best(const rounded_query& query) {
-    std::sort(found_.begin(), found_.end(),
-              [](const contender& a, const contender& b) { return a.at_most > b.at_most; });
     std::vector<neighbour> result;
     lows_.clear(); // from here on what the best have
+    // Those that may be the best tell how good the others must be: to sort all would take longer.
+    auto first = std::min(found_.size(), most_);
+    std::nth_element(found_.begin(), found_.begin() + static_cast<ptrdiff_t>(first), found_.end(),
+                     [](const contender& a, const contender& b) { return a.at_most > b.at_most; });
     for (const auto& x : found_) {
-      if (lows_.size() == most_ && x.at_most < lows_.front()) break;
+      if (lows_.size() == most_ && x.at_most < lows_.front()) continue;
       auto score = inner_product(query.floats, x.floats, dimension_) + x.lift;
       if (!std::isfinite(score)) continue; // a file of another program may hold anything
       result.push_back({x.row, score});
@@ -164,6 +168,7 @@ expected<void> vector_index::add(const std::vector<float>& rows) {
   for (size_t i = 0; i < count; ++i)
     if (!can_round(rows.data() + i * dimension, dimension))
       return failed("extend", "a row holds a number that is not finite");
+  std::vector<float> turned(byte_row_stride(dimension));
   for (size_t done = 0; done < count;) {
     auto& blocks = impl_->blocks;
     if (blocks.empty() || blocks.back().count == blocks.back().room) {
@@ -174,7 +179,8 @@ expected<void> vector_index::add(const std::vector<float>& rows) {
     auto& to = blocks.back();
     for (; done < count && to.count < to.room; ++done, ++to.count, ++impl_->size) {
       const auto* row = rows.data() + done * dimension;
-      auto facts = round_row(row, dimension, to.codes + to.count * byte_row_stride(dimension));
+      turn_row(row, dimension, turned.data());
+      auto facts = round_row(turned.data(), turned.size(), to.codes + to.count * turned.size());
       to.scales[to.count] = facts.scale;
       to.errors[to.count] = facts.error;
       to.norms[to.count] = facts.norm;

@@ -7,6 +7,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/base/source_text.hpp"
 #include "messages/base/text.hpp"
+#include "retrieval/corpora/live_kernels.hpp"
 #include "retrieval/search/index.hpp"
 #include "storage/files.hpp"
 
@@ -44,6 +45,9 @@ expected<int> index_query(const invocation& in) {
   KM_TRY(embedding);
   auto index = open_index(in.value("DIR"), std::move(*embedding));
   KM_TRY(index);
+  auto live = read_live_kernels(in.value("DIR"));
+  KM_TRY(live);
+  KM_TRY(take_up_live_kernels(*index, *live));
   auto answer = index->query(*query);
   KM_TRY(answer);
   index_json results = index_json::array();

@@ -108,6 +108,8 @@ cli::command index_build_row() {
       "Of kernels that repeat each other the fastest stays. Kernels of held-out tasks, and what "
       "may\n"
       "not be trained on, are left out. A kernel is never shown for the task that it solves.\n"
+      "Kernels that runs have added with `retrieval.live`, and what was retracted, stay in the "
+      "index's live.jsonl.\n"
       "An index remembers its embedder: a run and `index query` name the same one.",
       {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
       {from_option()},
