@@ -18,8 +18,8 @@
 #include <string>
 
 #include "messages/error.hpp"
+#include "retrieval/corpora/kernel_example.hpp"
 #include "retrieval/corpora/row_file.hpp"
-#include "retrieval/search/index.hpp"
 
 namespace kernelmill {
 

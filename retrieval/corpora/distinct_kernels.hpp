@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "retrieval/search/index.hpp"
+#include "retrieval/corpora/kernel_example.hpp"
 
 namespace kernelmill {
 
