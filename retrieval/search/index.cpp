@@ -174,14 +174,15 @@ double loaded_index::boost_of(const index_entry& x, const std::string& family,
 }
 
 retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size_t k,
-                                      const std::string& exclude_task) const {
+                                      const asking_task& asks) const {
   retrieval_answer answer;
   std::vector<size_t> rows;
   for (const auto& hit : ranked) {
     if (answer.results.size() >= k) break;
     if (hidden_.contains(hit.row)) continue;
     const auto& entry = entries_[hit.row];
-    if (guard_.withholds(exclude_task, entry.task, shingles_[hit.row])) {
+    auto kernel = entry.kind == "kernel" ? entry.text.view() : std::string_view{};
+    if (guard_.withholds(asks, {entry.task, entry.reference, kernel, &shingles_[hit.row]})) {
       ++answer.withheld;
       continue;
     }
@@ -207,12 +208,13 @@ expected<retrieval_answer> loaded_index::query(const retrieval_query& x) const {
                         return static_cast<float>(boost_of(entry, x.family, x.backend));
                       },
                       static_cast<float>(family_boost + backend_boost)};
+  const auto asks = asking(x.exclude_task, x.reference);
   // Most queries need a few rows more than they show: those that the leak guard withholds, and
   // kernels that repeat a better one.
   for (size_t fetch = 16 + 4 * k;; fetch *= 4) {
     auto ranked = vectors_.search(*row, fetch, lift);
     KM_TRY(ranked);
-    auto answer = choose(*ranked, k, x.exclude_task);
+    auto answer = choose(*ranked, k, asks);
     if (answer.results.size() == k || fetch >= entries_.size()) return answer;
   }
 }

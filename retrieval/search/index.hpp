@@ -161,7 +161,7 @@ private:
   void take(index_entry x);
   bool knows(const std::string& id) const;
   retrieval_answer choose(const std::vector<neighbour>& ranked, size_t k,
-                          const std::string& exclude_task) const;
+                          const asking_task& asks) const;
   double boost_of(const index_entry& x, const std::string& family,
                   const std::string& backend) const;
 
