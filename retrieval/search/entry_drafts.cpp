@@ -68,6 +68,7 @@ entry_draft draft_of(const kernel_example& x) {
   to.origin = x.origin;
   to.written_in = written_in(x.source, x.language);
   result.tags = x.task;
+  if (x.language == "python") to.own_signature = read_reference(x.source).signature;
   if (x.reference.empty()) return result;
   auto code = read_reference(x.reference);
   to.operators = fmt::format("{}", fmt::join(code.operators, " "));

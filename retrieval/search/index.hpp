@@ -69,9 +69,10 @@ struct index_entry {
   std::string device;
   std::string date;
   std::string origin;
-  std::string written_in; ///< what a kernel is: "triton" and "cuda" may be Python to a fence
-  shared_text operators;  ///< of its reference, with blanks between them
-  shared_text signature;  ///< of its reference (retrieval/code/reference_code.hpp)
+  std::string written_in;    ///< what a kernel is: "triton" and "cuda" may be Python to a fence
+  shared_text operators;     ///< of its reference, with blanks between them
+  shared_text signature;     ///< of its reference (retrieval/code/reference_code.hpp)
+  shared_text own_signature; ///< of a kernel in Python
 };
 
 /// What examples are wanted for.

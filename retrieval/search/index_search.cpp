@@ -47,8 +47,9 @@ bool shares_name(std::string_view x, const std::vector<std::string>& names) {
 class index_search {
 public:
   index_search(const loaded_index& index, const retrieval_query& query)
-      : index_(index), query_(query), most_(std::min(query.count, max_results)),
-        family_(index.facts_.find(query.family)), backend_(index.facts_.find(query.backend)),
+      : index_(index), query_(query), asks_(asking(query.exclude_task, query.reference)),
+        most_(std::min(query.count, max_results)), family_(index.facts_.find(query.family)),
+        backend_(index.facts_.find(query.backend)),
         // A judge says "torch" of Python that calls no language for kernels.
         language_(index.facts_.find(query.language == "torch" ? "python" : query.language)) {}
 
@@ -224,8 +225,10 @@ private:
 
   bool may_show(const candidate& x) {
     const auto& entry = index_.entries_[x.row];
+    auto kernel = x.row < index_.cards_ ? std::string_view{} : entry.text.view();
     if (!query_.exclude_task.empty() &&
-        index_.guard_.withholds(query_.exclude_task, entry.task, *index_.shingles(x.row))) {
+        index_.guard_.withholds(asks_, {entry.task, entry.reference, entry.signature, kernel,
+                                        entry.own_signature, index_.shingles(x.row).get()})) {
       ++answer_.withheld;
       return false;
     }
@@ -254,6 +257,7 @@ private:
 
   const loaded_index& index_;
   const retrieval_query& query_;
+  asking_task asks_;
   size_t most_;
   uint16_t family_, backend_, language_; ///< numbers of names; 0: not asked for
   std::vector<float> vector_;
