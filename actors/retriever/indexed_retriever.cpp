@@ -47,6 +47,7 @@ void fill(wire::Example::Builder to, const retrieved& from) {
   to.setDevice(from.entry.device);
   to.setDate(from.entry.date);
   to.setOrigin(from.entry.origin);
+  to.setRightsSource(from.entry.rights_source);
 }
 
 Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {

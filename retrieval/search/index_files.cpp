@@ -82,7 +82,9 @@ expected<std::string> read_file(const fs::path& file) {
     return configuration_error(
         "index_missing",
         fmt::format("failed to open index file {}: {}", file.string(), std::strerror(errno)),
-        "make an index with `kernelmill index build`");
+        fmt::format(
+            "make an index there with `kernelmill index build {0}`, or name the folder of one",
+            file.parent_path().string()));
   return std::move(*text);
 }
 
@@ -127,6 +129,12 @@ ordered_json to_json(const index_manifest& x) {
 expected<index_manifest> manifest_from(const fs::path& file, const std::string& text) {
   try {
     auto x = ordered_json::parse(text);
+    // A run's folder has a file of this name, too.
+    if (!x.contains("embedder"))
+      return configuration_error(
+          "index_missing",
+          fmt::format("failed to open index file {}: it is no index's", file.string()),
+          "set retrieval.index to the folder of an index; `kernelmill index build` makes one");
     index_manifest result;
     x.at("schema_version").get_to(result.schema_version);
     if (result.schema_version > current_schema)

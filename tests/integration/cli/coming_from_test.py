@@ -161,7 +161,7 @@ class Commands(unittest.TestCase):
         for arguments in (
             "run config.json",
             "bundle keygen --out sign.pem",
-            "index build made/index --kernels first",
+            "index build made/index --from cards --from run=first",
         ):
             done = cls.call(shlex.split(arguments))
             assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"

@@ -123,7 +123,7 @@ std::vector<std::vector<std::string>> ways_out(const std::string& run, bool figu
   for (const auto* part : {"", "/g0.e0.t0"})
     result.push_back({"bundle", "make", run + part, "--form", "proof", "--key", "sign.pem", "--out",
                       "never.tar.zst"});
-  result.push_back({"index", "build", "never-index", "--kernels", run});
+  result.push_back({"index", "build", "never-index", "--from", "run=" + run});
   return result;
 }
 
@@ -143,7 +143,7 @@ std::vector<std::vector<std::string>> every_way_out(const std::string& run) {
     for (const auto* form : {"run", "proof"})
       add({"bundle", "make", run + part, "--form", form, "--key", "sign.pem", "--out",
            "never.tar.zst"});
-  add({"index", "build", "never-index", "--kernels", run});
+  add({"index", "build", "never-index", "--from", "run=" + run});
   return result;
 }
 
@@ -184,7 +184,7 @@ TEST(licence_command, new_verdicts_forks_and_indexes_lift_nothing) {
       {"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch", "policy.licence=own", "--json"});
   ASSERT_EQ(fork.code, 0) << fork.err;
   expect_no_export("runs/branch", {"rl", "trajectories"});
-  expect_refused({"index", "build", "never-index", "--kernels", bound_run()});
+  expect_refused({"index", "build", "never-index", "--from", "run=" + bound_run()});
   EXPECT_FALSE(fs::exists(scratch() + "/never-index"));
 }
 
@@ -374,8 +374,8 @@ TEST(licence_command, a_store_under_the_manifest_of_another_run_is_refused) {
 TEST(licence_command, kernels_of_a_bound_model_bind_the_runs_that_show_them) {
   auto run =
       run_over("writes", add_task("mine/writes", "own"), {"policy.licence=reference-kernels"});
-  expect_refused({"index", "build", "bound-index", "--kernels", run}, "--accept-terms");
-  auto built = kernelmill({"index", "build", "bound-index", "--kernels", run, "--accept-terms",
+  expect_refused({"index", "build", "bound-index", "--from", "run=" + run}, "--accept-terms");
+  auto built = kernelmill({"index", "build", "bound-index", "--from", "run=" + run, "--accept-terms",
                            "researcher-reciprocity-1.0", "--json"});
   ASSERT_EQ(built.code, 0) << built.err;
   ASSERT_GT(built.document()["kernels"], 0);
@@ -407,13 +407,15 @@ TEST(licence_command, what_is_held_out_is_never_an_example) {
   auto trained = run_over("trained", add_task("mine/trained", "own"));
   auto held = run_over("held", add_task("mine/held", "own", "dev"));
   for (const auto& [run, index] : {std::pair{trained, "index-trained"}, {held, "index-held"}}) {
-    auto built = kernelmill({"index", "build", index, "--kernels", run, "--json"});
+    auto built = kernelmill({"index", "build", index, "--from", "cards", "--from", "run=" + run, "--json"});
     ASSERT_EQ(built.code, 0) << built.err;
     EXPECT_EQ(built.document()["kernels"] > 0, run == trained) << built.out;
   }
-  auto x = kernelmill({"index", "build", "again", "--kernels", held, "--json"});
-  EXPECT_THAT(x.document()["left_out"]["mine/held"]["reason"].get<std::string>(),
-              HasSubstr("held out"));
+  auto x = kernelmill({"index", "build", "again", "--from", "cards", "--from", "run=" + held, "--json"});
+  auto left = x.document()["sources"][0]["left_out"];
+  ASSERT_EQ(left.size(), 1U) << x.out;
+  EXPECT_EQ(left[0]["reason"], "mine/held: its task is held out (dev)");
+  EXPECT_GT(left[0]["rows"], 0);
   EXPECT_THAT(shows("asks-trained", "index-trained"), HasSubstr("mine/trained"));
   EXPECT_THAT(shows("asks-held", "index-held"), Not(HasSubstr("mine/held")));
 }

@@ -62,7 +62,7 @@ class LiveIndex(unittest.TestCase):
         return done
 
     def build(self):
-        self.program("index", "build", "index", "--corpus", "cards")
+        self.program("index", "build", "index", "--from", "cards=cards")
 
     def script(self, stalled=None):
         """The right kernel of each task, at once; with `stalled`, that task gets no answer."""
