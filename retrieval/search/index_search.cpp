@@ -246,8 +246,8 @@ private:
 
   bool is_signature_shown(size_t row) const {
     auto signature = index_.entries_[row].signature.view();
-    return !signature.empty() && std::any_of(shown_.begin(), shown_.end(), [&](size_t other) {
-      return index_.entries_[other].signature == signature;
+    return std::any_of(shown_.begin(), shown_.end(), [&](size_t other) {
+      return same_computation(index_.entries_[other].signature, signature);
     });
   }
 
