@@ -111,7 +111,7 @@ term_list terms_of(const entry_draft& x) {
   add_words(result, x.entry.text);
   for (std::string_view rest = x.entry.operators; !rest.empty();) {
     auto end = std::min(rest.find(' '), rest.size());
-    add_operator(result, rest.substr(0, end));
+    result.push_back(operator_term(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return result;
