@@ -111,7 +111,8 @@ bool is_withheld(const problem_text& problem, const kernel_example& x) {
   leak_guard guard;
   auto shingles = shingles_of(x.source);
   return guard.withholds(asking("suite/level1/" + problem.name, problem.code),
-                         {x.task, x.reference, x.source, &shingles});
+                         {x.task, x.reference, read_reference(x.reference).signature, x.source,
+                          read_reference(x.source).signature, &shingles});
 }
 
 TEST(LeakAudit, NormalFormsAreEqualForCopiesAlone) {

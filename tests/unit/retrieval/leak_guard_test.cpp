@@ -102,9 +102,9 @@ TEST(LeakGuard, ProblemsAreKnownByNameAcrossSuitesAndLanguages) {
   leak_guard guard;
   shingle_set none;
   auto asks = asking("native/row_sum", "");
-  EXPECT_TRUE(guard.withholds(asks, {"triton/row_sum", {}, {}, &none}));
-  EXPECT_FALSE(guard.withholds(asks, {"triton/row_max", {}, {}, &none}));
-  EXPECT_FALSE(guard.withholds(asking("", ""), {"triton/row_sum", {}, {}, &none}));
+  EXPECT_TRUE(guard.withholds(asks, {"triton/row_sum", {}, {}, {}, {}, &none}));
+  EXPECT_FALSE(guard.withholds(asks, {"triton/row_max", {}, {}, {}, {}, &none}));
+  EXPECT_FALSE(guard.withholds(asking("", ""), {"triton/row_sum", {}, {}, {}, {}, &none}));
 }
 
 TEST(LeakGuard, TheSameOperatorsAreTheSameComputationInAnyOrder) {
