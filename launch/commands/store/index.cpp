@@ -114,7 +114,13 @@ cli::command index_query_row() {
          {},
          completes::task},
         {"--family", "NAME", "Ranks this operator family higher.", "", false, {}, nothing},
-        {"--backend", "NAME", "Ranks this backend higher.", "", false, {}, nothing}},
+        {"--backend",
+         "NAME",
+         "Leaves out kernels for other backends, and ranks its cards higher.",
+         "",
+         false,
+         {},
+         nothing}},
        index_query});
 }
 

@@ -203,6 +203,24 @@ TEST(IndexSearch, APlainAnswerMayBeAskedForAsTorch) {
   EXPECT_THAT(ids(index.query(query)), ElementsAre("kernel:plain"));
 }
 
+TEST(IndexSearch, AKernelThatSharesARareOperatorStandsBeforeCards) {
+  temporary_folder folder;
+  index_entry card;
+  card.id = "card:sums";
+  card.kind = "card";
+  card.text = std::string{"cumsum over the rows of a matrix"};
+  std::vector<index_entry> entries{card};
+  for (int i = 0; i < 5; ++i) {
+    entries.push_back(entry(std::to_string(i), "walrus(" + std::string(1 + i, '(') + "yak)", ""));
+    entries.back().operators = std::string{i == 3 ? "mul cumsum" : "mul sigmoid"};
+  }
+  auto index = index_with(entries, folder);
+  auto query = about("", 2);
+  query.reference = "import torch\ndef forward(x):\n    return torch.cumsum(x, dim=1) * x\n";
+  EXPECT_THAT(ids(index.query(query)), ElementsAre("kernel:3", "card:sums"))
+      << "all multiply, one sums up";
+}
+
 TEST(IndexSearch, OneKernelOfASignatureIsEnoughWhileThereAreOthers) {
   temporary_folder folder;
   auto index = index_with({entry("a", "sum(rows) + matrix(chains)", "sum(x0)"),
