@@ -13,19 +13,38 @@ constexpr size_t most_code_bytes = 256 << 10;
 
 } // namespace
 
-/// "Model", or "ModelNew" where a kernel took its place, or the last class that has a forward.
+/// Says whether another class or a function names the class: then it is a part.
+bool tracer::is_named_elsewhere(const python_object& x) const {
+  const auto& own = text_.statements[x.at];
+  auto end = own.end < text_.statements.size() ? text_.statements[own.end].first
+                                               : static_cast<uint32_t>(text_.tokens.size());
+  for (const auto& s : text_.statements) {
+    bool other_class = s.indent == own.indent && is_word(s.first, s.last, "class");
+    if (s.indent <= own.indent && !other_class) continue; // where a file tries itself
+    for (auto at = s.first; at < s.last; ++at)
+      if ((at < own.first || at >= end) && is_word(at, s.last, x.name)) return true;
+  }
+  return false;
+}
+
+/// "Model", or "ModelNew" where a kernel took its place, or the last class that has a forward and
+/// is no part of another.
 python_object* tracer::entry_class() {
-  python_object* last = nullptr;
   for (const char* wanted : {"Model", "ModelNew"})
     for (auto* x : classes_)
       if (x->name == wanted && method_of(*x, "forward")) return x;
+  python_object *last = nullptr, *whole = nullptr;
   for (auto* x : classes_) {
     bool layer = std::any_of(x->bases.begin(), x->bases.end(), [](const python_value& base) {
       return !base.text.ends_with("Function");
     });
-    if (layer && method_of(*x, "forward")) last = x;
+    if (!layer || !method_of(*x, "forward")) continue;
+    last = x;
+    // Each look costs a walk over the text.
+    steps_ -= std::min<size_t>(steps_, text_.tokens.size() / 8);
+    if (steps_ > 0 && !is_named_elsewhere(*x)) whole = x;
   }
-  return last;
+  return whole ? whole : last;
 }
 
 /// The last function, but for those that make inputs: what it calls stands before it.

@@ -78,6 +78,7 @@ private:
 
   // -- the whole: trace.cpp
   python_object* entry_class();
+  bool is_named_elsewhere(const python_object& x) const;
   python_object* entry_function();
   void trace_class(python_object& of);
   std::vector<python_value> values_of(const char* function);

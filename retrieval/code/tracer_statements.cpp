@@ -132,6 +132,7 @@ void tracer::define_class(uint32_t at, python_scope& scope) {
   if (x.first + 1 >= x.last) return;
   auto* made = make_object();
   made->name = text_.tokens[x.first + 1].text;
+  made->at = at;
   auto open = x.first + 2;
   if (is_mark(open, x.last, "("))
     made->bases = arguments_of(open, std::min(text_.tokens[open].match, x.last), scope).given;

@@ -16,7 +16,7 @@ namespace kernelmill {
 namespace {
 
 /// Equal for references that ask for the same. Kernels without one are compared with each other.
-std::string computation_of(std::string_view reference) {
+std::string key_of_code(std::string_view reference) {
   if (reference.empty()) return {};
   if (auto signature = read_reference(reference).signature; !signature.empty())
     return "signature " + signature;
@@ -36,7 +36,7 @@ std::vector<bool> repeated_kernels(const std::vector<kernel_example>& all) {
   std::unordered_map<std::string, std::vector<size_t>> by_reference;
   for (auto i : best_first) {
     if (texts.insert(trimmed(std::string_view{all[i].source})).second)
-      by_reference[computation_of(all[i].reference)].push_back(i);
+      by_reference[key_of_code(all[i].reference)].push_back(i);
     else
       result[i] = true;
   }

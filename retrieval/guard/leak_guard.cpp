@@ -213,6 +213,15 @@ bool leak_guard::withholds(const std::string& asking_task, const std::string& en
   return x != tasks_.end() && resembles(x->second, code);
 }
 
+bool leak_guard::withholds(const asking_task& asks, const guarded_entry& x) const {
+  if (asks.task.empty()) return false;
+  if (withholds(asks.task, std::string{x.task}, x.shingles ? *x.shingles : shingle_set{}))
+    return true;
+  if (!asks.name.empty() && asks.name == problem_name(x.task)) return true;
+  return computes_the_same(asks, x.reference, x.reference_signature) ||
+         computes_the_same(asks, x.kernel, x.kernel_signature);
+}
+
 size_t leak_guard::solutions() const {
   size_t sum = 0;
   for (const auto& [task, x] : tasks_) sum += x.solutions.size();

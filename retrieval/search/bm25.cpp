@@ -126,8 +126,8 @@ void add_words(term_list& to, std::string_view text) {
   });
 }
 
-void add_operator(term_list& to, std::string_view name) {
-  to.push_back(XXH3_64bits_withSeed(name.data(), name.size(), of_operators));
+uint64_t operator_term(std::string_view name) {
+  return XXH3_64bits_withSeed(name.data(), name.size(), of_operators);
 }
 
 struct bm25_index::implementation {
@@ -142,6 +142,11 @@ struct bm25_index::implementation {
     return row < in_file ? mapped.lengths[row] : lengths[row - in_file];
   }
 
+  asked_term find(uint64_t term) const {
+    auto [first, last] = mapped.find(term);
+    auto at = added.find(term);
+    return {term, first, last, at == added.end() ? nullptr : &at->second};
+  }
   std::vector<asked_term> rarest(const term_list& query) const;
   void sum_up(const asked_term& x, std::vector<float>& sums, std::vector<uint32_t>& touched) const;
 };
@@ -156,6 +161,10 @@ bm25_index::~bm25_index() = default;
 
 size_t bm25_index::size() const {
   return impl_->size();
+}
+
+size_t bm25_index::rows_with(uint64_t term) const {
+  return impl_->find(term).rows();
 }
 
 void bm25_index::add(term_list terms) {
@@ -174,12 +183,8 @@ void bm25_index::add(term_list terms) {
 /// Those that a search reads, rarest first. The first is always among them.
 std::vector<asked_term> bm25_index::implementation::rarest(const term_list& query) const {
   std::vector<asked_term> result;
-  for (auto term : query) {
-    auto [first, last] = mapped.find(term);
-    auto found = added.find(term);
-    asked_term x{term, first, last, found == added.end() ? nullptr : &found->second};
-    if (x.rows() > 0) result.push_back(x);
-  }
+  for (auto term : query)
+    if (auto x = find(term); x.rows() > 0) result.push_back(x);
   auto most = std::min(result.size(), most_searched_terms);
   std::partial_sort(result.begin(), result.begin() + static_cast<ptrdiff_t>(most), result.end(),
                     [](const asked_term& a, const asked_term& b) {
@@ -239,9 +244,7 @@ expected<std::string> bm25_index::save(const std::string& path) const {
   std::vector<asked_term> all;
   std::vector<uint64_t> starts{0};
   for (auto term : terms) {
-    auto [first, last] = x.mapped.find(term);
-    auto found = x.added.find(term);
-    all.push_back({term, first, last, found == x.added.end() ? nullptr : &found->second});
+    all.push_back(x.find(term));
     starts.push_back(starts.back() + all.back().rows());
   }
   words_header header{};

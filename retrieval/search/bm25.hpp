@@ -28,7 +28,9 @@ using term_list = std::vector<uint64_t>;
 
 /// Adds the words of `text` and the parts of its identifiers.
 void add_words(term_list& to, std::string_view text);
-void add_operator(term_list& to, std::string_view name);
+
+/// The term of an operator.
+uint64_t operator_term(std::string_view name);
 
 /// A search reads the rarest terms alone, and of these so many as have that many rows together.
 inline constexpr size_t most_searched_terms = 64, most_read_rows = 65536;
@@ -44,6 +46,8 @@ public:
   ~bm25_index();
 
   size_t size() const;
+
+  size_t rows_with(uint64_t term) const;
 
   /// Appends a row.
   void add(term_list terms);

@@ -68,6 +68,7 @@ entry_draft draft_of(const kernel_example& x) {
   to.origin = x.origin;
   to.written_in = written_in(x.source, x.language);
   result.tags = x.task;
+  if (x.language == "python") to.own_signature = read_reference(x.source).signature;
   if (x.reference.empty()) return result;
   auto code = read_reference(x.reference);
   to.operators = fmt::format("{}", fmt::join(code.operators, " "));
@@ -110,7 +111,7 @@ term_list terms_of(const entry_draft& x) {
   add_words(result, x.entry.text);
   for (std::string_view rest = x.entry.operators; !rest.empty();) {
     auto end = std::min(rest.find(' '), rest.size());
-    add_operator(result, rest.substr(0, end));
+    result.push_back(operator_term(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return result;

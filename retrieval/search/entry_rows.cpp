@@ -35,6 +35,7 @@ void each_field(Entry& x, F&& field) {
   field("written_in", x.written_in);
   field("operators", x.operators);
   field("signature", x.signature);
+  field("own_signature", x.own_signature);
 }
 
 std::string field_names() {

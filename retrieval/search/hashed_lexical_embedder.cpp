@@ -149,7 +149,7 @@ void normalize(float* row, size_t dimension) {
 }
 
 std::string hashed_lexical_embedder::identity() const {
-  return fmt::format("hashed-lexical/1 dim={}", dimension_);
+  return fmt::format("hashed-lexical/2 dim={}", dimension_);
 }
 
 expected<std::vector<float>> hashed_lexical_embedder::embed(const std::vector<std::string>& texts) {

@@ -69,9 +69,10 @@ struct index_entry {
   std::string device;
   std::string date;
   std::string origin;
-  std::string written_in; ///< what a kernel is: "triton" and "cuda" may be Python to a fence
-  shared_text operators;  ///< of its reference, with blanks between them
-  shared_text signature;  ///< of its reference (retrieval/code/reference_code.hpp)
+  std::string written_in;    ///< what a kernel is: "triton" and "cuda" may be Python to a fence
+  shared_text operators;     ///< of its reference, with blanks between them
+  shared_text signature;     ///< of its reference (retrieval/code/reference_code.hpp)
+  shared_text own_signature; ///< of a kernel in Python
 };
 
 /// What examples are wanted for.
@@ -88,7 +89,7 @@ struct retrieval_query {
 /// How much of what counts in a query.
 struct retrieval_weights {
   double code = 0.7;  ///< share of the reference in the query's vector; the words have the rest
-  double words = 1.0; ///< of the ranks by words beside those by vectors; 0: by vectors alone
+  double words = 2.0; ///< of the ranks by words beside those by vectors; 0: by vectors alone
 };
 
 struct retrieved {
@@ -106,8 +107,9 @@ struct retrieval_answer {
 inline constexpr double family_boost = 0.10;
 inline constexpr double backend_boost = 0.05;
 
-/// A kernel with this cosine, or one that shares an operator with the query's reference, stands
-/// before every card; other kernels stand behind all cards.
+/// A kernel with this cosine stands before every card, and so does one that shares an operator with
+/// the query's reference that less than a fourth of all kernels have. Others stand behind all
+/// cards.
 inline constexpr double good_cosine = 0.20;
 
 /// The most results that a query gives: examples share the prompt with the task.

@@ -41,7 +41,7 @@ tl::unexpected<error> not_matching(const std::string& directory, const std::stri
 }
 
 constexpr std::string_view of_server = "openai-embeddings/1 model=";
-constexpr std::string_view of_words = "hashed-lexical/1 dim=";
+constexpr std::string_view of_words = "hashed-lexical/2 dim=";
 
 /// What a command or a run is told of an embedder.
 std::string how_to_use(std::string_view identity) {

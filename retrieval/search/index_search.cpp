@@ -47,8 +47,9 @@ bool shares_name(std::string_view x, const std::vector<std::string>& names) {
 class index_search {
 public:
   index_search(const loaded_index& index, const retrieval_query& query)
-      : index_(index), query_(query), most_(std::min(query.count, max_results)),
-        family_(index.facts_.find(query.family)), backend_(index.facts_.find(query.backend)),
+      : index_(index), query_(query), asks_(asking(query.exclude_task, query.reference)),
+        most_(std::min(query.count, max_results)), family_(index.facts_.find(query.family)),
+        backend_(index.facts_.find(query.backend)),
         // A judge says "torch" of Python that calls no language for kernels.
         language_(index.facts_.find(query.language == "torch" ? "python" : query.language)) {}
 
@@ -84,17 +85,20 @@ private:
     std::vector<std::string> texts;
     if (!query_.reference.empty()) {
       auto code = read_reference(query_.reference);
-      add_words(terms_, code.words);
+      add_words(terms_of_kernels_, code.words);
       for (auto& x : code.operators) {
-        add_operator(terms_, x);
-        // Signs are in nearly every problem.
-        bool is_name =
-            !x.empty() && (std::isalpha(static_cast<unsigned char>(x[0])) || x[0] == '_');
-        if (is_name) operators_.push_back(std::move(x));
+        auto term = operator_term(x);
+        terms_of_kernels_.push_back(term);
+        // What every other problem adds, multiplies or reshapes says little.
+        if (4 * index_.words_.rows_with(term) < index_.kernels())
+          operators_.push_back(std::move(x));
       }
       if (!code.words.empty()) texts.push_back(std::move(code.words));
     }
-    add_words(terms_, query_.text);
+    terms_of_cards_ = terms_of_kernels_;
+    add_words(terms_of_cards_, query_.text);
+    // Prompts of tasks in PyTorch say the same of all of them; their code tells them apart.
+    if (terms_of_kernels_.empty()) terms_of_kernels_ = terms_of_cards_;
     bool has_code = !texts.empty();
     if (!query_.text.empty() || !has_code) texts.push_back(query_.text);
     auto rows = index_.embedding_->embed(texts);
@@ -165,7 +169,8 @@ private:
     std::sort(to.begin(), to.end(),
               [](const candidate& a, const candidate& b) { return a.row < b.row; });
     auto known = static_cast<ptrdiff_t>(to.size());
-    auto hits = index_.words_.search(terms_, depth, [&](size_t row) {
+    const auto& terms = first < index_.cards_ ? terms_of_cards_ : terms_of_kernels_;
+    auto hits = index_.words_.search(terms, depth, [&](size_t row) {
       return row >= first && row < last && lift_of(row) != left_out;
     });
     for (size_t i = 0; i < hits.size(); ++i) {
@@ -224,8 +229,10 @@ private:
 
   bool may_show(const candidate& x) {
     const auto& entry = index_.entries_[x.row];
+    auto kernel = x.row < index_.cards_ ? std::string_view{} : entry.text.view();
     if (!query_.exclude_task.empty() &&
-        index_.guard_.withholds(query_.exclude_task, entry.task, *index_.shingles(x.row))) {
+        index_.guard_.withholds(asks_, {entry.task, entry.reference, entry.signature, kernel,
+                                        entry.own_signature, index_.shingles(x.row).get()})) {
       ++answer_.withheld;
       return false;
     }
@@ -242,8 +249,8 @@ private:
 
   bool is_signature_shown(size_t row) const {
     auto signature = index_.entries_[row].signature.view();
-    return !signature.empty() && std::any_of(shown_.begin(), shown_.end(), [&](size_t other) {
-      return index_.entries_[other].signature == signature;
+    return std::any_of(shown_.begin(), shown_.end(), [&](size_t other) {
+      return same_computation(index_.entries_[other].signature, signature);
     });
   }
 
@@ -254,11 +261,12 @@ private:
 
   const loaded_index& index_;
   const retrieval_query& query_;
+  asking_task asks_;
   size_t most_;
   uint16_t family_, backend_, language_; ///< numbers of names; 0: not asked for
   std::vector<float> vector_;
-  term_list terms_;
-  std::vector<std::string> operators_; ///< of the query's reference; names alone
+  term_list terms_of_kernels_, terms_of_cards_; ///< that each of the two are searched by
+  std::vector<std::string> operators_;          ///< of the query's reference; the rarer ones
   retrieval_answer answer_;
   std::vector<size_t> shown_; ///< rows of the answer
 };

@@ -105,9 +105,7 @@ bm25_index index_of(const std::vector<term_list>& documents) {
 TEST(Words, IdentifiersCountWholeAndInParts) {
   EXPECT_THAT(terms_of("rowSum the 42 x"),
               ::testing::UnorderedElementsAreArray(terms_of("rowsum row sum")));
-  term_list op;
-  add_operator(op, "sum");
-  EXPECT_NE(op, terms_of("sum")) << "an operator is more than a word";
+  EXPECT_NE(operator_term("sum"), terms_of("sum").front()) << "an operator is more than a word";
   EXPECT_TRUE(terms_of("\xff\xfe () 7up").empty());
 }
 
@@ -122,6 +120,8 @@ TEST(BM25, RareTermsDecideAndRepetitionFades) {
   EXPECT_TRUE(index.search(terms_of("histogram"), 9).empty());
   EXPECT_TRUE(index.search({}, 9).empty());
   EXPECT_TRUE(index.search(terms_of("sum"), 0).empty());
+  EXPECT_EQ(index.rows_with(terms_of("sum").front()), 4U);
+  EXPECT_EQ(index.rows_with(terms_of("histogram").front()), 0U);
   EXPECT_TRUE(bm25_index{}.search(terms_of("sum"), 3).empty());
   expect_equal(index.search(terms_of("sum argmin argmin argmin"), 9),
                index.search(terms_of("sum argmin"), 9));
@@ -177,6 +177,7 @@ TEST(BM25, AFileAnswersLikeMemoryAndRowsCanBeAddedToIt) {
     stored->add(documents[i]);
     memory.add(documents[i]);
   }
+  EXPECT_EQ(stored->rows_with(7919), memory.rows_with(7919));
   for (const auto& query : queries)
     expect_equal(stored->search(query, 20), memory.search(query, 20));
   // What was mapped and what was added become one file.

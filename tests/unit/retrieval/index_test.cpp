@@ -175,7 +175,7 @@ TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
   index_options options{cards, where, {verified("native/row_max", test::row_max_kernel, "t1")}, {}};
   auto manifest = build_index(options);
   ASSERT_TRUE(manifest) << failure(manifest);
-  EXPECT_EQ(manifest->embedder, "hashed-lexical/1 dim=1024");
+  EXPECT_EQ(manifest->embedder, "hashed-lexical/2 dim=1024");
   EXPECT_EQ(manifest->cards, 2U);
   EXPECT_EQ(manifest->kernels, 1U);
   auto opened = open_index(where, nullptr, cards);
@@ -211,7 +211,7 @@ TEST_F(Index, AnotherEmbedderOrOtherCardsAreAMismatch) {
   auto text = failure(open_index(where, other));
   EXPECT_THAT(text, HasSubstr("index_mismatch"));
   EXPECT_THAT(text,
-              HasSubstr("\"hashed-lexical/1 dim=1024\", not with \"hashed-lexical/1 dim=512\""));
+              HasSubstr("\"hashed-lexical/2 dim=1024\", not with \"hashed-lexical/2 dim=512\""));
   EXPECT_THAT(text, HasSubstr("retrieval.embedder.dimension"));
   EXPECT_THAT(text, HasSubstr("kernelmill index build " + where + " --dimension 512`"));
   folder.write("cards/turns.md", card_text("turns", "Changed.", "transpose"));
