@@ -24,16 +24,6 @@ bool ask_for_the_same(const task& x, const task& y) {
                                             : x.declaration() == y.declaration();
 }
 
-void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
-  for (auto& what : tasks) {
-    if (auto baseline = read_in_folder(what->directory, "baseline.cpp"))
-      guard.add_solution(what->id, *baseline);
-    for (auto& other : tasks)
-      if (other->id < what->id && ask_for_the_same(*other, *what))
-        guard.relate(what->id, other->id);
-  }
-}
-
 // Another run may have had a task in another split: where they differ, dev wins.
 void name_held_out(live_lines& lines, const std::vector<std::shared_ptr<const task>>& tasks) {
   std::set<std::string> held_out;
@@ -65,6 +55,16 @@ expected<void> open_live_kernels(node_retrieval& to, const retrieval_section& co
 }
 
 } // namespace
+
+void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
+  for (auto& what : tasks) {
+    if (auto baseline = read_in_folder(what->directory, "baseline.cpp"))
+      guard.add_solution(what->id, *baseline);
+    for (auto& other : tasks)
+      if (other->id < what->id && ask_for_the_same(*other, *what))
+        guard.relate(what->id, other->id);
+  }
+}
 
 expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks) {

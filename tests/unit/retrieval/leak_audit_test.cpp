@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "messages/base/json_value.hpp"
+#include "retrieval/code/reference_code.hpp"
 #include "retrieval/search/hashed_lexical_embedder.hpp"
 #include "tests/unit/retrieval/planted_leaks.hpp"
 #include "tests/unit/retrieval/test_support.hpp"
