@@ -56,7 +56,15 @@ expected<void> open_live_kernels(node_retrieval& to, const retrieval_section& co
 
 } // namespace
 
-void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
+void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const task>>& tasks) {
+  std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
+  for (const auto& one : tasks) splits.emplace(one->id, one->split);
+  index.name_splits([&](const index_entry& x) -> std::string {
+    auto named = splits.find(x.task);
+    if (named != splits.end()) return exports::split_of(x.task, named->second);
+    return x.origin.empty() ? exports::split_of(x.task, "") : "train"; // a corpus holds nothing out
+  });
+  auto& guard = index.guard();
   for (auto& what : tasks) {
     if (auto baseline = read_in_folder(what->directory, "baseline.cpp"))
       guard.add_solution(what->id, *baseline);
@@ -80,14 +88,7 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
   KM_TRY(index);
   result.index = std::make_shared<loaded_index>(std::move(*index));
   result.index->weigh({config.code_weight, config.words_weight});
-  std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
-  for (const auto& one : tasks) splits.emplace(one->id, one->split);
-  result.index->name_splits([&](const index_entry& x) -> std::string {
-    auto named = splits.find(x.task);
-    if (named != splits.end()) return exports::split_of(x.task, named->second);
-    return x.origin.empty() ? exports::split_of(x.task, "") : "train"; // a corpus holds nothing out
-  });
-  guard_tasks(result.index->guard(), tasks);
+  know_tasks(*result.index, tasks);
   if (!config.index.empty()) KM_TRY(open_live_kernels(result, config, tasks));
   result.feed = std::make_shared<kernel_feed>();
   result.live = config.live;

@@ -30,8 +30,9 @@ struct node_retrieval {
 expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks);
 
-/// Tells the guard what solves these tasks: their baselines, and which of them ask for the same.
-void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks);
+/// Tells an index which of these tasks are held out, and its guard what solves them: their
+/// baselines, and which of them ask for the same.
+void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const task>>& tasks);
 
 /// The candidate of an accepted turn, with the device that judged it and the day; nothing when the
 /// turn was not accepted or its text is gone.

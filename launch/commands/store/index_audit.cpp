@@ -17,13 +17,12 @@
 #include "messages/base/text.hpp"
 #include "messages/folder_file.hpp"
 #include "retrieval/guard/leak_audit.hpp"
-#include "storage/export/split.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using audit_json = nlohmann::ordered_json;
 
 constexpr size_t most_leaks_shown = 40; // on a terminal; --json has all
 
@@ -48,13 +47,7 @@ expected<loaded_index> index_of(const invocation& in, const std::vector<task_ptr
   auto& directory = in.value("DIR");
   auto index = open_index(directory, std::move(*embedding));
   KM_TRY(index);
-  std::map<std::string, std::string> splits;
-  for (const auto& x : tasks) splits[x->id] = x->split;
-  index->name_splits([&](const std::string& id) {
-    auto found = splits.find(id);
-    return exports::split_of(id, found == splits.end() ? "" : found->second);
-  });
-  guard_tasks(index->guard(), tasks);
+  know_tasks(*index, tasks);
   auto lines = read_live_kernels(directory);
   KM_TRY(lines);
   KM_TRY(take_up_live_kernels(*index, *lines));
@@ -83,7 +76,7 @@ struct source_count {
   size_t kernels = 0;
 };
 
-std::vector<source_count> sources_of(const loaded_index& index, const licence_table& licences) {
+std::vector<source_count> count_sources(const loaded_index& index, const licence_table& licences) {
   std::map<std::pair<std::string, std::string>, size_t> counts;
   for (size_t i = 0; i < index.size(); ++i) {
     const auto& x = index.entry(i);
@@ -110,24 +103,25 @@ std::map<std::string, size_t> splits_of_kernels(const loaded_index& index) {
   return result;
 }
 
-json document_of(const std::string& directory, const loaded_index& index,
-                 const std::vector<source_count>& sources,
-                 const std::map<std::string, size_t>& splits, const duplicate_count& duplicates,
-                 const leak_report& report, bool guarded) {
-  json document = {{"directory", directory},
-                   {"entries", index.size()},
-                   {"cards", index.size() - index.kernels()},
-                   {"kernels", index.kernels()},
-                   {"embedder", index.manifest().embedder},
-                   {"dimension", index.manifest().dimension},
-                   {"sources", json::array()},
-                   {"splits", splits},
-                   {"duplicates", {{"exact", duplicates.exact}, {"near", duplicates.near}}},
-                   {"guarded", guarded},
-                   {"problems", report.problems},
-                   {"results", report.results},
-                   {"withheld", report.withheld},
-                   {"leaks", json::array()}};
+audit_json audit_document(const std::string& directory, const loaded_index& index,
+                          const std::vector<source_count>& sources,
+                          const std::map<std::string, size_t>& splits,
+                          const duplicate_count& duplicates, const leak_report& report,
+                          bool guarded) {
+  audit_json document = {{"directory", directory},
+                         {"entries", index.size()},
+                         {"cards", index.size() - index.kernels()},
+                         {"kernels", index.kernels()},
+                         {"embedder", index.manifest().embedder},
+                         {"dimension", index.manifest().dimension},
+                         {"sources", audit_json::array()},
+                         {"splits", splits},
+                         {"duplicates", {{"exact", duplicates.exact}, {"near", duplicates.near}}},
+                         {"guarded", guarded},
+                         {"problems", report.problems},
+                         {"results", report.results},
+                         {"withheld", report.withheld},
+                         {"leaks", audit_json::array()}};
   for (const auto& x : sources)
     document["sources"].push_back({{"origin", x.origin},
                                    {"source", x.source},
@@ -139,10 +133,10 @@ json document_of(const std::string& directory, const loaded_index& index,
   return document;
 }
 
-void print_report(const std::string& directory, const loaded_index& index,
-                  const std::vector<source_count>& sources,
-                  const std::map<std::string, size_t>& splits, const duplicate_count& duplicates,
-                  const leak_report& report) {
+void print_audit(const std::string& directory, const loaded_index& index,
+                 const std::vector<source_count>& sources,
+                 const std::map<std::string, size_t>& splits, const duplicate_count& duplicates,
+                 const leak_report& report) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& x : sources)
     rows.push_back({cli::clean(x.origin), cli::clean(x.source), cli::clean(x.licence),
@@ -181,14 +175,15 @@ expected<int> index_audit(const invocation& in) {
   bool guarded = !in.has("--unguarded");
   auto report = audit_leaks(*index, *problems, guarded);
   KM_TRY(report);
-  auto sources = sources_of(*index, *licences);
+  auto sources = count_sources(*index, *licences);
   auto splits = splits_of_kernels(*index);
   auto duplicates = count_duplicates(*index);
   auto& directory = in.value("DIR");
   if (in.json)
-    cli::print_json(document_of(directory, *index, sources, splits, duplicates, *report, guarded));
+    cli::print_json(
+        audit_document(directory, *index, sources, splits, duplicates, *report, guarded));
   else
-    print_report(directory, *index, sources, splits, duplicates, *report);
+    print_audit(directory, *index, sources, splits, duplicates, *report);
   return report->leaks.empty() ? cli::exit_ok : cli::exit_quality;
 }
 
