@@ -32,10 +32,14 @@ nlohmann::json kernel(const std::string& id, const std::string& reference,
           {"split", "train"},   {"source", source}, {"reference", reference}};
 }
 
-/// An index with two kernels, one of which solves the problem.
+/// An index with one card and two kernels, one of which solves the problem.
 std::string planted_index() {
-  auto directory = scratch() + "/audited";
-  EXPECT_EQ(kernelmill({"index", "build", directory}).code, 0);
+  auto directory = scratch() + "/audited", cards = scratch() + "/audited_corpus";
+  EXPECT_EQ(run_program({"/bin/mkdir", "-p", cards}).code, 0);
+  write_file("audited_corpus/one.md",
+             "---\nid: one\ntitle: About one\nkind: operator\noperator_family: reduction\n"
+             "backends: cpu\ntags: test\n---\nAdvice.\n");
+  EXPECT_EQ(kernelmill({"index", "build", directory, "--corpus", cards}).code, 0);
   std::ofstream lines{directory + "/live.jsonl"};
   lines << kernel("1", its_function, "__global__ void fused(float* x) { x[0] = spread(x[1]); }")
         << "\n"
