@@ -10,7 +10,7 @@
 //                   and the digests of the other files, which are mapped; opening checks all
 //
 // Cards come first in all of them. Kernels that are verified while a run goes on are added in
-// memory (add_kernel), and kept in a file beside these (retrieval/corpora/live_kernels.hpp).
+// memory (add_kernel), and kept in a file beside these (retrieval/search/live_kernels.hpp).
 // Queries may run in several threads at once while no kernel is added.
 
 #include <cstdint>

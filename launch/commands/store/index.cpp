@@ -7,7 +7,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/base/source_text.hpp"
 #include "messages/base/text.hpp"
-#include "retrieval/corpora/live_kernels.hpp"
+#include "retrieval/search/live_kernels.hpp"
 #include "retrieval/search/index.hpp"
 #include "storage/files.hpp"
 

@@ -16,7 +16,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "messages/folder_file.hpp"
-#include "retrieval/guard/leak_audit.hpp"
+#include "retrieval/search/leak_audit.hpp"
 
 namespace kernelmill::commands {
 

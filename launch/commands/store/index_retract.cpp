@@ -7,7 +7,7 @@
 #include "launch/commands/options.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
-#include "retrieval/corpora/live_kernels.hpp"
+#include "retrieval/search/live_kernels.hpp"
 
 namespace kernelmill::commands {
 

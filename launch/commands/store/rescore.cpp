@@ -17,7 +17,7 @@
 #include "launch/judging/rejudging.hpp"
 #include "launch/node/node_plan.hpp"
 #include "messages/base/json_value.hpp"
-#include "retrieval/corpora/live_kernels.hpp"
+#include "retrieval/search/live_kernels.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
 #include "storage/lineage/verdicts.hpp"

@@ -35,7 +35,7 @@ ARROWS = {
     "storage/restore": "storage storage/journal storage/lineage",
     "retrieval/code": "",
     "retrieval/corpora": "retrieval/code retrieval/guard",
-    "retrieval/guard": "",
+    "retrieval/guard": "retrieval/code",
     "retrieval/search": "retrieval/code retrieval/corpora retrieval/guard",
     # gpu/
     "gpu/cuda": "",

@@ -1,4 +1,4 @@
-#include "retrieval/guard/leak_audit.hpp"
+#include "retrieval/search/leak_audit.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "retrieval/corpora/live_kernels.hpp"
+#include "retrieval/search/live_kernels.hpp"
 
 #include <algorithm>
 #include <cerrno>
