@@ -9,9 +9,9 @@
 #include "launch/config/run_config.hpp"
 #include "launch/node/run_rights.hpp"
 #include "messages/lineage.capnp.h"
-#include "retrieval/search/live_kernels.hpp"
 #include "retrieval/search/index.hpp"
 #include "retrieval/search/kernel_feed.hpp"
+#include "retrieval/search/live_kernels.hpp"
 #include "storage/artifacts.hpp"
 
 namespace kernelmill {

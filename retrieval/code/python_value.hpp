@@ -11,7 +11,7 @@ namespace kernelmill {
 
 struct python_object;
 
-enum class value_kind : uint8_t {
+enum class python_type : uint8_t {
   unknown, ///< a number or a text that only a run would tell
   none,
   number,
@@ -28,7 +28,7 @@ enum class value_kind : uint8_t {
 };
 
 struct python_value {
-  value_kind kind = value_kind::unknown;
+  python_type kind = python_type::unknown;
   int8_t rank = -1;      ///< of a tensor; -1: not known
   bool made = false;     ///< of a tensor: no operator computed it
   uint32_t id = 0;       ///< of a tensor
@@ -37,7 +37,7 @@ struct python_value {
   std::string text; ///< a text; the name of what is external, or of a method
   python_object* of = nullptr;
 
-  bool is(value_kind x) const { return kind == x; }
+  bool is(python_type x) const { return kind == x; }
 };
 
 struct python_scope;

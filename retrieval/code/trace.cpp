@@ -60,18 +60,18 @@ python_object* tracer::entry_function() {
 /// What a function without parameters returns, as a list.
 std::vector<python_value> tracer::values_of(const char* function) {
   auto found = globals_->names.find(function);
-  if (found == globals_->names.end() || !found->second.is(value_kind::function)) return {};
+  if (found == globals_->names.end() || !found->second.is(python_type::function)) return {};
   call_arguments none;
   auto x = call_function(*found->second.of, none, nullptr);
-  return x.of && x.is(value_kind::sequence) ? x.of->items : std::vector<python_value>{};
+  return x.of && x.is(python_type::sequence) ? x.of->items : std::vector<python_value>{};
 }
 
 void tracer::trace_class(python_object& of) {
   call_arguments made;
   made.given = values_of("get_init_inputs");
   // KernelBook's form: positional arguments, and the named ones.
-  if (made.given.size() == 2 && made.given[0].is(value_kind::sequence) && made.given[0].of &&
-      made.given[1].is(value_kind::dictionary) && made.given[1].of) {
+  if (made.given.size() == 2 && made.given[0].is(python_type::sequence) && made.given[0].of &&
+      made.given[1].is(python_type::dictionary) && made.given[1].of) {
     auto named = made.given[1].of->fields;
     auto given = made.given[0].of->items;
     made = {given, named};
@@ -81,7 +81,7 @@ void tracer::trace_class(python_object& of) {
   call_arguments inputs;
   inputs.given = values_of("get_inputs");
   for (auto& x : inputs.given)
-    if (x.is(value_kind::tensor)) x.made = true;
+    if (x.is(python_type::tensor)) x.made = true;
   if (!forward || !forward->of) return;
   // Inputs that the text does not name are tensors, too.
   const auto& header = text_.statements[forward->of->at];
@@ -128,7 +128,7 @@ program_trace tracer::trace() {
   program_trace result;
   for (auto& x : operators_) result.operators.push_back(std::move(x.shown));
   for (const auto& x : inputs) {
-    if (!x.is(value_kind::tensor) || !x.of || x.of->items.empty()) continue;
+    if (!x.is(python_type::tensor) || !x.of || x.of->items.empty()) continue;
     std::string shape;
     for (const auto& size : x.of->items)
       if (shape.size() < 60) shape += (shape.empty() ? "" : "x") + value_text(size);

@@ -21,9 +21,9 @@ bool is_layer_name(const std::string& name) {
 
 bool has_tensor(const call_arguments& x) {
   auto is_tensor = [](const python_value& v) {
-    return v.is(value_kind::tensor) ||
-           (v.is(value_kind::sequence) && v.of && !v.of->items.empty() &&
-            v.of->items.front().is(value_kind::tensor));
+    return v.is(python_type::tensor) ||
+           (v.is(python_type::sequence) && v.of && !v.of->items.empty() &&
+            v.of->items.front().is(python_type::tensor));
   };
   return std::any_of(x.given.begin(), x.given.end(), is_tensor) ||
          std::any_of(x.named.begin(), x.named.end(),
@@ -37,7 +37,7 @@ python_value tracer::look_up(const std::string& name, const python_scope& scope)
     if (auto found = s->names.find(name); found != s->names.end()) return found->second;
   if (name == "None") {
     python_value x;
-    x.kind = value_kind::none;
+    x.kind = python_type::none;
     return x;
   }
   if (name == "True" || name == "False") return number_value(name == "True" ? 1 : 0);
@@ -52,7 +52,7 @@ const python_value* tracer::method_of(const python_object& of, const std::string
     if (auto found = at->fields.find(name); found != at->fields.end()) return &found->second;
     const python_object* above = nullptr;
     for (const auto& base : at->bases)
-      if (base.is(value_kind::classes)) above = base.of;
+      if (base.is(python_type::classes)) above = base.of;
     at = above;
   }
   return nullptr;
@@ -61,29 +61,29 @@ const python_value* tracer::method_of(const python_object& of, const std::string
 python_value tracer::attribute(const python_value& x, const std::string& name) {
   auto method = [&] {
     python_value result;
-    result.kind = value_kind::method;
+    result.kind = python_type::method;
     result.text = name;
     result.of = make_object();
     result.of->self = x;
     return result;
   };
   switch (x.kind) {
-    case value_kind::external:
+    case python_type::external:
       if (x.text == "math" || x.text == "numpy" || x.text == "torch") {
         if (name == "pi") return number_value(3.14159265358979323846);
         if (name == "inf") return number_value(HUGE_VAL);
       }
       return external_value(x.text + "." + name);
-    case value_kind::instance:
+    case python_type::instance:
       if (auto found = x.of->fields.find(name); found != x.of->fields.end()) return found->second;
       if (name == "training") return number_value(0);
       if (const auto* found = x.of->self.of ? method_of(*x.of->self.of, name) : nullptr)
-        if (!found->is(value_kind::function)) return *found;
+        if (!found->is(python_type::function)) return *found;
       return method();
-    case value_kind::classes:
+    case python_type::classes:
       if (const auto* found = method_of(*x.of, name)) return *found;
       return method();
-    case value_kind::tensor:
+    case python_type::tensor:
       if (name == "T" || name == "mT") {
         call_arguments given;
         given.given.push_back(x);
@@ -93,7 +93,7 @@ python_value tracer::attribute(const python_value& x, const std::string& name) {
       for (const char* part : {"data", "real", "values", "indices", "grad"})
         if (name == part) return x;
       return method();
-    case value_kind::layer:
+    case python_type::layer:
       if (auto found = x.of->fields.find(name); found != x.of->fields.end()) return found->second;
       if (name == "weight" || name == "bias") {
         auto result = new_tensor();
@@ -102,8 +102,8 @@ python_value tracer::attribute(const python_value& x, const std::string& name) {
         return result;
       }
       return method();
-    case value_kind::none:
-    case value_kind::number: return {};
+    case python_type::none:
+    case python_type::number: return {};
     default: return method();
   }
 }
@@ -130,7 +130,7 @@ void tracer::bind(python_object& f, call_arguments& x, const python_value* self,
     auto equals = find_mark(at, end, "=");
     if (is_mark(at, end, "**")) {
       python_value rest;
-      rest.kind = value_kind::dictionary;
+      rest.kind = python_type::dictionary;
       rest.of = make_object();
       rest.of->fields = x.named;
       if (at + 1 < end) scope.names[std::string{text_.tokens[at + 1].text}] = rest;
@@ -176,9 +176,9 @@ python_value tracer::call_function(python_object& f, call_arguments& x, const py
 
 python_value tracer::make_instance(python_object& of, call_arguments& x) {
   python_value made;
-  made.kind = value_kind::instance;
+  made.kind = python_type::instance;
   made.of = make_object();
-  made.of->self.kind = value_kind::classes;
+  made.of->self.kind = python_type::classes;
   made.of->self.of = &of;
   bool before = recording_;
   recording_ = false;
@@ -193,7 +193,7 @@ python_value tracer::make_tensor(const call_arguments& x) {
   result.made = true;
   auto shape = x.given;
   if (auto size = x.named.find("size"); size != x.named.end()) shape = {size->second};
-  if (shape.size() == 1 && shape[0].is(value_kind::sequence) && shape[0].of)
+  if (shape.size() == 1 && shape[0].is(python_type::sequence) && shape[0].of)
     shape = shape[0].of->items;
   result.rank = static_cast<int8_t>(std::min<size_t>(shape.size(), 100));
   result.of = make_object();
@@ -205,12 +205,12 @@ python_value tracer::call(const python_value& callee, call_arguments& x) {
   deeper guard{depth_};
   if (depth_ > most_depth || !spend()) return new_tensor();
   switch (callee.kind) {
-    case value_kind::classes: return make_instance(*callee.of, x);
-    case value_kind::function: return call_function(*callee.of, x, nullptr);
-    case value_kind::layer: return call_layer(*callee.of, x);
-    case value_kind::external: return call_external(callee.text, x);
-    case value_kind::method: return call_method(callee, x);
-    case value_kind::instance: {
+    case python_type::classes: return make_instance(*callee.of, x);
+    case python_type::function: return call_function(*callee.of, x, nullptr);
+    case python_type::layer: return call_layer(*callee.of, x);
+    case python_type::external: return call_external(callee.text, x);
+    case python_type::method: return call_method(callee, x);
+    case python_type::instance: {
       for (const char* name : {"forward", "__call__"})
         if (const auto* found = method_of(*callee.of->self.of, name); found && found->of)
           return call_function(*found->of, x, &callee);
@@ -241,7 +241,7 @@ python_value tracer::call_layer(python_object& layer, call_arguments& x) {
     auto rounds = layer.arguments.size() > 1 ? layer.arguments[1] : python_value{};
     if (auto named = layer.options.find("num_layers"); named != layer.options.end())
       rounds = named->second;
-    auto count = rounds.is(value_kind::number) ? std::clamp(rounds.number, 1.0, 64.0) : 1.0;
+    auto count = rounds.is(python_type::number) ? std::clamp(rounds.number, 1.0, 64.0) : 1.0;
     for (double i = 0; i < count && !layer.arguments.empty(); ++i) {
       call_arguments next;
       next.given.push_back(value);
@@ -259,13 +259,13 @@ python_value tracer::call_external(const std::string& name, call_arguments& x) {
   auto last = last_part(name);
   if (last == "Parameter" || last == "Buffer" || last == "Variable") {
     auto result = x.given.empty() ? new_tensor() : x.given.front();
-    result.kind = value_kind::tensor;
+    result.kind = python_type::tensor;
     result.made = true;
     return result;
   }
   if (is_layer_name(name) || last == "from_pretrained") {
     python_value made;
-    made.kind = value_kind::layer;
+    made.kind = python_type::layer;
     made.of = make_object();
     made.of->name = last;
     made.of->arguments = x.given;
@@ -274,12 +274,12 @@ python_value tracer::call_external(const std::string& name, call_arguments& x) {
                  last == "ParameterList";
     if (holds) {
       for (const auto& item : x.given) {
-        if (item.is(value_kind::dictionary) && item.of)
+        if (item.is(python_type::dictionary) && item.of)
           for (const auto& [key, value] : item.of->fields) {
             made.of->fields[key] = value;
             if (last != "ModuleDict") made.of->items.push_back(value);
           }
-        else if (item.is(value_kind::sequence) && item.of)
+        else if (item.is(python_type::sequence) && item.of)
           made.of->items.insert(made.of->items.end(), item.of->items.begin(), item.of->items.end());
         else
           made.of->items.push_back(item);
@@ -293,7 +293,7 @@ python_value tracer::call_external(const std::string& name, call_arguments& x) {
   if (torch && makes_tensor(last)) return make_tensor(x);
   if (name.starts_with("math.") || name.starts_with("numpy.")) {
     const auto& a = first_of(x);
-    if (!has_tensor(x) && a.is(value_kind::number)) {
+    if (!has_tensor(x) && a.is(python_type::number)) {
       if (last == "sqrt") return number_value(std::sqrt(a.number));
       if (last == "log") return number_value(std::log(a.number));
       if (last == "log2") return number_value(std::log2(a.number));
@@ -317,17 +317,17 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
   const auto& name = method.text;
   if (name == "super") return method;
   auto& self = method.of->self;
-  if (self.is(value_kind::method) && self.text == "super") {
+  if (self.is(python_type::method) && self.text == "super") {
     // Of super(): the method of a class above with the same instance.
     auto instance = self.of->self;
     for (const auto& base : self.of->bases) {
-      if (base.is(value_kind::classes) && base.of)
+      if (base.is(python_type::classes) && base.of)
         if (const auto* found = method_of(*base.of, name); found && found->of) {
           python_object above = *found->of; // whose super() is one class further up
           above.bases = {base};
           return call_function(objects_.emplace_back(std::move(above)), x, &instance);
         }
-      if (base.is(value_kind::external) && is_layer_name(base.text) && instance.of) {
+      if (base.is(python_type::external) && is_layer_name(base.text) && instance.of) {
         if (name == "__init__" && !base.text.ends_with(".Module")) {
           auto layer = call_external(base.text, x);
           instance.of->fields["super"] = layer;
@@ -339,7 +339,7 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
     }
     return {};
   }
-  if (self.is(value_kind::classes) && self.of) {
+  if (self.is(python_type::classes) && self.of) {
     // `Rounding.apply(x)`: a function with its own backward.
     if (name == "apply")
       if (const auto* forward = method_of(*self.of, "forward"); forward && forward->of) {
@@ -348,13 +348,13 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
       }
     return has_tensor(x) ? new_tensor() : python_value{};
   }
-  if (self.is(value_kind::instance)) {
+  if (self.is(python_type::instance)) {
     if (const auto* found = self.of->self.of ? method_of(*self.of->self.of, name) : nullptr;
         found && found->of)
       return call_function(*found->of, x, &self);
     bool registers = name == "register_buffer" || name == "register_parameter" ||
                      name == "add_module" || name == "register_module";
-    if (registers && x.given.size() > 1 && x.given[0].is(value_kind::text)) {
+    if (registers && x.given.size() > 1 && x.given[0].is(python_type::text)) {
       self.of->fields[x.given[0].text] = x.given[1];
       if (name == "add_module") {
         self.of->items.push_back(x.given[1]);
@@ -366,7 +366,7 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
     if (name == "children" || name == "modules") return sequence(self.of->items);
     return has_tensor(x) ? new_tensor() : python_value{};
   }
-  if (self.is(value_kind::sequence) || self.is(value_kind::layer)) {
+  if (self.is(python_type::sequence) || self.is(python_type::layer)) {
     auto& items = self.of->items;
     bool room = items.size() < 4096 && !x.given.empty();
     if (name == "append" && room)
@@ -383,11 +383,11 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
       return last;
     } else if (name == "forward")
       return call_layer(*self.of, x);
-    else if (self.is(value_kind::layer) && name != "children" && name != "append")
+    else if (self.is(python_type::layer) && name != "children" && name != "append")
       return self;
     return self;
   }
-  if (self.is(value_kind::dictionary) && self.of) {
+  if (self.is(python_type::dictionary) && self.of) {
     std::vector<python_value> result;
     for (const auto& [key, value] : self.of->fields) {
       if (name == "values")
@@ -402,7 +402,7 @@ python_value tracer::call_method(const python_value& method, call_arguments& x) 
     return name == "get" ? (x.given.size() > 1 ? x.given[1] : look_up("None", *globals_))
                          : sequence(std::move(result));
   }
-  if (self.is(value_kind::tensor)) {
+  if (self.is(python_type::tensor)) {
     for (const char* asks : {"size", "dim", "numel", "item", "tolist", "stride", "is_contiguous",
                              "get_device", "ndimension", "numpy", "backward"})
       if (name == asks) return {};

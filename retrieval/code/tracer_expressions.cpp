@@ -104,11 +104,11 @@ python_value tracer::expression(uint32_t& at, uint32_t last, python_scope& scope
   }
   if (holds == false) {
     cut(before, chosen);
-    if (y.is(value_kind::tensor) && y.producer >= 0)
+    if (y.is(python_type::tensor) && y.producer >= 0)
       y.producer -= static_cast<int32_t>(chosen - before);
     return y;
   }
-  return x.is(value_kind::tensor) || y.is(value_kind::none) ? x : y;
+  return x.is(python_type::tensor) || y.is(python_type::none) ? x : y;
 }
 
 python_value tracer::operation(uint32_t& at, uint32_t last, int least, python_scope& scope) {
@@ -124,9 +124,9 @@ python_value tracer::operation(uint32_t& at, uint32_t last, int least, python_sc
   } else if (is_mark(at, last, "-") || is_mark(at, last, "+") || is_mark(at, last, "~")) {
     auto mark = text_.tokens[at].text;
     x = operation(++at, last, unary_level, scope);
-    if (x.is(value_kind::number))
+    if (x.is(python_type::number))
       x.number = mark == "-" ? -x.number : x.number;
-    else if (x.is(value_kind::tensor) && mark != "+")
+    else if (x.is(python_type::tensor) && mark != "+")
       x = elementwise(mark == "-" ? "neg" : "logical_not", x, x);
   } else {
     x = operand(at, last, scope);
@@ -149,8 +149,8 @@ python_value tracer::operation(uint32_t& at, uint32_t last, int least, python_sc
       if (!holds) {
         if (truth_of(y) == (mark == "or"))
           x = y; // that side settles it
-        else if (!x.is(value_kind::tensor))
-          x = y.is(value_kind::tensor) ? y : python_value{};
+        else if (!x.is(python_type::tensor))
+          x = y.is(python_type::tensor) ? y : python_value{};
       } else if (*holds == (mark == "and")) {
         x = y;
       } else {
@@ -167,22 +167,22 @@ python_value tracer::compare_values(std::string_view mark, const python_value& a
                                     const python_value& b) {
   bool known = false, equal = false;
   if (mark == "is" || mark == "is not") {
-    bool b_none = b.is(value_kind::none);
-    if (!b_none || a.is(value_kind::unknown)) return {};
+    bool b_none = b.is(python_type::none);
+    if (!b_none || a.is(python_type::unknown)) return {};
     known = true;
-    equal = a.is(value_kind::none);
-  } else if (a.is(value_kind::number) && b.is(value_kind::number)) {
+    equal = a.is(python_type::none);
+  } else if (a.is(python_type::number) && b.is(python_type::number)) {
     if (mark == "<") return number_value(a.number < b.number);
     if (mark == ">") return number_value(a.number > b.number);
     if (mark == "<=") return number_value(a.number <= b.number);
     if (mark == ">=") return number_value(a.number >= b.number);
     known = mark == "==" || mark == "!=";
     equal = a.number == b.number;
-  } else if (a.is(value_kind::text) && b.is(value_kind::text)) {
+  } else if (a.is(python_type::text) && b.is(python_type::text)) {
     known = mark == "==" || mark == "!=";
     equal = a.text == b.text;
   } else if (mark != "in" && mark != "not" &&
-             (a.is(value_kind::tensor) || b.is(value_kind::tensor))) {
+             (a.is(python_type::tensor) || b.is(python_type::tensor))) {
     return elementwise("compare", a, b);
   }
   if (!known) return {};
@@ -190,16 +190,16 @@ python_value tracer::compare_values(std::string_view mark, const python_value& a
 }
 
 python_value tracer::binary(std::string_view mark, const python_value& a, const python_value& b) {
-  if (a.is(value_kind::tensor) || b.is(value_kind::tensor))
+  if (a.is(python_type::tensor) || b.is(python_type::tensor))
     return elementwise(operator_of(mark), a, b);
-  if (a.is(value_kind::number) && b.is(value_kind::number)) {
+  if (a.is(python_type::number) && b.is(python_type::number)) {
     auto x = fold(mark, a.number, b.number);
     return x ? number_value(*x) : python_value{};
   }
-  if (mark == "+" && a.is(value_kind::text) && b.is(value_kind::text) &&
+  if (mark == "+" && a.is(python_type::text) && b.is(python_type::text) &&
       a.text.size() + b.text.size() < most_items)
     return text_value(a.text + b.text);
-  auto many = [](const python_value& x) { return x.is(value_kind::sequence) && x.of; };
+  auto many = [](const python_value& x) { return x.is(python_type::sequence) && x.of; };
   if (mark == "+" && many(a) && many(b) && a.of->items.size() + b.of->items.size() < most_items) {
     auto items = a.of->items;
     items.insert(items.end(), b.of->items.begin(), b.of->items.end());
@@ -207,7 +207,7 @@ python_value tracer::binary(std::string_view mark, const python_value& a, const 
   }
   const auto& list = many(a) ? a : b;
   const auto& times = many(a) ? b : a;
-  if (mark == "*" && many(list) && times.is(value_kind::number)) {
+  if (mark == "*" && many(list) && times.is(python_type::number)) {
     std::vector<python_value> items;
     for (double i = 0; i < times.number && items.size() < 64; ++i)
       items.insert(items.end(), list.of->items.begin(), list.of->items.end());
@@ -225,9 +225,9 @@ python_value tracer::operand(uint32_t& at, uint32_t last, python_scope& scope) {
       x = attribute(x, std::string{text_.tokens[at + 1].text});
       at += 2;
     } else if (is_mark(at, last, "(")) {
-      if (x.is(value_kind::external) && x.text == "super") {
+      if (x.is(python_type::external) && x.text == "super") {
         x = {};
-        x.kind = value_kind::method; // of the class above, whatever its name
+        x.kind = python_type::method; // of the class above, whatever its name
         x.text = "super";
         x.of = make_object();
         x.of->self = scope.self;
@@ -293,13 +293,13 @@ python_value tracer::bracket(uint32_t at, uint32_t close, python_scope& scope) {
   if (word < close) return comprehension(first, word, close, scope);
   if (kind == "{") {
     python_value result;
-    result.kind = value_kind::dictionary;
+    result.kind = python_type::dictionary;
     result.of = make_object();
     for (auto i = first; i < close && spend();) {
       auto end = end_of_element(i, close);
       auto colon = find_mark(i, end, ":");
       auto key = evaluate(i, colon, scope);
-      if (colon < end && key.is(value_kind::text))
+      if (colon < end && key.is(python_type::text))
         result.of->fields[key.text] = evaluate(colon + 1, end, scope);
       i = end + 1;
     }
@@ -309,7 +309,7 @@ python_value tracer::bracket(uint32_t at, uint32_t close, python_scope& scope) {
   if (kind == "(") return first == close ? sequence({}) : x;
   // `[x]` has no comma, and `[(1, 2)]` none outside.
   if (first == close) return sequence({});
-  if (is_mark(first, close, "*") && x.is(value_kind::sequence)) return x;
+  if (is_mark(first, close, "*") && x.is(python_type::sequence)) return x;
   return end_of_element(first, close) < close ? x : sequence({x});
 }
 
@@ -338,7 +338,7 @@ python_value tracer::make_lambda(uint32_t& at, uint32_t last, python_scope& scop
   auto end = end_of_element(std::min(colon + 1, last), last);
   at = end;
   python_value result;
-  result.kind = value_kind::function;
+  result.kind = python_type::function;
   result.of = make_object();
   result.of->lambda = true;
   result.of->at = first;
@@ -353,7 +353,7 @@ call_arguments tracer::arguments_of(uint32_t open, uint32_t close, python_scope&
     auto end = end_of_element(at, close);
     auto equals = at + 1;
     if (is_mark(at, end, "**")) {
-      if (auto x = evaluate(at + 1, end, scope); x.of && x.is(value_kind::dictionary))
+      if (auto x = evaluate(at + 1, end, scope); x.of && x.is(python_type::dictionary))
         for (const auto& [name, value] : x.of->fields) result.named[name] = value;
     } else if (is_mark(at, end, "*")) {
       if (auto x = evaluate(at + 1, end, scope); x.of)

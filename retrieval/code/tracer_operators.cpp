@@ -46,21 +46,21 @@ bool is_product(std::string_view form) {
 
 python_value number_value(double x) {
   python_value result;
-  result.kind = value_kind::number;
+  result.kind = python_type::number;
   result.number = x;
   return result;
 }
 
 python_value text_value(std::string x) {
   python_value result;
-  result.kind = value_kind::text;
+  result.kind = python_type::text;
   result.text = std::move(x);
   return result;
 }
 
 python_value external_value(std::string x) {
   python_value result;
-  result.kind = value_kind::external;
+  result.kind = python_type::external;
   result.text = std::move(x);
   return result;
 }
@@ -72,27 +72,27 @@ const python_value& first_of(const call_arguments& x) {
 
 std::optional<bool> truth_of(const python_value& x) {
   switch (x.kind) {
-    case value_kind::none: return false;
-    case value_kind::number: return x.number != 0;
-    case value_kind::text: return !x.text.empty();
-    case value_kind::sequence: return x.of && !x.of->items.empty();
-    case value_kind::layer:
-    case value_kind::instance:
-    case value_kind::classes:
-    case value_kind::function: return true;
+    case python_type::none: return false;
+    case python_type::number: return x.number != 0;
+    case python_type::text: return !x.text.empty();
+    case python_type::sequence: return x.of && !x.of->items.empty();
+    case python_type::layer:
+    case python_type::instance:
+    case python_type::classes:
+    case python_type::function: return true;
     default: return std::nullopt;
   }
 }
 
 std::string value_text(const python_value& x) {
-  if (x.is(value_kind::number)) return fmt::format("{:.6g}", x.number);
-  if (x.is(value_kind::text)) return x.text.substr(0, 40);
-  if (x.is(value_kind::none)) return "none";
-  if (!x.is(value_kind::sequence) || !x.of || x.of->items.size() > 16) return "?";
+  if (x.is(python_type::number)) return fmt::format("{:.6g}", x.number);
+  if (x.is(python_type::text)) return x.text.substr(0, 40);
+  if (x.is(python_type::none)) return "none";
+  if (!x.is(python_type::sequence) || !x.of || x.of->items.size() > 16) return "?";
   std::vector<std::string> parts;
   for (const auto& item : x.of->items)
-    parts.push_back(item.is(value_kind::number) || item.is(value_kind::text) ? value_text(item)
-                                                                             : "?");
+    parts.push_back(item.is(python_type::number) || item.is(python_type::text) ? value_text(item)
+                                                                               : "?");
   bool same = !parts.empty() && std::all_of(parts.begin(), parts.end(),
                                             [&](const auto& part) { return part == parts[0]; });
   return same ? parts[0] : fmt::format("{}", fmt::join(parts, "x"));
@@ -100,7 +100,7 @@ std::string value_text(const python_value& x) {
 
 python_value tracer::new_tensor(int rank) {
   python_value result;
-  result.kind = value_kind::tensor;
+  result.kind = python_type::tensor;
   result.id = ++tensors_;
   result.rank = static_cast<int8_t>(std::clamp(rank, -1, 100));
   return result;
@@ -108,7 +108,7 @@ python_value tracer::new_tensor(int rank) {
 
 python_value tracer::sequence(std::vector<python_value> items) {
   python_value result;
-  result.kind = value_kind::sequence;
+  result.kind = python_type::sequence;
   result.of = make_object();
   result.of->items = std::move(items);
   return result;
@@ -158,8 +158,8 @@ python_value tracer::fold_product(const python_value& a, const python_value& b) 
 
 python_value tracer::elementwise(std::string_view name, const python_value& a,
                                  const python_value& b) {
-  const auto& first = a.is(value_kind::tensor) ? a : b;
-  const auto& second = a.is(value_kind::tensor) ? b : a;
+  const auto& first = a.is(python_type::tensor) ? a : b;
+  const auto& second = a.is(python_type::tensor) ? b : a;
   auto rank = std::max(a.rank, b.rank);
   if (!recording_) {
     auto result = new_tensor(rank);
@@ -168,15 +168,15 @@ python_value tracer::elementwise(std::string_view name, const python_value& a,
     return result;
   }
   if (name == "mul") {
-    if (auto folded = fold_product(a, b); folded.is(value_kind::tensor)) return folded;
-    if (a.id == b.id && a.is(value_kind::tensor)) return emit_plain("square", {}, a, rank);
+    if (auto folded = fold_product(a, b); folded.is(python_type::tensor)) return folded;
+    if (a.id == b.id && a.is(python_type::tensor)) return emit_plain("square", {}, a, rank);
   }
-  if (name == "pow" && second.is(value_kind::number)) {
+  if (name == "pow" && second.is(python_type::number)) {
     if (second.number == 2) return emit_plain("square", {}, first, rank);
     if (second.number == 0.5) return emit_plain("sqrt", {}, first, rank);
     return emit_plain("pow", "exponent=" + value_text(second), first, rank);
   }
-  if (name == "matmul" && a.is(value_kind::tensor) && is_last(b) &&
+  if (name == "matmul" && a.is(python_type::tensor) && is_last(b) &&
       operators_.back().shown.name == "transpose" && operators_.back().of_made) {
     auto result = new_tensor(rank);
     result.producer = b.producer;
@@ -212,7 +212,7 @@ std::string tracer::weight_shape(const call_arguments& x, std::string_view param
   python_object tail;
   tail.items.assign(shape.begin() + 2, shape.end());
   python_value value;
-  value.kind = value_kind::sequence;
+  value.kind = python_type::sequence;
   value.of = &tail;
   return value_text(value);
 }
@@ -224,17 +224,17 @@ std::string tracer::grouping(const call_arguments& x, const python_object* layer
   const auto& from = layer ? of_layer : x;
   const auto* groups = from.find(6, "groups");
   if (!groups) return "1";
-  if (!groups->is(value_kind::number)) return "depthwise"; // of a size of the input, as a rule
+  if (!groups->is(python_type::number)) return "depthwise"; // of a size of the input, as a rule
   if (groups->number == 1) return "1";
   if (layer) {
     const auto* channels = from.find(0, "in_channels");
-    bool all = channels && channels->is(value_kind::number) && channels->number == groups->number;
+    bool all = channels && channels->is(python_type::number) && channels->number == groups->number;
     return all ? "depthwise" : "grouped";
   }
   const auto* weight = x.find(1, "weight");
   if (!weight || !weight->of) return "depthwise";
   if (!weight->of->name.empty()) return grouping({}, weight->of);
-  bool one = weight->of->items.size() > 1 && weight->of->items[1].is(value_kind::number) &&
+  bool one = weight->of->items.size() > 1 && weight->of->items[1].is(python_type::number) &&
              weight->of->items[1].number == 1;
   return one ? "depthwise" : "grouped";
 }
@@ -243,7 +243,7 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
                           const python_object* layer) {
   auto input = x.given.empty() ? python_value{} : x.given.front();
   if (auto named = x.named.find("input"); named != x.named.end()) input = named->second;
-  if (input.is(value_kind::sequence) && input.of && !input.of->items.empty())
+  if (input.is(python_type::sequence) && input.of && !input.of->items.empty())
     input = input.of->items.front();
   if (!recording_) {
     auto result = new_tensor(input.rank);
@@ -254,7 +254,7 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
   const auto* row = find_operator(called);
   auto name = row ? std::string{row->name} : plain_operator_name(called);
   const auto* second = x.find(1, "other");
-  bool two = second && second->is(value_kind::tensor);
+  bool two = second && second->is(python_type::tensor);
   if (!layer) {
     if (name == "addmm" || name == "baddbmm" || name == "addbmm") {
       if (x.given.size() < 3) return new_tensor(2);
@@ -267,7 +267,7 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
       return elementwise(name, input, second ? *second : exponent ? *exponent : python_value{});
     }
     if (two && (name == "max" || name == "min")) name += "imum"; // of two tensors
-    if (name == "einsum" && x.given.size() > 1 && x.given[0].is(value_kind::text)) {
+    if (name == "einsum" && x.given.size() > 1 && x.given[0].is(python_type::text)) {
       auto form = einsum_form(x.given[0].text);
       if (is_product(form)) return elementwise("matmul", x.given[1], x.given.back());
       return emit_plain("einsum", "equation=" + form, x.given[1], -1);
@@ -301,7 +301,7 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
       if (one.name == "stride" && (text.empty() || text == "none" || text == kernel_size) &&
           !convolution)
         continue; // a pool's is its kernel's size
-      if (one.name == "dim" && value && value->is(value_kind::number) && value->number < 0 &&
+      if (one.name == "dim" && value && value->is(python_type::number) && value->number < 0 &&
           input.rank > 0)
         text = fmt::format("{:.6g}", value->number + input.rank);
       if (one.name == "dim" && name == "layer_norm") continue;
@@ -315,7 +315,7 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
       if (bias && truth_of(*bias) == false) add("bias", "0");
     } else if (name == "linear") {
       const auto* bias = x.find(2, "bias");
-      if (!bias || bias->is(value_kind::none)) add("bias", "0");
+      if (!bias || bias->is(python_type::none)) add("bias", "0");
     }
     bool reduces =
         !known.empty() && known[0].name == "dim" && known.size() == 2 && known[1].name == "keepdim";
@@ -325,7 +325,7 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
       bool kept = keep && truth_of(*keep) == true;
       if (!kept && input.rank >= 0) {
         int gone = !dim ? input.rank
-                   : dim->is(value_kind::sequence) && dim->of
+                   : dim->is(python_type::sequence) && dim->of
                        ? static_cast<int>(dim->of->items.size())
                        : 1;
         reduced = static_cast<int8_t>(std::max(0, input.rank - gone));

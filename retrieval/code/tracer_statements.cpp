@@ -100,18 +100,18 @@ void tracer::run_if(uint32_t& at, uint32_t end, python_scope& scope) {
 }
 
 std::vector<python_value> tracer::steps_of(const python_value& x) {
-  if (x.of && (x.is(value_kind::sequence) || x.is(value_kind::layer))) {
+  if (x.of && (x.is(python_type::sequence) || x.is(python_type::layer))) {
     auto items = x.of->items;
     if (items.size() > most_rounds) items.resize(1);
     return items;
   }
-  if (x.of && x.is(value_kind::instance) && x.of->items.size() <= most_rounds) return x.of->items;
-  if (x.is(value_kind::dictionary) && x.of && x.of->fields.size() <= most_rounds) {
+  if (x.of && x.is(python_type::instance) && x.of->items.size() <= most_rounds) return x.of->items;
+  if (x.is(python_type::dictionary) && x.of && x.of->fields.size() <= most_rounds) {
     std::vector<python_value> keys;
     for (const auto& [key, value] : x.of->fields) keys.push_back(text_value(key));
     return keys;
   }
-  return {x.is(value_kind::tensor) ? x : python_value{}};
+  return {x.is(python_type::tensor) ? x : python_value{}};
 }
 
 void tracer::run_for(uint32_t at, python_scope& scope) {
@@ -140,11 +140,11 @@ void tracer::define_class(uint32_t at, python_scope& scope) {
   inner.outer = &scope;
   run_block(at + 1, x.end, inner);
   for (auto& [name, value] : inner.names) {
-    if (value.is(value_kind::function) && value.of) value.of->scope = &scope;
+    if (value.is(python_type::function) && value.of) value.of->scope = &scope;
     made->fields[name] = value;
   }
   python_value value;
-  value.kind = value_kind::classes;
+  value.kind = python_type::classes;
   value.of = made;
   scope.names[made->name] = value;
   if (&scope == globals_) classes_.push_back(made);
@@ -155,7 +155,7 @@ void tracer::define_function(uint32_t at, python_scope& scope) {
   auto name = x.first + (is_word(x.first, x.last, "async") ? 2 : 1);
   if (name >= x.last) return;
   python_value value;
-  value.kind = value_kind::function;
+  value.kind = python_type::function;
   value.of = make_object();
   value.of->name = text_.tokens[name].text;
   value.of->scope = &scope;
@@ -205,7 +205,7 @@ void tracer::run_simple(uint32_t first, uint32_t last, python_scope& scope) {
     return import_names(first, last, scope);
   if (is_word(first, last, "return")) {
     auto value = first + 1 < last ? evaluate(first + 1, last, scope) : python_value{};
-    if (!value.is(value_kind::none)) scope.result = value;
+    if (!value.is(python_type::none)) scope.result = value;
     scope.returned = true;
     return;
   }
@@ -250,9 +250,9 @@ void tracer::assign(uint32_t first, uint32_t last, const python_value& x, python
     for (auto at = first; at < last; ++i) {
       auto to = end_of_element(at, last);
       python_value item;
-      if (x.of && x.is(value_kind::sequence))
+      if (x.of && x.is(python_type::sequence))
         item = i < x.of->items.size() ? x.of->items[i] : item;
-      else if (x.is(value_kind::tensor))
+      else if (x.is(python_type::tensor))
         item = x;
       assign(at, to, item, scope);
       at = to + 1;
@@ -267,7 +267,7 @@ void tracer::assign(uint32_t first, uint32_t last, const python_value& x, python
   const auto& name = text_.tokens[last - 1];
   if (name.kind == python_kind::name && is_mark(last - 2, last, ".")) {
     auto owner = evaluate(first, last - 2, scope);
-    if (owner.of && (owner.is(value_kind::instance) || owner.is(value_kind::classes)))
+    if (owner.of && (owner.is(python_type::instance) || owner.is(python_type::classes)))
       owner.of->fields[std::string{name.text}] = x;
     return;
   }
@@ -276,7 +276,7 @@ void tracer::assign(uint32_t first, uint32_t last, const python_value& x, python
     if (!is_mark(i, last, "[") || text_.tokens[i].match != last - 1) continue;
     auto owner = evaluate(first, i, scope);
     auto key = evaluate(i + 1, last - 1, scope);
-    if (owner.of && owner.is(value_kind::dictionary) && key.is(value_kind::text))
+    if (owner.of && owner.is(python_type::dictionary) && key.is(python_type::text))
       owner.of->fields[key.text] = x;
     return;
   }

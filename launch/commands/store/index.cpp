@@ -7,8 +7,8 @@
 #include "messages/base/json_value.hpp"
 #include "messages/base/source_text.hpp"
 #include "messages/base/text.hpp"
-#include "retrieval/search/live_kernels.hpp"
 #include "retrieval/search/index.hpp"
+#include "retrieval/search/live_kernels.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill::commands {
