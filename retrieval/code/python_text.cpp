@@ -7,6 +7,8 @@ namespace kernelmill {
 
 namespace {
 
+constexpr size_t most_name_bytes = 128; // of a name or a number: each use of it costs them
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -107,7 +109,7 @@ private:
       if (!continues_name(c) && c != '.' && !sign) break;
       ++at_;
     }
-    add(python_kind::number, code_.substr(begin, at_ - begin));
+    add(python_kind::number, code_.substr(begin, std::min(at_ - begin, most_name_bytes)));
   }
 
   void name() {
@@ -116,7 +118,7 @@ private:
     auto text = code_.substr(begin, at_ - begin);
     bool quoted = at_ < code_.size() && (code_[at_] == '"' || code_[at_] == '\'');
     bool prefix = quoted && text.size() <= 2 && text.find_first_not_of("rRbBfFuU") == text.npos;
-    if (!prefix) add(python_kind::name, text);
+    if (!prefix) add(python_kind::name, text.substr(0, most_name_bytes));
   }
 
   void mark() {

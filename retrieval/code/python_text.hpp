@@ -13,7 +13,7 @@ enum class python_kind : uint8_t { name, number, text, mark };
 
 struct python_token {
   python_kind kind;
-  std::string_view text; ///< of a text: what is between its quotes
+  std::string_view text; ///< of a text: what is between its quotes; a name's first 128 bytes
   uint32_t match = 0;    ///< of an opening bracket: its closing one, or the end of the statement
 };
 

@@ -41,7 +41,7 @@ python_object* tracer::entry_class() {
     if (!layer || !method_of(*x, "forward")) continue;
     last = x;
     // Each look costs a walk over the text.
-    steps_ -= std::min<size_t>(steps_, text_.tokens.size() / 8);
+    pay(text_.tokens.size() / 8);
     if (steps_ > 0 && !is_named_elsewhere(*x)) whole = x;
   }
   return whole ? whole : last;

@@ -2,6 +2,7 @@
 
 // The inner parts of trace_program.
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -45,10 +46,7 @@ private:
   python_value bracket(uint32_t at, uint32_t close, python_scope& scope);
   python_value comprehension(uint32_t first, uint32_t word, uint32_t last, python_scope& scope);
   python_value make_lambda(uint32_t& at, uint32_t last, python_scope& scope);
-  python_value subscript(const python_value& x, uint32_t open, uint32_t close, python_scope& scope);
   call_arguments arguments_of(uint32_t open, uint32_t close, python_scope& scope);
-  python_value attribute(const python_value& x, const std::string& name);
-  python_value look_up(const std::string& name, const python_scope& scope);
   python_value binary(std::string_view mark, const python_value& a, const python_value& b);
   python_value compare_values(std::string_view mark, const python_value& a, const python_value& b);
 
@@ -58,11 +56,16 @@ private:
   python_value call_layer(python_object& layer, call_arguments& x);
   python_value call_external(const std::string& name, call_arguments& x);
   python_value call_method(const python_value& method, call_arguments& x);
-  python_value call_builtin(const std::string& name, call_arguments& x, bool& known);
   python_value make_instance(python_object& of, call_arguments& x);
   python_value make_tensor(const call_arguments& x);
-  const python_value* method_of(const python_object& of, const std::string& name) const;
   void bind(python_object& f, call_arguments& x, const python_value* self, python_scope& scope);
+
+  // -- names, elements and what Python has itself: tracer_builtins.cpp
+  python_value look_up(const std::string& name, const python_scope& scope);
+  python_value attribute(const python_value& x, const std::string& name);
+  const python_value* method_of(const python_object& of, const std::string& name) const;
+  python_value subscript(const python_value& x, uint32_t open, uint32_t close, python_scope& scope);
+  python_value call_builtin(const std::string& name, call_arguments& x, bool& known);
 
   // -- operators: tracer_operators.cpp
   python_value emit(std::string_view name, const call_arguments& x, const python_object* layer);
@@ -88,6 +91,7 @@ private:
     --steps_;
     return true;
   }
+  void pay(size_t steps) { steps_ -= std::min(steps_, steps); }
   bool is_word(uint32_t at, uint32_t last, std::string_view word) const {
     return at < last && text_.tokens[at].kind == python_kind::name && text_.tokens[at].text == word;
   }

@@ -122,4 +122,80 @@ python_value tracer::subscript(const python_value& x, uint32_t open, uint32_t cl
                                                          : python_value{};
 }
 
+python_value tracer::look_up(const std::string& name, const python_scope& scope) {
+  for (auto* s = &scope; s; s = s->outer)
+    if (auto found = s->names.find(name); found != s->names.end()) return found->second;
+  if (name == "None") {
+    python_value x;
+    x.kind = python_type::none;
+    return x;
+  }
+  if (name == "True" || name == "False") return number_value(name == "True" ? 1 : 0);
+  if (name == "nn") return external_value("torch.nn");
+  if (name == "F") return external_value("torch.nn.functional");
+  return external_value(name);
+}
+
+const python_value* tracer::method_of(const python_object& of, const std::string& name) const {
+  const auto* at = &of;
+  for (int i = 0; at && i < 16; ++i) {
+    if (auto found = at->fields.find(name); found != at->fields.end()) return &found->second;
+    const python_object* above = nullptr;
+    for (const auto& base : at->bases)
+      if (base.is(python_type::classes)) above = base.of;
+    at = above;
+  }
+  return nullptr;
+}
+
+python_value tracer::attribute(const python_value& x, const std::string& name) {
+  auto method = [&] {
+    python_value result;
+    result.kind = python_type::method;
+    result.text = name;
+    result.of = make_object();
+    result.of->self = x;
+    return result;
+  };
+  switch (x.kind) {
+    case python_type::external:
+      if (x.text == "math" || x.text == "numpy" || x.text == "torch") {
+        if (name == "pi") return number_value(3.14159265358979323846);
+        if (name == "inf") return number_value(HUGE_VAL);
+      }
+      return external_value(x.text + "." + name);
+    case python_type::instance:
+      if (auto found = x.of->fields.find(name); found != x.of->fields.end()) return found->second;
+      if (name == "training") return number_value(0);
+      if (const auto* found = x.of->self.of ? method_of(*x.of->self.of, name) : nullptr)
+        if (!found->is(python_type::function)) return *found;
+      return method();
+    case python_type::classes:
+      if (const auto* found = method_of(*x.of, name)) return *found;
+      return method();
+    case python_type::tensor:
+      if (name == "T" || name == "mT") {
+        call_arguments given;
+        given.given.push_back(x);
+        return emit("transpose", given, nullptr);
+      }
+      if (name == "shape" || name == "dtype" || name == "device" || name == "ndim") return {};
+      for (const char* part : {"data", "real", "values", "indices", "grad"})
+        if (name == part) return x;
+      return method();
+    case python_type::layer:
+      if (auto found = x.of->fields.find(name); found != x.of->fields.end()) return found->second;
+      if (name == "weight" || name == "bias") {
+        auto result = new_tensor();
+        result.made = true;
+        result.of = x.of; // whose it is tells the size of the kernel
+        return result;
+      }
+      return method();
+    case python_type::none:
+    case python_type::number: return {};
+    default: return method();
+  }
+}
+
 } // namespace kernelmill

@@ -9,6 +9,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_items = 4096;
+constexpr size_t most_text_bytes = 256; // of a text: names of modes, equations of einsum
 
 struct precedence {
   std::string_view mark;
@@ -197,7 +198,7 @@ python_value tracer::binary(std::string_view mark, const python_value& a, const 
     return x ? number_value(*x) : python_value{};
   }
   if (mark == "+" && a.is(python_type::text) && b.is(python_type::text) &&
-      a.text.size() + b.text.size() < most_items)
+      a.text.size() + b.text.size() < most_text_bytes)
     return text_value(a.text + b.text);
   auto many = [](const python_value& x) { return x.is(python_type::sequence) && x.of; };
   if (mark == "+" && many(a) && many(b) && a.of->items.size() + b.of->items.size() < most_items) {
@@ -289,7 +290,7 @@ python_value tracer::bracket(uint32_t at, uint32_t close, python_scope& scope) {
   for (; word < close && !is_word(word, close, "for"); ++word)
     if (text_.tokens[word].kind == python_kind::mark)
       word = std::max(word, text_.tokens[word].match);
-  steps_ -= std::min<size_t>(steps_, (std::min(word, close) - first) / 8);
+  pay((std::min(word, close) - first) / 8);
   if (word < close) return comprehension(first, word, close, scope);
   if (kind == "{") {
     python_value result;
@@ -353,11 +354,15 @@ call_arguments tracer::arguments_of(uint32_t open, uint32_t close, python_scope&
     auto end = end_of_element(at, close);
     auto equals = at + 1;
     if (is_mark(at, end, "**")) {
-      if (auto x = evaluate(at + 1, end, scope); x.of && x.is(python_type::dictionary))
+      if (auto x = evaluate(at + 1, end, scope); x.of && x.is(python_type::dictionary)) {
+        pay(x.of->fields.size());
         for (const auto& [name, value] : x.of->fields) result.named[name] = value;
+      }
     } else if (is_mark(at, end, "*")) {
-      if (auto x = evaluate(at + 1, end, scope); x.of)
+      if (auto x = evaluate(at + 1, end, scope); x.of) {
+        pay(x.of->items.size());
         result.given.insert(result.given.end(), x.of->items.begin(), x.of->items.end());
+      }
     } else if (is_mark(equals, end, "=")) {
       result.named[std::string{text_.tokens[at].text}] = evaluate(equals + 1, end, scope);
     } else if (auto word = at; [&] {

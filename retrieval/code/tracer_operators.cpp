@@ -107,6 +107,7 @@ python_value tracer::new_tensor(int rank) {
 }
 
 python_value tracer::sequence(std::vector<python_value> items) {
+  pay(items.size()); // a list that doubles in a loop would fill the memory
   python_value result;
   result.kind = python_type::sequence;
   result.of = make_object();

@@ -24,7 +24,7 @@ uint32_t tracer::scan(uint32_t first, uint32_t last, F&& wanted) {
     if (wanted(token.text)) break;
     if (token.match > i) i = token.match;
   }
-  steps_ -= std::min<size_t>(steps_, (std::min(i, last) - first) / 8);
+  pay((std::min(i, last) - first) / 8);
   return std::min(i, last);
 }
 

@@ -13,7 +13,7 @@
 
 namespace kernelmill {
 
-/// Python with what an author may choose taken out: comments, texts, layout, imports, annotations,
+/// Python with what an author may choose taken out: comments, docstrings, layout, imports, annotations,
 /// numbers from 32 on, constants and functions that make inputs, but for what get_init_inputs
 /// gives; names that the text defines are numbered in the order in which they come. Equal for
 /// renamed, reformatted and resized copies. Empty for code that is no Python.

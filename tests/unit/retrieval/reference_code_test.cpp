@@ -196,6 +196,18 @@ TEST(ReferenceCode, HostileTextGivesSomeAnswer) {
   for (int i = 0; i < 5000; ++i) deep += std::string(static_cast<size_t>(i) % 700, ' ') + "if x:\n";
   for (int i = 0; i < 60; ++i)
     wide += std::string(static_cast<size_t>(i), ' ') + " for i in range(9):\n";
+  // What would fill the memory if it were followed.
+  texts.push_back("def f(x):\n  a = [x] * 64\n" +
+                  [] {
+                    std::string loops;
+                    for (int i = 1; i < 8; ++i)
+                      loops +=
+                          std::string(static_cast<size_t>(i) * 2, ' ') + "for i in range(64):\n";
+                    return loops;
+                  }() +
+                  std::string(16, ' ') + "a = a + a\n" + std::string(16, ' ') + "a = a[1:2000]\n");
+  texts.push_back("def f(x):\n  for i in range(64):\n   for j in range(64):\n    a = '" +
+                  std::string(100000, 'y') + "'\n    b = " + std::string(100000, 'z') + "\n");
   texts.push_back("def f(x):\n" + deep);
   texts.push_back(wide + std::string(61, ' ') + "x = x + 1");
   for (const auto& text : texts) {
