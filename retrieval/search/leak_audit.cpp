@@ -15,14 +15,6 @@ namespace {
 
 constexpr size_t most_form_bytes = 256 << 10;
 
-/// Of a text in a call without its prefix and quotes: "gpt2" and "bart" are two models.
-std::string_view words_of_text(std::string_view x) {
-  x.remove_prefix(std::min(x.find_first_of("'\""), x.size()));
-  while (!x.empty() && (x.front() == '\'' || x.front() == '"')) x.remove_prefix(1);
-  while (!x.empty() && (x.back() == '\'' || x.back() == '"')) x.remove_suffix(1);
-  return x;
-}
-
 class form_writer {
 public:
   explicit form_writer(std::string_view code)
@@ -163,7 +155,7 @@ private:
   void put_plain(uint32_t at) {
     const auto& token = text_.tokens[at];
     if (token.kind == python_kind::text)
-      result_.append(words_of_text(token.text)).append("\" ");
+      result_.append(token.text).append("\" ");
     else if (token.kind == python_kind::number && token.text.size() > 1 &&
              token.text.find('.') == token.text.npos &&
              (token.text.size() > 2 || token.text >= "32"))

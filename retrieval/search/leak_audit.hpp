@@ -13,10 +13,10 @@
 
 namespace kernelmill {
 
-/// Python with what an author may choose taken out: comments, docstrings, layout, imports, annotations,
-/// numbers from 32 on, constants and functions that make inputs, but for what get_init_inputs
-/// gives; names that the text defines are numbered in the order in which they come. Equal for
-/// renamed, reformatted and resized copies. Empty for code that is no Python.
+/// Python with what an author may choose taken out: comments, docstrings, layout, imports,
+/// annotations, numbers from 32 on, constants and functions that make inputs, but for what
+/// get_init_inputs gives; names that the text defines are numbered in the order in which they come.
+/// Equal for renamed, reformatted and resized copies. Empty for code that is no Python.
 std::string normal_form(std::string_view code);
 
 /// A problem that asks.
