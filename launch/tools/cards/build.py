@@ -9,7 +9,7 @@ import subprocess
 from cards.corpus import TYPES
 
 HERE = pathlib.Path(__file__).resolve().parent
-USUAL = "#include <algorithm>\n#include <cmath>\n#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <vector>\n"
+USUAL = "".join(f"#include <{x}>\n" for x in ("algorithm", "cmath", "cstddef", "cstdint", "cstring", "vector"))
 PRELUDES = {
     "cpp": USUAL + "#include <immintrin.h>\n#include <omp.h>\n",
     "cuda": USUAL + "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n",
@@ -19,8 +19,8 @@ SUFFIXES = {"cpp": ".cpp", "cuda": ".cu", "hip": ".hip"}
 
 
 def compiler(language, native=False):
-    """The command without its files, or None where the compiler is missing. `native`: for this machine, to be run; else for the
-    widest machine that snippets are written for."""
+    """The command without its files, or None where the compiler is missing. `native`: for this machine, to be run; else
+    for the widest machine that snippets are written for."""
     if language == "cpp":
         found = shutil.which("g++")
         target = ["-march=native"] if native else ["-march=sapphirerapids"]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the cards: what they show, that snippets compile, and that both forms of a pair give equal results on this machine.
+"""Checks the cards: what they show, that snippets compile, and that both forms of a pair give equal results here.
 
     launch/tools/cards/check.py [--language cpp --language torch ...] [ID ...]
 
-Languages: cpp, cuda, hip, torch, triton. What a machine cannot compile or run is counted, and is no failure. $KERNELMILL_PYTHON, or
-else the first python3 that has torch, runs PyTorch's snippets, and compiles Triton's where it has Triton.
+Languages: cpp, cuda, hip, torch, triton. What a machine cannot compile or run is counted, and is no failure.
+$KERNELMILL_PYTHON, or else the first python3 that has torch, runs PyTorch's snippets, and compiles Triton's where it
+has Triton.
 """
 
 import argparse
@@ -149,7 +150,8 @@ def summary(cards):
     missing = ", ".join(f"{k} {n}" for k, n in sorted(unmeasured.items()))
     snippets = sum(bool(x.after) for x in cards)
     return (
-        f"{len(cards)} cards, {snippets} with a snippet; {len(pairs)} pairs, {len(pairs) - unmeasured.total()} measured, "
+        f"{len(cards)} cards, {snippets} with a snippet; {len(pairs)} pairs, "
+        f"{len(pairs) - unmeasured.total()} measured, "
         f"{unmeasured.total()} not{' (' + missing + ')' if missing else ''}"
     )
 

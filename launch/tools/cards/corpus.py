@@ -1,12 +1,14 @@
 """The cards of configs/knowledge and their snippets.
 
-A card's snippet lies in snippets/ID/after.{cpp,cu,hip,py}; the card shows it in a fence. Where a comparison makes sense, the plain form
-lies beside it as before.EXT. Both then have a function `f` and begin with one comment that names its arguments:
+A card's snippet lies in snippets/ID/after.{cpp,cu,hip,py}; the card shows it in a fence. Where a comparison makes
+sense, the plain form lies beside it as before.EXT. Both then have a function `f` and begin with one comment that names
+its arguments:
 
     // bench: f(x float[1024x1024], i int[1000 < 256], y out float[1024], rows = 1024) within 1e-5
 
-C++, CUDA and HIP: `f` takes pointers (of the device) and numbers in this order and writes what is marked `out`. Python: `f` takes
-tensors and numbers and returns a tensor, or several. `needs torch 2.0` after the tolerance names what an older PyTorch lacks.
+C++, CUDA and HIP: `f` takes pointers (of the device) and numbers in this order and writes what is marked `out`.
+Python: `f` takes tensors and numbers and returns a tensor, or several. `needs torch 2.0` after the tolerance names what
+an older PyTorch lacks.
 """
 
 import pathlib

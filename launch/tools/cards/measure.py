@@ -6,8 +6,8 @@
 
     measured: 3.10x on AMD EPYC (family 26, model 2), 2 cores, 2026-11-30
 
-The backend says which pairs: cpu those of C++ and PyTorch, cuda those of CUDA, Triton and PyTorch, hip those of HIP. A pair whose
-results differ is refused. A new measurement replaces the one of the same device.
+The backend says which pairs: cpu those of C++ and PyTorch, cuda those of CUDA, Triton and PyTorch, hip those of HIP. A
+pair whose results differ is refused. A new measurement replaces the one of the same device.
 """
 
 import argparse
@@ -88,9 +88,8 @@ def main():
             print(f"{card.id}: {why}", file=sys.stderr)
             continue
         speedup = x["before"] / x["after"]
-        print(
-            f"{card.id}: {speedup:.2f}x ({x['before'] / 1e3:.1f} us to {x['after'] / 1e3:.1f} us), error {x['error']:.1g}"
-        )
+        times = f"{x['before'] / 1e3:.1f} us to {x['after'] / 1e3:.1f} us"
+        print(f"{card.id}: {speedup:.2f}x ({times}), error {x['error']:.1g}")
         if not options.dry:
             record(card, speedup, name, date)
     return 1 if failed else 0

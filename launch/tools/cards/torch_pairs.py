@@ -1,7 +1,7 @@
 """Runs snippets in Python, by an interpreter that has torch: reads JSON of check.py or measure.py, prints JSON lines.
 
-PyTorch: `f` of both forms is called and compared, and timed where seconds are asked for. Triton without a GPU: `f` is called with
-launches that only compile, for the H100's architecture; without Triton only Python has parsed it.
+PyTorch: `f` of both forms is called and compared, and timed where seconds are asked for. Triton without a GPU: `f` is
+called with launches that only compile, for the H100's architecture; without Triton only Python has parsed it.
 """
 
 import importlib.util
