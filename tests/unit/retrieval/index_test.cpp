@@ -14,21 +14,11 @@ using test::about;
 using test::card_text;
 using test::failure;
 using test::temporary_folder;
+using test::verified;
 using ::testing::HasSubstr;
 using testing::Not;
 
 namespace index_test {
-
-kernel_example kernel(const std::string& task, const std::string& source, const std::string& turn,
-                      double speedup = 1.5) {
-  kernel_example x;
-  x.task = task;
-  x.operator_family = "reduction";
-  x.source = source;
-  x.id = turn;
-  x.speedup = speedup;
-  return x;
-}
 
 class failing_embedder final : public embedder {
 public:
@@ -78,8 +68,8 @@ struct Index : ::testing::Test {
 const std::string sum_query = "sum the rows of a float matrix, rows and cols";
 
 TEST_F(Index, KernelsOfTheAskingTaskAreNeverReturned) {
-  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
-                   kernel("native/row_max", test::row_max_kernel, "t2")});
+  auto x = memory({verified("native/row_sum", test::row_sum_kernel, "t1"),
+                   verified("native/row_max", test::row_max_kernel, "t2")});
   auto got = x.query(about(sum_query, 8, "native/row_sum"));
   ASSERT_TRUE(got);
   EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("kernel:t2", "card:sums", "card:turns"));
@@ -88,9 +78,9 @@ TEST_F(Index, KernelsOfTheAskingTaskAreNeverReturned) {
 }
 
 TEST_F(Index, ANearDuplicateUnderAnotherTaskIsWithheld) {
-  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
-                   kernel("debug/row_sum_repair", test::row_sum_renamed, "t2"),
-                   kernel("native/transpose", test::transpose_kernel, "t3")});
+  auto x = memory({verified("native/row_sum", test::row_sum_kernel, "t1"),
+                   verified("debug/row_sum_repair", test::row_sum_renamed, "t2"),
+                   verified("native/transpose", test::transpose_kernel, "t3")});
   auto got = x.query(about(sum_query, 8, "native/row_sum"));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->withheld, 2U);
@@ -99,7 +89,7 @@ TEST_F(Index, ANearDuplicateUnderAnotherTaskIsWithheld) {
 
 TEST_F(Index, ACardThatQuotesASolutionIsWithheld) {
   folder.write("cards/leak.md", card_text("leak", "Sum rows like this:\n" + test::row_sum_renamed));
-  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1")});
+  auto x = memory({verified("native/row_sum", test::row_sum_kernel, "t1")});
   auto got = x.query(about(sum_query, 8, "native/row_sum"));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->withheld, 2U);
@@ -109,7 +99,7 @@ TEST_F(Index, ACardThatQuotesASolutionIsWithheld) {
 }
 
 TEST_F(Index, ABaselineThatTheGuardKnowsWithholdsItsLikes) {
-  auto x = memory({kernel("native/elsewhere", test::row_sum_renamed, "t1")});
+  auto x = memory({verified("native/elsewhere", test::row_sum_renamed, "t1")});
   EXPECT_THAT(ids(x.query(about(sum_query, 8, "native/row_sum"))),
               ::testing::Contains("kernel:t1"));
   x.guard().add_solution("native/row_sum", test::row_sum_kernel);
@@ -118,7 +108,7 @@ TEST_F(Index, ABaselineThatTheGuardKnowsWithholdsItsLikes) {
 }
 
 TEST_F(Index, WithheldCountsOnlyWhatWouldHaveBeenReturned) {
-  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1")});
+  auto x = memory({verified("native/row_sum", test::row_sum_kernel, "t1")});
   auto got = x.query(about("transpose a matrix in tiles", 1, "native/row_sum", "transpose"));
   EXPECT_EQ(ids(got), std::vector<std::string>{"card:turns"});
   EXPECT_EQ(got->withheld, 0U);
@@ -127,8 +117,8 @@ TEST_F(Index, WithheldCountsOnlyWhatWouldHaveBeenReturned) {
 TEST_F(Index, KernelsCanBeAddedWhileItIsInUse) {
   auto x = memory();
   EXPECT_EQ(x.size(), 2U);
-  EXPECT_EQ(x.add_kernel(kernel("native/row_max", test::row_max_kernel, "t9", 2.25)), true);
-  EXPECT_EQ(x.add_kernel(kernel("native/row_max", test::row_max_kernel, "t9")), false);
+  EXPECT_EQ(x.add_kernel(verified("native/row_max", test::row_max_kernel, "t9", 2.25)), true);
+  EXPECT_EQ(x.add_kernel(verified("native/row_max", test::row_max_kernel, "t9")), false);
   EXPECT_EQ(x.size(), 3U);
   EXPECT_EQ(x.kernels(), 1U);
   auto got = x.query(about("row_max fmaxf best INFINITY", 1, "native/row_sum", "reduction", "cpu"));
@@ -142,9 +132,9 @@ TEST_F(Index, KernelsCanBeAddedWhileItIsInUse) {
 }
 
 TEST_F(Index, ResultsDoNotRepeatOneKernel) {
-  auto x = memory({kernel("native/a", test::row_sum_kernel, "t1"),
-                   kernel("native/a", test::row_sum_renamed, "t2"),
-                   kernel("native/b", test::row_sum_kernel, "t3")});
+  auto x = memory({verified("native/a", test::row_sum_kernel, "t1"),
+                   verified("native/a", test::row_sum_renamed, "t2"),
+                   verified("native/b", test::row_sum_kernel, "t3")});
   auto got = x.query(about(sum_query, 8, "native/softmax"));
   EXPECT_EQ(ids(got).size(), 3U) << "two cards and one of three like kernels";
   EXPECT_EQ(got->withheld, 0U);
@@ -154,7 +144,7 @@ TEST_F(Index, TheBestAreFoundAmongManyWithheldOnes) {
   std::vector<kernel_example> many;
   for (int i = 0; i < 400; ++i)
     many.push_back(
-        kernel("native/row_sum", sum_query + std::to_string(i), "t" + std::to_string(i)));
+        verified("native/row_sum", sum_query + std::to_string(i), "t" + std::to_string(i)));
   auto x = memory(many);
   auto got = x.query(about(sum_query, 2, "native/row_sum"));
   EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("card:sums", "card:turns"));
@@ -170,19 +160,19 @@ TEST_F(Index, EmptyQuestionsAndCountsGiveNothingOrAnything) {
 
 TEST_F(Index, AFailingEmbedderIsAnErrorAndTheGuardLearnsAllTheSame) {
   auto embedding = std::make_shared<failing_embedder>();
-  auto x =
-      loaded_index::in_memory(cards, {kernel("native/b", test::row_sum_renamed, "t1")}, embedding);
+  auto x = loaded_index::in_memory(cards, {verified("native/b", test::row_sum_renamed, "t1")},
+                                   embedding);
   ASSERT_TRUE(x) << failure(x);
   embedding->down = true;
   EXPECT_THAT(failure(x->query(about("rows", 3))), HasSubstr("embedder_failed"));
-  EXPECT_FALSE(x->add_kernel(kernel("native/row_sum", test::row_sum_kernel, "t2")));
+  EXPECT_FALSE(x->add_kernel(verified("native/row_sum", test::row_sum_kernel, "t2")));
   embedding->down = false;
   auto got = x->query(about(sum_query, 3, "native/row_sum"));
   EXPECT_EQ(got->withheld, 1U) << "t1 resembles t2, which could not become an entry";
 }
 
 TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
-  index_options options{cards, where, {kernel("native/row_max", test::row_max_kernel, "t1")}, {}};
+  index_options options{cards, where, {verified("native/row_max", test::row_max_kernel, "t1")}, {}};
   auto manifest = build_index(options);
   ASSERT_TRUE(manifest) << failure(manifest);
   EXPECT_EQ(manifest->embedder, "hashed-lexical/1 dim=1024");
@@ -252,7 +242,7 @@ TEST_F(Index, AnIndexThatIsHalfReplacedIsRefusedWithTheCommand) {
   ASSERT_TRUE(build_index({cards, where, {}, {}}));
   std::filesystem::copy(where, folder / "older", std::filesystem::copy_options::recursive);
   ASSERT_TRUE(
-      build_index({cards, where, {kernel("native/row_max", test::row_max_kernel, "t1")}, {}}));
+      build_index({cards, where, {verified("native/row_max", test::row_max_kernel, "t1")}, {}}));
   for (const char* file : {"entries.rows", "vectors.rows"}) {
     auto half = folder / std::string{"half-"} + file;
     std::filesystem::copy(where, half, std::filesystem::copy_options::recursive);
@@ -309,8 +299,8 @@ TEST_F(Index, AFolderThatCannotBeWrittenIsAnError) {
 TEST(KernelFeed, GivesEachKernelOnceAndInOrder) {
   kernel_feed feed;
   EXPECT_TRUE(feed.take().empty());
-  feed.push(kernel("a", "1", "t1"));
-  feed.push(kernel("b", "2", "t2"));
+  feed.push(verified("a", "1", "t1"));
+  feed.push(verified("b", "2", "t2"));
   auto got = feed.take();
   ASSERT_EQ(got.size(), 2U);
   EXPECT_EQ(got[0].id, "t1");
@@ -319,11 +309,11 @@ TEST(KernelFeed, GivesEachKernelOnceAndInOrder) {
 }
 
 TEST_F(Index, AKernelOfAHeldOutTaskIsNeverShown) {
-  auto held_out = kernel("t/held", test::row_sum_kernel, "held");
+  auto held_out = verified("t/held", test::row_sum_kernel, "held");
   held_out.split = "dev";
-  auto forbidden = kernel("t/bound", test::row_max_kernel, "bound");
+  auto forbidden = verified("t/bound", test::row_max_kernel, "bound");
   forbidden.hidden = true;
-  auto shown = kernel("t/free", test::transpose_kernel, "free");
+  auto shown = verified("t/free", test::transpose_kernel, "free");
   shown.split = "train";
   auto index = memory({held_out, forbidden, shown});
   EXPECT_EQ(index.kernels(), 1U);
@@ -341,7 +331,7 @@ TEST_F(Index, AKernelOfAHeldOutTaskIsNeverShown) {
 
 TEST_F(Index, AnOlderIndexHidesWhatIsHeldOutOnceItIsSaid) {
   ASSERT_TRUE(
-      build_index({cards, where, {kernel("t/held", test::row_sum_kernel, "held")}, nullptr}));
+      build_index({cards, where, {verified("t/held", test::row_sum_kernel, "held")}, nullptr}));
   auto index = open_index(where);
   ASSERT_TRUE(index) << failure(index);
   EXPECT_THAT(ids(index->query(about(sum_query, 9))), ::testing::Contains("kernel:held"));
@@ -350,7 +340,7 @@ TEST_F(Index, AnOlderIndexHidesWhatIsHeldOutOnceItIsSaid) {
 }
 
 TEST_F(Index, SplitAndSourceOfAKernelAreOnDisk) {
-  auto x = kernel("t/free", test::row_sum_kernel, "free");
+  auto x = verified("t/free", test::row_sum_kernel, "free");
   x.split = "train";
   x.rights_source = "asks";
   ASSERT_TRUE(build_index({cards, where, {x}, nullptr}));

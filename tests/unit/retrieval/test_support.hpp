@@ -119,6 +119,18 @@ extern "C" void solve(const float* x, float* y, int rows, int cols) {
 }
 )";
 
+/// A kernel that a turn verified.
+inline kernel_example verified(std::string task, std::string source, std::string id,
+                               double speedup = 1.5) {
+  kernel_example x;
+  x.id = std::move(id);
+  x.task = std::move(task);
+  x.operator_family = "reduction";
+  x.source = std::move(source);
+  x.speedup = speedup;
+  return x;
+}
+
 /// A query in words.
 inline retrieval_query about(std::string text, size_t count, std::string task = {},
                              std::string family = {}, std::string backend = {}) {

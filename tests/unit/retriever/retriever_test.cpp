@@ -107,8 +107,7 @@ TEST_F(Retriever, AnswersWithExamplesAndCountsThem) {
 
 TEST_F(Retriever, KernelsOfTheFeedServeOtherTasksOnly) {
   auto aut = spawn();
-  feed->push(
-      {"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
+  feed->push(test::verified("native/row_sum", test::row_sum_kernel, "t1"));
   auto own = query(aut, "row_sum rows cols", "native/row_sum");
   EXPECT_EQ(own.open()->getExamples().size(), 1U);
   EXPECT_EQ(own.open()->getWithheld(), 1U);
@@ -121,8 +120,7 @@ TEST_F(Retriever, KernelsOfTheFeedServeOtherTasksOnly) {
 TEST_F(Retriever, AnEmbedderThatIsDownIsAFaultInTheAnswer) {
   auto aut = spawn();
   embedding->down = true;
-  feed->push(
-      {"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
+  feed->push(test::verified("native/row_sum", test::row_sum_kernel, "t1"));
   auto answer = query(aut, "sum of rows", "native/row_sum");
   auto x = answer.open();
   EXPECT_EQ(x->getExamples().size(), 0U);
@@ -146,8 +144,7 @@ TEST_F(Retriever, TheEpisodesOfAGroupAreAnsweredByOneSearch) {
   EXPECT_EQ(number(aut, "results"), 9);
   query(aut, "sum of rows", "native/other");
   EXPECT_EQ(embedding->asked, before + 1) << "another task may see other kernels";
-  feed->push(
-      {"native/row_max", "reduction", "cpu", test::row_max_kernel, "t1", 2.0, "cpp", "train", ""});
+  feed->push(test::verified("native/row_max", test::row_max_kernel, "t1"));
   EXPECT_EQ(query(aut, "sum of rows", "native/row_sum").open()->getExamples().size(), 2U)
       << "a kernel has come";
 }
