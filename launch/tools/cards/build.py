@@ -27,7 +27,8 @@ def compiler(language, native=False):
         return found and [found, "-std=c++20", "-O3", "-fopenmp", *target]
     if language == "cuda":
         found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-        return [found, "-std=c++20", "-O3", "-arch=sm_90a", "-lcuda"] if pathlib.Path(found).exists() else None
+        target = ["-gencode", "arch=compute_90a,code=sm_90a", "-lcuda"]
+        return [found, "-std=c++20", "-O3", *target] if pathlib.Path(found).exists() else None
     found = shutil.which("hipcc")
     # gfx940 is the MI300's first name, which Debian's compiler knows; newer compilers know gfx942 alone.
     target = os.environ.get("KERNELMILL_CARDS_HIP_ARCH", "gfx940")
@@ -65,7 +66,8 @@ def compile_all(language, snippets, folder):
     command = compiler(language)
     source = folder / f"all{SUFFIXES[language]}"
     source.write_text(one_file(language, snippets))
-    quiet = ["-w"] if language != "cpp" else ["-w", "-Wno-psabi"]
+    # Relocatable, so that ptxas also sees device functions that no kernel calls.
+    quiet = {"cpp": ["-w", "-Wno-psabi"], "cuda": ["-w", "-rdc=true"], "hip": ["-w", "-fgpu-rdc"]}[language]
     well, said = run([*command, *quiet, "-c", source, "-o", folder / "all.o"])
     return "" if well else said or "the compiler failed"
 
