@@ -59,7 +59,10 @@ def python_results(cards, seconds=0.0, device="cpu"):
             )
     if not jobs:
         return {}
-    done = subprocess.run([python, "-B", TORCH_PAIRS], input=json.dumps(jobs), capture_output=True, text=True)
+    environment = {"OMP_WAIT_POLICY": "passive", **os.environ}  # as build.run has it
+    done = subprocess.run(
+        [python, "-B", TORCH_PAIRS], input=json.dumps(jobs), capture_output=True, text=True, env=environment
+    )
     lines = [x.removeprefix("RESULT ") for x in done.stdout.splitlines() if x.startswith("RESULT ")]
     results = {x["id"]: x for x in map(json.loads, lines)}
     for x in jobs:

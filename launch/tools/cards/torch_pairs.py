@@ -140,7 +140,7 @@ def main():
         version = tuple(int(x) for x in torch.__version__.split(".")[:2])
         try:
             if tuple(job["torch"]) > version:
-                result["skipped"] = f"needs PyTorch {job['torch']}"
+                result["skipped"] = "needs PyTorch " + ".".join(map(str, job["torch"]))
             elif job["triton"] and (not triton or not has_gpu):
                 if not triton:
                     result["skipped"] = "Triton is missing"
