@@ -15,6 +15,8 @@ PRELUDES = {
     "cuda": USUAL + "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_runtime.h>\n",
     "hip": USUAL + "#include <hip/hip_fp16.h>\n#include <hip/hip_runtime.h>\n",
 }
+# Threads that spin take cores from each other where other work runs too, and threads that are not bound may share one.
+OPENMP = {"OMP_WAIT_POLICY": "passive", "OMP_PROC_BIND": "spread"}
 SUFFIXES = {"cpp": ".cpp", "cuda": ".cu", "hip": ".hip"}
 
 
@@ -37,10 +39,13 @@ def compiler(language, native=False):
 
 def run(command, limit=600):
     """(whether it went well, what it printed)"""
-    # Threads of OpenMP that spin take cores from each other where other work runs too.
-    environment = {"OMP_WAIT_POLICY": "passive", **os.environ}
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit, env=environment
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=limit,
+        env={**OPENMP, **os.environ},
     )
     return done.returncode == 0, done.stdout
 

@@ -59,7 +59,7 @@ def python_results(cards, seconds=0.0, device="cpu"):
             )
     if not jobs:
         return {}
-    environment = {"OMP_WAIT_POLICY": "passive", **os.environ}  # as build.run has it
+    environment = {**build.OPENMP, **os.environ}
     done = subprocess.run(
         [python, "-B", TORCH_PAIRS], input=json.dumps(jobs), capture_output=True, text=True, env=environment
     )
