@@ -84,7 +84,8 @@ def compare(job, device):
     before, after = (loaded(job[x]).f for x in ("before", "after"))
     result = {"error": error_of(before(*arguments), after(*arguments))}
     if job["seconds"] > 0:
-        calls = {f: max(1, int(0.01 / call_seconds(f, arguments, 2, device))) for f in (before, after)}
+        window = 1e-2 if device == "cuda" else 3e-4
+        calls = {f: max(1, int(window / call_seconds(f, arguments, 2, device))) for f in (before, after)}
         least = {f: float("inf") for f in calls}
         until, n = time.perf_counter() + job["seconds"], 0
         while n < 5 or time.perf_counter() < until:
