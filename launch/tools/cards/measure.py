@@ -7,7 +7,7 @@
     measured: 3.10x on AMD EPYC (family 26, model 2), 2 cores, 2026-11-30
 
 The backend says which pairs: cpu those of C++ and PyTorch, cuda those of CUDA, Triton and PyTorch, hip those of HIP. A
-pair whose results differ is refused. A new measurement replaces the one of the same device.
+pair whose results differ, or whose speedup is unsteady, is refused. A new measurement replaces that of the same device.
 """
 
 import argparse
@@ -24,6 +24,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from cards import build, check, corpus  # noqa: E402
 
 LANGUAGES = {"cpu": ("cpp", "torch"), "cuda": ("cuda", "triton", "torch"), "hip": ("hip",)}
+
+STEADY = 0.1  # the speedup of the even samples may differ from that of the odd ones by this part
 
 
 def device(backend):
@@ -55,6 +57,18 @@ def results_of(cards, seconds, backend):
             yield card, {"failed": wrong} if wrong else json.loads(said)
 
 
+def fault_of(card, x):
+    """Why a result is no measurement, or None."""
+    if "failed" in x or "skipped" in x:
+        return x.get("failed") or x["skipped"]
+    if not x["error"] <= card.after.bench.within:
+        return f"the two forms differ by {x['error']:.3g}"
+    even, odd = (b / a for b, a in zip(x["before"], x["after"]))
+    if abs(even / odd - 1) > STEADY:
+        return f"unsteady: {even:.2f}x in one half of the samples, {odd:.2f}x in the other; next: a quiet machine"
+    return None
+
+
 def record(card, speedup, name, date):
     kept = [x for x in card.measured if x[1] != name]
     kept.append((f"{speedup:.2f}", name, date))
@@ -82,14 +96,14 @@ def main():
     chosen = [x for x in cards if x.before and x.after.language in LANGUAGES[options.backend]]
     name, date, failed = device(options.backend), datetime.date.today().isoformat(), 0
     for card, x in results_of(chosen, options.seconds, options.backend):
-        if "failed" in x or "skipped" in x or not x["error"] <= card.after.bench.within:
+        wrong = fault_of(card, x)
+        if wrong:
             failed += 1
-            why = x.get("failed") or x.get("skipped") or f"the two forms differ by {x['error']:.3g}"
-            print(f"{card.id}: {why}", file=sys.stderr)
+            print(f"{card.id}: {wrong}", file=sys.stderr)
             continue
-        speedup = x["before"] / x["after"]
-        times = f"{x['before'] / 1e3:.1f} us to {x['after'] / 1e3:.1f} us"
-        print(f"{card.id}: {speedup:.2f}x ({times}), error {x['error']:.1g}")
+        before, after = min(x["before"]), min(x["after"])
+        speedup = before / after
+        print(f"{card.id}: {speedup:.2f}x ({before / 1e3:.1f} us to {after / 1e3:.1f} us), error {x['error']:.1g}")
         if not options.dry:
             record(card, speedup, name, date)
     return 1 if failed else 0

@@ -106,7 +106,11 @@ class Faults(unittest.TestCase):
     def test_a_measurement_replaces_that_of_the_same_device(self):
         (card,) = corpus.load(self.root)
         (_, result), *_ = measure.results_of([card], 0.01, "cpu")
-        self.assertGreater(result["before"], 0)
+        self.assertEqual([len(result[x]) for x in ("before", "after")], [2, 2])
+        steady = result | {"before": [3, 3], "after": [1, 1.05]}
+        self.assertIsNone(measure.fault_of(card, steady))
+        self.assertIn("unsteady: 3.00x", measure.fault_of(card, steady | {"before": [3, 4]}))
+        self.assertIn("differ by 0.5", measure.fault_of(card, steady | {"error": 0.5}))
         measure.record(card, 1.5, "B", "2026-11-30")
         measure.record(card, 2.25, "C", "2026-11-30")
         measure.record(card, 1.75, "B", "2026-12-01")

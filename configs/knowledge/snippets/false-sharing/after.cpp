@@ -1,13 +1,6 @@
-// bench: f(x float[1048576], y out float[1], n = 1048576) within 1e-4
-void f(const float* x, float* y, int n) {
-  std::vector<float> parts(omp_get_max_threads() * 16); // one line for each thread
-#pragma omp parallel
-  {
-    float s = 0; // in a register, written once
-#pragma omp for
-    for (int i = 0; i < n; ++i) s += std::fabs(x[i]);
-    parts[omp_get_thread_num() * 16] = s;
-  }
-  y[0] = 0;
-  for (size_t t = 0; t < parts.size(); t += 16) y[0] += parts[t];
+// bench: f(x float[1048576], y out float[1048576], rows = 262144) within 0
+void f(const float* x, float* y, int rows) { // rows of four floats: four rows share a line
+#pragma omp parallel for schedule(static) // one block of rows for each thread
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < 4; ++k) y[4 * r + k] = 2 * x[4 * r + k];
 }

@@ -1,12 +1,6 @@
-// bench: f(x float[1048576], y out float[1], n = 1048576) within 1e-4
-void f(const float* x, float* y, int n) {
-  std::vector<float> parts(omp_get_max_threads());
-#pragma omp parallel
-  {
-    float* mine = &parts[omp_get_thread_num()];
-#pragma omp for
-    for (int i = 0; i < n; ++i) *mine += std::fabs(x[i]);
-  }
-  y[0] = 0;
-  for (float part : parts) y[0] += part;
+// bench: f(x float[1048576], y out float[1048576], rows = 262144) within 0
+void f(const float* x, float* y, int rows) {
+#pragma omp parallel for schedule(static, 1)
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < 4; ++k) y[4 * r + k] = 2 * x[4 * r + k];
 }
