@@ -1,5 +1,6 @@
 """Compiles snippets: all of a language as one file, and a pair as a program that compares its two forms."""
 
+import json
 import os
 import pathlib
 import re
@@ -56,6 +57,10 @@ def parts_of(snippet):
     return includes, re.sub(r"^#include.*$", "", snippet.text, flags=re.M)
 
 
+def namespace_of(snippet):
+    return "card_" + re.sub(r"\W", "_", f"{snippet.path.parent.name}_{snippet.path.stem}")
+
+
 def one_file(language, snippets):
     """The text of one source with each snippet in a namespace of its own, so that one call of the compiler does."""
     parts = [(x, *parts_of(x)) for x in snippets]
@@ -63,8 +68,7 @@ def one_file(language, snippets):
     if language == "hip":  # so that functions that no kernel calls reach the code generator
         text += "#undef __device__\n#define __device__ __attribute__((device, used))\n"
     for x, _, rest in parts:
-        name = re.sub(r"\W", "_", f"{x.path.parent.name}_{x.path.stem}")
-        text += f'namespace card_{name} {{\n#line {2 if x.bench else 1} "{x.path}"\n{rest}\n}}\n'
+        text += f'namespace {namespace_of(x)} {{\n#line {2 if x.bench else 1} "{x.path}"\n{rest}\n}}\n'
     return text
 
 
@@ -79,42 +83,50 @@ def compile_all(language, snippets, folder):
     return "" if well else said or "the compiler failed"
 
 
-def wrapper(snippet):
-    """The source of one form, with a function that the harness calls."""
-    includes, rest = parts_of(snippet)
-    call = []
+def call_of(snippet):
+    """A function that the harness calls, with the snippet's arguments."""
+    values = []
     for i, x in enumerate(snippet.bench.arguments):
         if x.type:
-            call.append(f"static_cast<{'' if x.out else 'const '}{TYPES[x.type]}*>(a[{i}])")
+            values.append(f"static_cast<{'' if x.out else 'const '}{TYPES[x.type]}*>(a[{i}])")
         else:
-            call.append(x.value + ("f" if "." in x.value else ""))
+            values.append(x.value + ("f" if "." in x.value else ""))
+    name = namespace_of(snippet)
+    return f'extern "C" void call_{name}(void** a) {{ {name}::f({", ".join(values)}); }}\n'
+
+
+def main_of(pairs):
+    """The source of the program: `pair NUMBER SECONDS` compares the pair of this number."""
+    declared, cases = "", ""
+    for number, card in enumerate(pairs):
+        before, after = (f"call_{namespace_of(x)}" for x in (card.before, card.after))
+        declared += f'extern "C" void {before}(void**);\nextern "C" void {after}(void**);\n'
+        rows = []
+        for x in card.after.bench.arguments:
+            count, kind = (x.count, x.type) if x.type else (1, "int")
+            rows.append(f'{{"{kind}", {count}, sizeof({TYPES[kind]}), {str(x.out).lower()}, {x.below or 100}}}')
+        cases += f"  case {number}: return cards::compare({{{', '.join(rows)}}}, {before}, {after}, seconds);\n"
     return (
-        PRELUDES[snippet.language] + "".join(includes) + f"namespace {{\n{rest}\n}}\n"
-        f'extern "C" void km_{snippet.path.stem}(void** a) {{ f({", ".join(call)}); }}\n'
+        f'#include "harness.hpp"\n#include <cstdlib>\n{declared}int main(int, char** words) {{\n'
+        f"  double seconds = std::atof(words[2]);\n  switch (std::atoi(words[1])) {{\n{cases}  }}\n  return 1;\n}}\n"
     )
 
 
-def driver(bench, seconds):
-    rows = []
-    for x in bench.arguments:
-        kind = x.type or "int"
-        rows.append(
-            f'{{"{kind}", {x.count if x.type else 1}, sizeof({TYPES[kind]}), {str(x.out).lower()}, {x.below or 100}}}'
-        )
-    return f'#include "harness.hpp"\nint main() {{ return cards::compare({{{", ".join(rows)}}}, {seconds}); }}\n'
-
-
-def compare(card, folder, seconds):
-    """Builds the card's pair and runs it: (JSON text, "") or ("", what went wrong)."""
-    language = card.after.language
+def build_pairs(pairs, folder):
+    """Builds one program of all pairs, which are of one language: what the compiler said, or ""."""
+    language = pairs[0].after.language
     suffix = SUFFIXES[language]
-    files = {"before": wrapper(card.before), "after": wrapper(card.after), "main": driver(card.after.bench, seconds)}
+    snippets = [y for x in pairs for y in (x.before, x.after)]
+    # Two sources, so that no call is inlined into the loop that times it.
+    files = {"pairs": one_file(language, snippets) + "".join(map(call_of, snippets)), "main": main_of(pairs)}
     for name, text in files.items():
         (folder / (name + suffix)).write_text(text)
-    program = folder / "pair"
     sources = [folder / (name + suffix) for name in files]
-    well, said = run([*compiler(language, native=True), "-w", f"-I{HERE}", *sources, "-o", program])
-    if not well:
-        return "", said
-    well, said = run([program])
-    return (said, "") if well else ("", f"the pair failed: {said}")
+    well, said = run([*compiler(language, native=True), "-w", f"-I{HERE}", *sources, "-o", folder / "pair"])
+    return "" if well else said or "the compiler failed"
+
+
+def compare(number, folder, seconds):
+    """Runs the program of build_pairs for one pair: what harness.hpp prints, or {"failed": why}."""
+    well, said = run([folder / "pair", str(number), str(seconds)])
+    return json.loads(said) if well else {"failed": f"the pair failed: {said}"}

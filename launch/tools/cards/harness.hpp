@@ -1,7 +1,7 @@
 #pragma once
 
-// Compares the two forms of a snippet: equal outputs, then the time of a call. measure.py makes a
-// program of this header, a list of arguments and the two functions.
+// Compares the two forms of a snippet: equal outputs, then the time of a call. build.py makes a
+// program of this header and of all pairs of a language.
 
 #include <algorithm>
 #include <chrono>
@@ -21,9 +21,6 @@
 #include <hip/hip_runtime.h>
 #define KM_GPU(name) hip##name
 #endif
-
-extern "C" void km_before(void** arguments);
-extern "C" void km_after(void** arguments);
 
 namespace cards {
 
@@ -94,7 +91,6 @@ inline void get(std::vector<char>& to, const void* from) {
   (void)KM_GPU(Memcpy)(to.data(), from, to.size(), KM_GPU(MemcpyDeviceToHost));
 }
 constexpr double window = 3e6; ///< nanoseconds of calls that are timed together
-constexpr double window = 3e6; ///< nanoseconds of calls that are timed together
 inline bool finish() {
   return KM_GPU(DeviceSynchronize)() == KM_GPU(Success) &&
          KM_GPU(GetLastError)() == KM_GPU(Success);
@@ -162,7 +158,8 @@ inline double worst_error(const std::vector<std::vector<double>>& a,
 
 /// Prints one line of JSON: the error, and with `seconds` > 0 the least time of a call of each
 /// form.
-inline int compare(const std::vector<argument>& list, double seconds) {
+inline int compare(const std::vector<argument>& list, void (*before_of)(void**),
+                   void (*after_of)(void**), double seconds) {
   uint64_t state = 1;
   std::vector<void*> at;
   for (const auto& x : list) {
@@ -174,22 +171,22 @@ inline int compare(const std::vector<argument>& list, double seconds) {
     });
     put(at.back(), bytes);
   }
-  auto error = worst_error(outputs_of(km_before, list, at.data(), 0x11),
-                           outputs_of(km_after, list, at.data(), 0x22));
+  auto error = worst_error(outputs_of(before_of, list, at.data(), 0x11),
+                           outputs_of(after_of, list, at.data(), 0x22));
   if (!finish()) error = INFINITY;
   double before[2] = {}, after[2] = {}; // of samples with even and with odd numbers
   if (seconds > 0) {
     auto calls_of = [&](void (*f)(void**)) {
       return std::max(1, static_cast<int>(window / std::max(1.0, time_of(f, at.data(), 1))));
     };
-    auto b = calls_of(km_before), a = calls_of(km_after);
+    auto b = calls_of(before_of), a = calls_of(after_of);
     auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     for (auto* x : {before, after}) x[0] = x[1] = INFINITY;
     // In turns and short, so that what else the machine does meets both; the least, since that
     // only adds.
     for (int n = 0; n < 10 || std::chrono::steady_clock::now() < until; ++n) {
-      before[n % 2] = std::min(before[n % 2], time_of(km_before, at.data(), b) / b);
-      after[n % 2] = std::min(after[n % 2], time_of(km_after, at.data(), a) / a);
+      before[n % 2] = std::min(before[n % 2], time_of(before_of, at.data(), b) / b);
+      after[n % 2] = std::min(after[n % 2], time_of(after_of, at.data(), a) / a);
     }
   }
   std::printf("{\"error\": %.9g, \"before\": [%.9g, %.9g], \"after\": [%.9g, %.9g]}\n",

@@ -12,7 +12,6 @@ pair whose results differ, or whose speedup is unsteady, is refused. A new measu
 
 import argparse
 import datetime
-import json
 import os
 import pathlib
 import re
@@ -45,16 +44,20 @@ def device(backend):
 
 def results_of(cards, seconds, backend):
     """Yields (card, result), with {"failed": why} where there is no measurement."""
-    python = check.python_results(cards, seconds, backend) if any(x.after.path.suffix == ".py" for x in cards) else {}
-    for card in cards:
-        if card.after.path.suffix == ".py":
-            yield card, {"failed": "no python3 has torch"} if python is None else python[card.id]
-        elif not build.compiler(card.after.language):
-            yield card, {"failed": "its compiler is missing"}
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                said, wrong = build.compare(card, pathlib.Path(folder), seconds)
-            yield card, {"failed": wrong} if wrong else json.loads(said)
+    compiled = {}  # language: cards
+    for x in cards:
+        if x.after.path.suffix != ".py":
+            compiled.setdefault(x.after.language, []).append(x)
+    for language, pairs in compiled.items():
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            wrong = build.build_pairs(pairs, folder) if build.compiler(language) else "its compiler is missing"
+            for number, card in enumerate(pairs):
+                yield card, {"failed": wrong} if wrong else build.compare(number, folder, seconds)
+    python = [x for x in cards if x.after.path.suffix == ".py"]
+    results = check.python_results(python, seconds, backend) if python else {}
+    for card in python:
+        yield card, {"failed": "no python3 has torch"} if results is None else results[card.id]
 
 
 def fault_of(card, x):

@@ -1,3 +1,4 @@
+// bench: f(x half[16777216], y out half[16777216], n = 16777216) within 1e-3
 typedef _Float16 half8 __attribute__((ext_vector_type(8)));
 __global__ void relu_scaled(const half8* __restrict__ x, half8* __restrict__ y, int n8) {
   int i = blockIdx.x * blockDim.x * 2 + threadIdx.x, j = i + blockDim.x;
@@ -10,4 +11,8 @@ __global__ void relu_scaled(const half8* __restrict__ x, half8* __restrict__ y, 
   }
   if (i < n8) y[i] = a;
   if (j < n8) y[j] = b;
+}
+void f(const __half* x, __half* y, int n) {
+  int n8 = n / 8; // n is a multiple of 8
+  relu_scaled<<<(n8 + 511) / 512, 256>>>((const half8*)x, (half8*)y, n8);
 }
