@@ -33,9 +33,10 @@ ARROWS = {
     "storage/journal": "storage storage/lineage",
     "storage/lineage": "storage",
     "storage/restore": "storage storage/journal storage/lineage",
-    "retrieval/corpora": "",
-    "retrieval/guard": "",
-    "retrieval/search": "retrieval/corpora retrieval/guard",
+    "retrieval/code": "",
+    "retrieval/corpora": "retrieval/code retrieval/guard",
+    "retrieval/guard": "retrieval/code",
+    "retrieval/search": "retrieval/code retrieval/corpora retrieval/guard",
     # gpu/
     "gpu/cuda": "",
     "gpu/timing": "",
@@ -117,8 +118,8 @@ ARROWS = {
     ),
     "launch/commands/store": (
         "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/cli launch/cluster "
-        "launch/commands launch/config launch/import launch/judging launch/node retrieval/guard "
-        "retrieval/search storage storage/bundle storage/export storage/export/licences storage/fsck "
+        "launch/commands launch/config launch/import launch/judging launch/node retrieval/corpora "
+        "retrieval/guard retrieval/search storage storage/bundle storage/export storage/export/licences storage/fsck "
         "storage/lineage storage/restore"
     ),
     "launch/commands/view": (
