@@ -166,6 +166,7 @@ ARROWS = {
     ),
     "launch/server/scripted": "actors/policy_client/http actors/policy_client/protocol launch/server/http",
     "launch/server/trackers": "actors/policy_client/http launch/config storage storage/lineage",
+    "launch/tools/cards": "",
 }
 
 # Libraries that folders keep to themselves.
