@@ -107,7 +107,8 @@ def main_of(pairs):
             rows.append(f'{{"{kind}", {count}, sizeof({TYPES[kind]}), {str(x.out).lower()}, {x.below or 100}}}')
         cases += f"  case {number}: return cards::compare({{{', '.join(rows)}}}, {before}, {after}, seconds);\n"
     return (
-        f'#include "harness.hpp"\n#include <cstdlib>\n{declared}int main(int, char** words) {{\n'
+        f'{PRELUDES[pairs[0].after.language]}#include "harness.hpp"\n#include <cstdlib>\n{declared}'
+        "int main(int, char** words) {\n"
         f"  double seconds = std::atof(words[2]);\n  switch (std::atoi(words[1])) {{\n{cases}  }}\n  return 1;\n}}\n"
     )
 

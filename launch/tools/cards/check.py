@@ -115,7 +115,7 @@ def runs_here(card):
 
 def check_pairs(cards, language, tell):
     """Builds the program that compares the pairs, as measure.py does; of C++ it also runs each pair once."""
-    pairs = [x for x in cards if x.before and x.before.language == language]
+    pairs = [x for x in cards if x.before and x.before.language == language and not x.faults]
     if language == "cpp":
         pairs = [x for x in pairs if runs_here(x)]
     if not pairs or not build.compiler(language):

@@ -1,7 +1,7 @@
 #pragma once
 
 // Compares the two forms of a snippet: equal outputs, then the time of a call. build.py makes a
-// program of this header and of all pairs of a language.
+// program of this header and of all pairs of a language, and includes the GPU's headers before it.
 
 #include <algorithm>
 #include <chrono>
@@ -12,13 +12,8 @@
 #include <vector>
 
 #if defined(__CUDACC__)
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
 #define KM_GPU(name) cuda##name
 #elif defined(__HIPCC__)
-#include <hip/hip_fp16.h>
-#include <hip/hip_runtime.h>
 #define KM_GPU(name) hip##name
 #endif
 

@@ -96,6 +96,10 @@ def main():
                 corpus.rewrite(x)
     if not options.backend:
         return 0
+    faults = [y for x in cards for y in x.faults]
+    if faults:
+        print("\n".join(faults), file=sys.stderr)
+        return 1
     chosen = [x for x in cards if x.before and x.after.language in LANGUAGES[options.backend]]
     name, date, failed = device(options.backend), datetime.date.today().isoformat(), 0
     for card, x in results_of(chosen, options.seconds, options.backend):

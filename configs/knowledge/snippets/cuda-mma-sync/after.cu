@@ -1,4 +1,4 @@
-// c (16x8, float) += a (16x16, bf16, row-major) * b (16x8, bf16, column-major).
+// c (16x8, float) += a (16x16, bf16, by rows) * b (16x8, bf16, by columns).
 __device__ void mma_16x8x16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "

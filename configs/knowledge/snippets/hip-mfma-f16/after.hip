@@ -1,6 +1,6 @@
 typedef _Float16 half4 __attribute__((ext_vector_type(4)));
 typedef float float4_ __attribute__((ext_vector_type(4)));
-// One wavefront: c (16x16, row-major) = a (16xK, row-major) * b (16xK)^T.
+// One wavefront: c (16x16) = a (16xK) * b (16xK)^T.
 __global__ void tile(const _Float16* a, const _Float16* b, float* c, int K) {
   int l = threadIdx.x, line = l % 16, k4 = l / 16 * 4;
   float4_ acc = {0, 0, 0, 0};

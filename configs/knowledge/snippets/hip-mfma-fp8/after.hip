@@ -1,5 +1,5 @@
 typedef float float4_ __attribute__((ext_vector_type(4)));
-// One wavefront: c (16x16) = a (16xK, fp8, row-major) * b (16xK, fp8)^T, times a scale.
+// One wavefront: c (16x16) = a (16xK, fp8) * b (16xK, fp8)^T, times a scale.
 __global__ void tile(const unsigned char* a, const unsigned char* b, float* c, int K, float scale) {
   int l = threadIdx.x, line = l % 16, k8 = l / 16 * 8;
   float4_ acc = {0, 0, 0, 0};
