@@ -212,7 +212,12 @@ expected<json> stats_view(const world& in, const json& query) {
   result["categories"] = json::object();
   for (const auto& [category, count] : x->categories) result["categories"][category] = count;
   result["mean_reward"] = x->mean_reward();
-  result["best_speedup"] = x->best_speedup > 0 ? json(x->best_speedup) : json(nullptr);
+  result["best_speedup_lower"] = reporting::lower_json(x->speedups.best());
+  auto geomean = x->speedups.geomean();
+  result["geomean_speedup"] = geomean ? json(*geomean) : json(nullptr);
+  auto evidence = x->evidence.mean();
+  result["evidence"] = evidence ? json(*evidence) : json(nullptr);
+  result["near_misses"] = x->evidence.near_misses();
   result["best_turn"] = x->best_turn;
   result["prompt_tokens"] = x->prompt_tokens;
   result["completion_tokens"] = x->completion_tokens;
@@ -272,7 +277,8 @@ expected<json> turns_view(const world& in, const json& query) {
     result["end"] = {{"outcome", enum_name(capnp::DynamicEnum{end.getOutcome()})},
                      {"stop_reason", std::string{end.getStopReason()}},
                      {"turns", end.getTurns()},
-                     {"best_speedup", end.getBestSpeedup()}};
+                     {"best_speedup_lower",
+                      end.getBestSpeedup() > 0 ? json(end.getBestSpeedup()) : json(nullptr)}};
     add_tool_end(result["end"], end);
   }
   result["live"] = x->worked_on;

@@ -200,7 +200,7 @@ struct reading {
       else if (name == "best_reward")
         row.best_reward = value;
       else if (name == "best_speedup_low")
-        row.best_speedup = value;
+        row.best_speedup_lower = value;
       else if (name == "mailbox")
         row.mailbox = static_cast<uint64_t>(value);
     }
@@ -338,7 +338,8 @@ json to_json(const live_view& of, const episode_row& x) {
   result["turn"] = x.turn;
   result["max_turns"] = x.max_turns;
   result["best_reward"] = x.best_reward; // NaN prints as null
-  result["best_speedup"] = x.best_speedup;
+  result["best_speedup_lower"] =
+      x.best_speedup_lower > 0 ? json(x.best_speedup_lower) : json(nullptr);
   if (x.queued) {
     result["queue"] = x.queued->queue;
     result["position"] = x.queued->position;

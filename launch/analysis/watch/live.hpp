@@ -53,7 +53,7 @@ struct episode_row {
       0;                   ///< until its answer is not waited for any longer; 0: it waits for none
   double left_seconds = 0; ///< until the episode's own deadline
   double best_reward = 0;  ///< NaN: no turn is rewarded
-  double best_speedup = 0; ///< lower bound; 0: none
+  double best_speedup_lower = 0; ///< 0: none
   uint64_t mailbox = 0;
   std::string detail;
   std::optional<queue_place> queued;

@@ -12,10 +12,25 @@
 namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
-  static const std::vector<std::string> all{
-      "run",      "state",       "live",     "progress",       "episodes", "ended",
-      "turns",    "accepted",    "rejected", "infrastructure", "reward",   "best_speedup",
-      "evidence", "near_misses", "began_at", "seconds",        "failure",  "failure_category"};
+  static const std::vector<std::string> all{"run",
+                                            "state",
+                                            "live",
+                                            "progress",
+                                            "episodes",
+                                            "ended",
+                                            "turns",
+                                            "accepted",
+                                            "rejected",
+                                            "infrastructure",
+                                            "reward",
+                                            "best_speedup_lower",
+                                            "geomean_speedup",
+                                            "evidence",
+                                            "near_misses",
+                                            "began_at",
+                                            "seconds",
+                                            "failure",
+                                            "failure_category"};
   return all;
 }
 
@@ -27,6 +42,10 @@ json unreadable(const std::string& name, const error& why) {
           {"failure", why.message},
           {"failure_category", why.category},
           {"next", why.hint}};
+}
+
+json number(const std::optional<double>& x) {
+  return x ? json(*x) : json(nullptr);
 }
 
 json row_of(const world& in, const run_directory& run) {
@@ -52,10 +71,11 @@ json row_of(const world& in, const run_directory& run) {
   row["rejected"] = stored->rejected;
   row["infrastructure"] = stored->infrastructure;
   row["reward"] = stored->mean_reward();
-  row["best_speedup"] = stored->best_speedup > 0 ? json(stored->best_speedup) : json(nullptr);
+  row["best_speedup_lower"] = reporting::lower_json(stored->speedups.best());
+  row["geomean_speedup"] = number(stored->speedups.geomean());
   row["best_turn"] = stored->best_turn;
-  row["evidence"] = stored->mean_evidence();
-  row["near_misses"] = stored->near_misses;
+  row["evidence"] = number(stored->evidence.mean());
+  row["near_misses"] = stored->evidence.near_misses();
   row["began_at"] = stored->began_at;
   row["seconds"] = stored->open_seconds(live ? seconds_since_1970() : 0);
   row["failure"] = stored->fault.message;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "messages/base/json_value.hpp"
-#include "messages/evidence.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"
@@ -69,29 +68,23 @@ void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Re
 
 void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   auto verdict = x.getVerdict();
-  auto speedup = x.getFacts().getEvaluation().getTiming();
+  auto timing = x.getFacts().getEvaluation().getTiming();
   auto ref = x.getEpisode();
   episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
   auto name = short_name(id, x.getTurn());
   ++to.turns;
   bool open = verdict.getOutcome() == wire::Outcome::OPEN;
   to.open_turns += open;
-  if (!open) to.evidence_sum += evidence_score(evidence_parts_of(x));
-  to.near_misses += quality_of(x) == turn_quality::near_miss;
+  to.evidence.add(x);
   to.format += passes(verdict, "format");
   to.built += passes(verdict, "build");
   bool correct = passes(verdict, "correctness");
   to.correct += correct;
-  bool timed = correct && speedup.getMeasured();
+  bool timed = correct && timing.getMeasured();
   to.timed += timed;
-  auto low = speedup.getSpeedup().getLow();
-  to.faster += timed && low > 1;
+  to.faster += timed && timing.getSpeedup().getLow() > 1;
   ++to.categories[verdict.getCategory().cStr()];
-  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && speedup.getMeasured() &&
-      low > to.best_speedup) {
-    to.best_speedup = low;
-    to.best_turn = name;
-  }
+  if (to.speedups.add(x)) to.best_turn = name;
   for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
   note_seconds(to, x.getSeconds());
   note_trouble(to, name, verdict);
@@ -102,6 +95,7 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
 
 void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
   ++to.episodes;
+  to.speedups.add(x);
   to.accepted += x.getOutcome() == wire::Outcome::ACCEPTED;
   to.rejected += x.getOutcome() == wire::Outcome::REJECTED;
   to.infrastructure += x.getOutcome() == wire::Outcome::INFRASTRUCTURE;
@@ -161,7 +155,10 @@ void stage_durations::add(double seconds) {
 expected<stored_summary> summarize(const world& in, const run_directory& run) {
   auto from = open_store_of(in, run);
   KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
   stored_summary result;
+  result.speedups = reporting::speedup_figures{*shared};
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
     switch (x.which()) {
       case wire::Record::RUN: note_run(result, x.getRun()); break;

@@ -9,7 +9,9 @@
 #include <map>
 #include <string>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/world.hpp"
+#include "messages/evidence.hpp"
 
 namespace kernelmill::watch {
 
@@ -40,10 +42,9 @@ struct stored_summary {
   uint64_t accepted = 0, rejected = 0, infrastructure = 0;
   double reward_sum = 0; ///< of the best turn of each ended episode that has a rewarded one
   uint64_t rewarded = 0;
-  double evidence_sum = 0; ///< of all turns: messages/evidence.hpp
-  uint64_t near_misses = 0;
-  double best_speedup = 0; ///< lower bound; 0: none
-  std::string best_turn;   ///< "g3.e1.t2"
+  run_evidence evidence;
+  reporting::speedup_figures speedups;
+  std::string best_turn; ///< whose is the best speedup: "g3.e1.t2"
 
   // Turns, down the funnel, which those without a verdict do not enter.
   uint64_t turns = 0;
@@ -62,11 +63,6 @@ struct stored_summary {
     std::string message, hint, turn;
   };
   std::map<std::string, trouble> troubles;
-
-  double mean_evidence() const {
-    return asked_turns() > 0 ? evidence_sum / static_cast<double>(asked_turns())
-                             : std::numeric_limits<double>::quiet_NaN();
-  }
 
   double mean_reward() const {
     return rewarded > 0 ? reward_sum / static_cast<double>(rewarded)

@@ -62,12 +62,14 @@ expected<int> stats(const invocation& in) {
     rows.push_back({one_line(category), fmt::format("{}", count.get<uint64_t>())});
   cli::print(cli::format_table({"VERDICT", "TURNS>"}, rows));
   cli::print(
-      fmt::format("\nmean reward {}, best speedup {}{}, {} prompt and {} completion tokens, "
+      fmt::format("\nmean best reward {}, best speedup lower {}{}, geomean speedup {},\n"
+                  "evidence {}, {} near misses, {} prompt and {} completion tokens, "
                   "{} of wall time\n",
-                  number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup"),
+                  number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup_lower"),
                   x->value("best_turn", "").empty() ? "" : " (" + cell(*x, "best_turn") + ")",
-                  count_cell(*x, "prompt_tokens"), count_cell(*x, "completion_tokens"),
-                  seconds_cell(*x, "wall_seconds")));
+                  number_cell(*x, "geomean_speedup"), number_cell(*x, "evidence"),
+                  count_cell(*x, "near_misses"), count_cell(*x, "prompt_tokens"),
+                  count_cell(*x, "completion_tokens"), seconds_cell(*x, "wall_seconds")));
   return 0;
 }
 

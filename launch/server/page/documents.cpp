@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
@@ -24,10 +25,11 @@ constexpr uint64_t most_rows = 10'000;
 
 const std::vector<std::string>& keys_of_all_episodes() {
   static const std::vector<std::string> all{
-      "id",       "task",         "state",        "phase",    "age_seconds",  "turn",
-      "turns",    "max_turns",    "queue",        "position", "wait_seconds", "worker",
-      "outcome",  "best_reward",  "best_speedup", "return",   "stop_reason",  "categories",
-      "findings", "committed_at", "last_error",   "detail"};
+      "id",           "task",        "state",      "phase",       "age_seconds",
+      "turn",         "turns",       "max_turns",  "queue",       "position",
+      "wait_seconds", "worker",      "outcome",    "best_reward", "best_speedup_lower",
+      "return",       "stop_reason", "categories", "findings",    "committed_at",
+      "last_error",   "detail"};
   return all;
 }
 
@@ -35,7 +37,7 @@ std::string name_of(wire::EpisodeRef::Reader x) {
   return fmt::format("g{}.e{}", x.getGroup(), x.getMember());
 }
 
-void note_turn(json& row, wire::TurnRecord::Reader x) {
+void note_turn(json& row, wire::TurnRecord::Reader x, uint32_t shared_turns) {
   auto verdict = x.getVerdict();
   if (row.is_null())
     row = {{"id", name_of(x.getEpisode())},
@@ -44,7 +46,7 @@ void note_turn(json& row, wire::TurnRecord::Reader x) {
            {"turns", 0},
            {"outcome", "open"},
            {"best_reward", nullptr},
-           {"best_speedup", nullptr},
+           {"best_speedup_lower", nullptr},
            {"categories", ""},
            {"findings", 0}};
   row["turns"] = row["turns"].get<uint64_t>() + 1;
@@ -55,11 +57,10 @@ void note_turn(json& row, wire::TurnRecord::Reader x) {
   if (is_judged(verdict) && is_paid(verdict) && !std::isnan(verdict.getReward()) &&
       (row["best_reward"].is_null() || verdict.getReward() > row["best_reward"].get<double>()))
     row["best_reward"] = verdict.getReward();
-  auto timing = x.getFacts().getEvaluation().getTiming();
-  auto low = timing.getSpeedup().getLow();
-  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
-      (row["best_speedup"].is_null() || low > row["best_speedup"].get<double>()))
-    row["best_speedup"] = low;
+  auto counted = reporting::counted_speedup(x, shared_turns);
+  if (counted && (row["best_speedup_lower"].is_null() ||
+                  counted->low > row["best_speedup_lower"].get<double>()))
+    row["best_speedup_lower"] = counted->low;
 }
 
 void note_end(json& row, wire::EpisodeRecord::Reader x) {
@@ -68,7 +69,7 @@ void note_end(json& row, wire::EpisodeRecord::Reader x) {
            {"task", std::string{x.getEpisode().getTask()}},
            {"turns", x.getTurns()},
            {"best_reward", nullptr},
-           {"best_speedup", nullptr},
+           {"best_speedup_lower", nullptr},
            {"categories", ""},
            {"findings", 0}};
   row["outcome"] = enum_name(capnp::DynamicEnum{x.getOutcome()});
@@ -84,12 +85,14 @@ using episode_rows = std::map<std::pair<uint32_t, uint32_t>, json>;
 expected<episode_rows> stored_rows(const watch::world& in, const run_directory& run) {
   auto from = watch::open_store_of(in, run);
   KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
   episode_rows result;
   auto row = [&](wire::EpisodeRef::Reader x) -> json& {
     return result[{x.getGroup(), x.getMember()}];
   };
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn()) note_turn(row(x.getTurn().getEpisode()), x.getTurn());
+    if (x.isTurn()) note_turn(row(x.getTurn().getEpisode()), x.getTurn(), *shared);
     if (x.isEpisode()) note_end(row(x.getEpisode().getEpisode()), x.getEpisode());
     return true;
   });
@@ -114,9 +117,7 @@ void add_live(episode_rows& rows, const watch::live_view& live) {
     row["findings"] = stored.is_object() ? stored["findings"] : json(0);
     if (stored.is_object()) {
       row["best_reward"] = stored["best_reward"];
-      row["best_speedup"] = stored["best_speedup"];
-    } else if (row["best_speedup"] == 0.0) {
-      row["best_speedup"] = nullptr;
+      row["best_speedup_lower"] = stored["best_speedup_lower"];
     }
   }
 }

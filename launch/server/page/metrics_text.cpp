@@ -103,7 +103,7 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
     tokens["prompt"] += static_cast<double>(x.prompt_tokens);
     tokens["completion"] += static_cast<double>(x.completion_tokens);
     turns += static_cast<double>(x.turns);
-    best = std::max(best, x.best_speedup);
+    if (auto found = x.speedups.best()) best = std::max(best, found->low);
   }
   to.counter("kernelmill_episodes_total", "Episodes that have ended.", outcomes, "outcome");
   to.family("kernelmill_turns_total", "counter", "Turns that are committed.");
@@ -118,7 +118,8 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
   to.counter("kernelmill_stage_seconds_total", "Time of turns by stage, waiting included.", stages,
              "stage");
   to.counter("kernelmill_policy_tokens_total", "Tokens of committed turns.", tokens, "direction");
-  to.family("kernelmill_best_speedup_ratio", "gauge", "Highest lower bound of a speedup; 0: none.");
+  to.family("kernelmill_best_speedup_lower_ratio", "gauge",
+            "Highest lower bound of the runs' best speedups; 0: none.");
   to.add(best);
 }
 

@@ -99,7 +99,7 @@ TEST_F(stored_run, counts_turns_that_asked_for_no_verdict_apart) {
   EXPECT_EQ((*stats)["categories"]["open"], 1);
   auto x = summary();
   EXPECT_EQ(x.asked_turns(), 1u);
-  EXPECT_EQ(x.near_misses, 0u);
+  EXPECT_EQ(x.evidence.near_misses(), 0u);
   EXPECT_EQ(x.accepted + x.rejected, 1u) << "episodes";
 
   auto lineage = lineage_view(here, {{"what", "paused/g0.e0"}});

@@ -1,6 +1,6 @@
 // Pictures as SVG, each with a sentence for readers who cannot see it.
 
-import {number, plain, seconds} from './parts.js';
+import {number, plain, seconds, times, turnWord} from './parts.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -60,10 +60,10 @@ export function bars(title, rows, most) {
       s('text', {x: W - 90, y: i * row + 19}, text)])));
 }
 
-/** Times of candidate and reference, the bound of the machine, and by kind of contents. */
-export function times(timing) {
-  const rows = [['reference', timing.reference_ms], ['candidate', timing.candidate_ms],
-    ...timing.kinds.flatMap((k) => [[`${k.name}: reference`, k.reference_ms], [`${k.name}: candidate`, k.candidate_ms]])];
+/** Times of candidate and baseline, the bound of the machine, and by kind of contents. */
+export function timesOf(timing) {
+  const rows = [['baseline', timing.reference_ms], ['candidate', timing.candidate_ms],
+    ...timing.kinds.flatMap((k) => [[`${k.name}: baseline`, k.reference_ms], [`${k.name}: candidate`, k.candidate_ms]])];
   return bars(`Times of ${timing.samples} checked calls, medians`, rows.map(([n, v]) => [n, v, `${number(v, 4)} ms`]));
 }
 
@@ -76,14 +76,14 @@ export function intervals(turns) {
   const [low, high] = span([1, ...timed.flatMap((t) => [t.timing.speedup.low, t.timing.speedup.high])]);
   const x = (v) => L + (W - L - 76) * (v - low) / (high - low);
   return figure('Speedup and its 95 % interval, turn by turn', picture(W, H,
-    timed.map((t) => `turn ${t.turn}: ${number(t.timing.speedup.estimate)} from ${number(t.timing.speedup.low)} to ${number(t.timing.speedup.high)}`).join('; '),
+    timed.map((t) => `${turnWord(t.turn)}: ${number(t.timing.speedup.estimate)} from ${number(t.timing.speedup.low)} to ${number(t.timing.speedup.high)}`).join('; '),
     s('line', {class: 'mark', x1: x(1), x2: x(1), y1: 0, y2: H - 20}), s('text', {x: x(1), y: H - 6, 'text-anchor': 'middle'}, '1x (baseline)'),
     timed.flatMap((t, i) => {
       const y = i * row + 14, v = t.timing.speedup;
-      return [s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, `turn ${t.turn}`),
+      return [s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, turnWord(t.turn)),
         s('line', {class: 'line', x1: x(v.low), x2: x(v.high), y1: y, y2: y}),
         s('circle', {class: 'bar', cx: x(v.estimate), cy: y, r: 4}),
-        s('text', {x: W - 70, y: y + 4}, `${number(v.estimate)}×`)];
+        s('text', {x: W - 70, y: y + 4}, times(v.estimate))];
     })));
 }
 
@@ -116,10 +116,10 @@ export function lineage(turns, branches, address) {
   });
   const nodes = all.map((n) => {
     const t = n.turn, of = n.of ? `${n.of.run}, ` : '';
-    return s('a', {href: address(t, n.of), 'aria-label': `${of}turn ${t.turn}, ${t.transition}, ${t.category}`},
+    return s('a', {href: address(t, n.of), 'aria-label': `${of}${turnWord(t.turn)}, ${t.transition}, ${t.category}`},
       s('rect', {class: n.of ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
       s('circle', {class: t.outcome === 'accepted' ? 'yes' : t.outcome === 'open' ? 'hollow' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
-      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `turn ${t.turn}: ${t.transition}`).slice(0, 16)),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `${turnWord(t.turn)}: ${t.transition}`).slice(0, 16)),
       s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(t.category).slice(0, 15)));
   });
   const forks = branches.length ? `, ${branches.length} forks (dashed)` : '';
@@ -145,7 +145,7 @@ export function candidateGraph(candidates, address) {
   const nodes = all.map((n) => {
     const c = n.of, marks = [c.best && 'best', c.active && 'active', c.dominated && 'dominated',
       c.choice && c.choice.status + ' by a person'].filter(Boolean).join(', ');
-    const second = [c.status || 'not tried', c.speedup && `${number(c.speedup.estimate)}×`, c.patch_kind].filter(Boolean).join(' ');
+    const second = [c.status || 'not tried', c.speedup && times(c.speedup.estimate), c.patch_kind].filter(Boolean).join(' ');
     const right = ['eval_passed', 'benchmarked', 'profiled', 'promoted', 'dominated'].includes(c.status);
     return s('a', {href: address(c), 'aria-label': `${c.id}, ${c.role}, ${second}${marks && `, ${marks}`}`},
       s('rect', {class: c.active ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 138, height: 36, rx: 5}),

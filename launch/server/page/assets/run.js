@@ -4,7 +4,7 @@ import {get, path, send} from './api.js';
 import {bars, curve, lanes} from './charts.js';
 import {groups} from './groups.js';
 import {filterBar, PAGE, pager, sorting} from './lists.js';
-import {calmly, card, count, el, number, plain, pressing, seconds, state, table, when} from './parts.js';
+import {calmly, card, count, el, number, plain, pressing, seconds, state, table, times, when} from './parts.js';
 
 export async function runsPage(page) {
   const {query} = page;
@@ -16,10 +16,11 @@ export async function runsPage(page) {
       ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}` : count(r.ended)), true, 'progress'],
       ['turns', 'Turns', count, true, 'turns'], ['accepted', 'Accepted', count, true, 'accepted'],
       ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
-      ['best_speedup', 'Best speedup, lower bound', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+      ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
+      ['geomean_speedup', 'Geomean speedup', times, true, 'geomean_speedup'], ['evidence', 'Evidence', (v) => number(v), true, 'evidence'],
       ['seconds', 'Time', seconds, true, 'seconds'], ['began_at', 'Began', when, false, 'began_at'],
       ['failure', 'Why it ended', (v, r) => plain(v || r.failure_category || '')]];
-    page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup, seconds'),
+    page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup_lower, geomean_speedup, evidence, seconds'),
       x.runs.length ? table(`Runs below ${x.root}`, columns, x.runs, sorting(page)) : el('p', {}, 'No run matches.'), pager(page, x));
   };
   await draw();
@@ -62,7 +63,8 @@ async function overview(page, run, buttons) {
   return [
     el('div', {class: 'cards'}, card('State', state(x.state)), card('Turns', count(x.turns)),
       card('Episodes ended', count(x.episodes.ended), `${x.episodes.accepted} accepted, ${x.episodes.rejected} rejected, ${x.episodes.infrastructure} infrastructure`),
-      card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', x.best_speedup ? `${number(x.best_speedup)}×` : '–', x.best_turn),
+      card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', times(x.best_speedup_lower), x.best_turn), card('Geomean speedup', times(x.geomean_speedup)),
+      card('Evidence', number(x.evidence), `${count(x.near_misses)} near misses`),
       card('Tokens', count(x.completion_tokens), `${count(x.prompt_tokens)} of prompts`), card('Time', seconds(x.wall_seconds))),
     buttons(x.state),
     why && explanation(why),
@@ -95,7 +97,7 @@ const episodeColumns = (page, name) => [
   ['turn', 'Turn', (_, r) => (r.max_turns ? `${(r.turn ?? 0) + 1} of ${r.max_turns}` : count(r.turns)), true, 'turn'],
   ['age_seconds', 'For', seconds, true, 'age_seconds'],
   ['best_reward', 'Best reward', (v) => number(v), true, 'best_reward'],
-  ['best_speedup', 'Best speedup', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+  ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
   ['detail', 'What happens', (v, r) => plain(r.position ? `${r.position}. in the queue ${r.queue}` : r.stop_reason ?? v ?? '')]];
 
 async function episodes(page, run) {
