@@ -114,6 +114,7 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
         note_loss(losses, opened->getTurn());
         view.evidence.add(opened->getTurn());
         view.speedups.add(opened->getTurn());
+        watch::add_stages(view.stages, opened->getTurn());
       }
       if (stored.end) view.speedups.add(stored.end->open()->getEpisode());
       view.episodes.push_back(view_episode(g.group, stored, *shared));

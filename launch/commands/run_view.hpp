@@ -57,6 +57,7 @@ struct run_view {
   std::map<std::string, task_view> tasks;
   reporting::speedup_figures speedups;
   run_evidence evidence;
+  std::map<std::string, watch::stage_sum> stages;
   std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does
   std::string readiness; ///< JSON: what the run may be used for; empty: it has not finished
 };

@@ -50,7 +50,7 @@ json totals_of(const live_view& x) {
                                 {"workers", q.workers},
                                 {"places", q.credits},
                                 {"done", q.done},
-                                {"median_seconds", q.median_seconds},
+                                {"mean_seconds", q.mean_seconds},
                                 {"oldest_wait_seconds", q.oldest_wait_seconds}});
   return result;
 }

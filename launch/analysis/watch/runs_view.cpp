@@ -5,6 +5,7 @@
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
+#include "launch/analysis/watch/time_left.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
@@ -29,6 +30,7 @@ const std::vector<std::string>& keys_of_runs() {
                                             "near_misses",
                                             "began_at",
                                             "seconds",
+                                            "left_seconds",
                                             "failure",
                                             "failure_category"};
   return all;
@@ -46,6 +48,25 @@ json unreadable(const std::string& name, const error& why) {
 
 json number(const std::optional<double>& x) {
   return x ? json(*x) : json(nullptr);
+}
+
+/// Nothing of a run that does not go on, or of which too little is done.
+std::optional<double> left_of(const stored_summary& stored, const live_view& live) {
+  if (live.state != "running") return std::nullopt;
+  run_pace pace{.episodes = live.planned,
+                .ended = stored.episodes,
+                .live = live.live,
+                .turns = stored.turns,
+                .ended_turns = stored.ended_turns,
+                .seconds = stored.open_seconds(seconds_since_1970()) -
+                           std::max(0.0, stored.first_turn_at - stored.began_at),
+                .seen_turns = static_cast<double>(stored.turns) - 1};
+  for (const auto& x : live.episodes) pace.max_turns = std::max(pace.max_turns, x.max_turns);
+  for (const auto& [stage, sum] : stored.stages) {
+    pace.live_seconds += sum.seconds;
+    pace.wait_seconds += sum.seconds - sum.work;
+  }
+  return forecast_of(pace).seconds;
 }
 
 json row_of(const world& in, const run_directory& run) {
@@ -78,6 +99,7 @@ json row_of(const world& in, const run_directory& run) {
   row["near_misses"] = stored->evidence.near_misses();
   row["began_at"] = stored->began_at;
   row["seconds"] = stored->open_seconds(live ? seconds_since_1970() : 0);
+  row["left_seconds"] = number(live ? left_of(*stored, *live) : std::nullopt);
   row["failure"] = stored->fault.message;
   row["failure_category"] = stored->fault.category;
   if (!live && stored->state == "open")

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "launch/analysis/watch/stage_times.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
@@ -45,14 +46,10 @@ void note_run(stored_summary& to, wire::RunRecord::Reader x) {
   to.fault = fault_of(x.getFault());
 }
 
-void note_seconds(stored_summary& to, wire::StageSeconds::Reader x) {
-  for (auto [stage, seconds] :
-       {std::pair{"retrieve", x.getRetrieve()}, std::pair{"policy", x.getPolicy()},
-        std::pair{"build", x.getBuild()}, std::pair{"evaluate", x.getEvaluate()},
-        std::pair{"profile", x.getProfile()}, std::pair{"judge", x.getJudge()}}) {
-    to.seconds[stage] += seconds;
-    if (seconds > 0) to.durations[stage].add(seconds);
-  }
+void note_seconds(stored_summary& to, wire::TurnRecord::Reader turn) {
+  add_stages(to.stages, turn);
+  for (const auto& x : stage_times(turn))
+    if (x.seconds > 0) to.durations[x.stage].add(x.seconds);
 }
 
 void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Reader verdict) {
@@ -73,6 +70,8 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
   auto name = short_name(id, x.getTurn());
   ++to.turns;
+  if (to.first_turn_at == 0 || x.getCommittedAt() < to.first_turn_at)
+    to.first_turn_at = x.getCommittedAt();
   bool open = verdict.getOutcome() == wire::Outcome::OPEN;
   to.open_turns += open;
   to.evidence.add(x);
@@ -86,7 +85,7 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   ++to.categories[verdict.getCategory().cStr()];
   if (to.speedups.add(x)) to.best_turn = name;
   for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
-  note_seconds(to, x.getSeconds());
+  note_seconds(to, x);
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
   to.completion_tokens += x.getCompletion().getCompletionTokens();
@@ -95,6 +94,7 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
 
 void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
   ++to.episodes;
+  to.ended_turns += x.getTurns();
   to.speedups.add(x);
   to.accepted += x.getOutcome() == wire::Outcome::ACCEPTED;
   to.rejected += x.getOutcome() == wire::Outcome::REJECTED;
@@ -136,6 +136,13 @@ expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_
     if (!changes || std::chrono::steady_clock::now() > until)
       return tl::unexpected<error>{std::move(opened.error())};
     std::this_thread::sleep_for(one_look);
+  }
+}
+
+void add_stages(std::map<std::string, stage_sum>& to, wire::TurnRecord::Reader turn) {
+  for (const auto& x : stage_times(turn)) {
+    to[x.stage].seconds += x.seconds;
+    to[x.stage].work += x.work;
   }
 }
 

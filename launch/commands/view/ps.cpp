@@ -77,8 +77,10 @@ expected<int> ps(const invocation& in) {
 
 std::string progress_text(const json& x) {
   if (!x.contains("episodes")) return "-";
-  return fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
-                     100 * x.value("progress", 0.0));
+  auto result = fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
+                            100 * x.value("progress", 0.0));
+  if (auto left = seconds_cell(x, "left_seconds"); left != "-") result += ", " + left + " left";
+  return result;
 }
 
 expected<int> runs(const invocation& in) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/watch/candidates.hpp"
+#include "launch/analysis/watch/stage_times.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
 #include "messages/base/json_value.hpp"
@@ -171,10 +172,7 @@ json turn_document(wire::TurnRecord::Reader x, const artifact_store& artifacts) 
     row["observation"] = shown(observation);
     result["calls"].push_back(std::move(row));
   }
-  auto s = x.getSeconds();
-  result["seconds"] = {{"retrieve", s.getRetrieve()}, {"policy", s.getPolicy()},
-                       {"build", s.getBuild()},       {"evaluate", s.getEvaluate()},
-                       {"profile", s.getProfile()},   {"judge", s.getJudge()}};
+  result.update(watch::times_json(x));
   return result;
 }
 

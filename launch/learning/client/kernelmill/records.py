@@ -46,6 +46,7 @@ class Run:
     best_turn: str
     began_at: float
     seconds: float
+    left_seconds: Optional[float]
     failure: str
     failure_category: str
 

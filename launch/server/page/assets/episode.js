@@ -89,7 +89,8 @@ function turnSection(page, run, x, i, notes, again) {
     named(casesOf(turn), 'cases'), named(profileOf(turn), 'profile'),
     named(text('What it printed', turn.output), 'output'),
     named(text('Feedback to the next turn', turn.feedback, false, whole('feedback')), 'feedback'),
-    el('p', {class: 'note'}, Object.entries(turn.seconds).filter(([, v]) => v > 0).map(([k, v]) => `${k} ${seconds(v)}`).join(', '),
+    el('p', {class: 'note'}, Object.entries(turn.seconds).filter(([k, v]) => v + turn.waited[k] > 0)
+      .map(([k, v]) => `${k} ${seconds(v)}${turn.waited[k] > 0.05 ? ` (waited ${seconds(turn.waited[k])})` : ''}`).join(', '),
       `; ${count(turn.prompt_tokens)} + ${count(turn.completion_tokens)} tokens; ${plain(turn.model)}; ${plain(turn.device)}`),
     notesOf(page, run, name, notes, again, id('notes')));
 }
