@@ -98,7 +98,7 @@ class Figures(unittest.TestCase):
             rows = page("runs/first/episodes")["episodes"]
             [group] = page("runs/first/groups")["groups"]
             episode = page("runs/first/episodes/g0.e0")
-            per_position = page("runs/first/curves")
+            per_position = page("runs/first/positions")
 
         for where, x in documents.items():
             for name, value in {

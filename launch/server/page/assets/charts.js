@@ -27,24 +27,27 @@ const span = (values) => {
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 };
 
-/** Mean with a band, over turns. */
-export function curve(title, steps, unit) {
-  const [W, H, L, B] = [460, 190, 46, 24];
+/** Mean with a band at each position of a turn in its episode; below, how many turns stand there. */
+export function byPosition(title, steps, unit) {
+  const [W, H, L, B] = [460, 204, 46, 38];
   if (!steps.length) return figure(title, picture(W, 40, `${title}: nothing yet`, s('text', {x: 8, y: 24}, 'nothing yet')));
   const [low, high] = span(steps.flatMap((x) => [x.low, x.high, x.mean]));
-  const last = steps[steps.length - 1];
-  const x = (turns) => L + (W - L - 8) * (steps.length === 1 ? 0.5 : (turns - steps[0].turns) / (last.turns - steps[0].turns));
+  const [first, last] = [steps[0].turn, steps[steps.length - 1].turn];
+  const x = (turn) => L + 24 + (W - L - 56) * (first === last ? 0.5 : (turn - first) / (last - first));
   const y = (v) => 8 + (H - B - 8) * (1 - (v - low) / (high - low));
-  const points = (key) => steps.map((p) => `${x(p.turns).toFixed(1)},${y(p[key]).toFixed(1)}`);
+  const points = (key) => steps.map((p) => `${x(p.turn).toFixed(1)},${y(p[key]).toFixed(1)}`);
   const ticks = [low, (low + high) / 2, high].flatMap((v) => [
     s('line', {class: 'axis', x1: L, x2: W - 8, y1: y(v), y2: y(v)}),
     s('text', {x: L - 4, y: y(v) + 4, 'text-anchor': 'end'}, number(v))]);
-  const marks = steps.length === 1 ? [s('circle', {class: 'bar', cx: x(last.turns), cy: y(last.mean), r: 4})] : [];
-  return figure(title, picture(W, H, `${title}: mean ${number(last.mean)}${unit} over the latest ${last.count} values, `
-    + `a tenth below ${number(last.low)} and a tenth above ${number(last.high)}`, ticks,
+  const every = Math.ceil(steps.length / 8); // labels that fit
+  return figure(title, picture(W, H, `${title}: ` + steps.map((p) => `turn ${p.turn} ${number(p.mean)}${unit} of ${p.count} turns`).join(', '), ticks,
     s('polygon', {class: 'band', points: [...points('high'), ...points('low').reverse()].join(' ')}),
-    s('polyline', {class: 'line', points: points('mean').join(' ')}), marks,
-    s('text', {x: L, y: H - 6}, `${steps[0].turns} turns`), s('text', {x: W - 8, y: H - 6, 'text-anchor': 'end'}, `${last.turns} turns`)));
+    s('polyline', {class: 'line', points: points('mean').join(' ')}),
+    steps.map((p) => s('circle', {class: 'bar', cx: x(p.turn), cy: y(p.mean), r: 4},
+      s('title', {}, `turn ${p.turn}: mean ${number(p.mean)}${unit}, a tenth below ${number(p.low)}, a tenth above ${number(p.high)}, ${p.count} turns`))),
+    steps.filter((_, i) => i % every === 0).map((p) => [
+      s('text', {x: x(p.turn), y: H - 20, 'text-anchor': 'middle'}, `turn ${p.turn}`),
+      s('text', {x: x(p.turn), y: H - 6, 'text-anchor': 'middle'}, `n ${p.count}`)])));
 }
 
 /** Horizontal bars: [name, value, text]. */

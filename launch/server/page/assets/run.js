@@ -1,7 +1,7 @@
 // The list of runs, a run, and the live episodes.
 
 import {get, path, send} from './api.js';
-import {bars, curve, lanes} from './charts.js';
+import {bars, byPosition, lanes} from './charts.js';
 import {groups} from './groups.js';
 import {filterBar, PAGE, pager, sorting} from './lists.js';
 import {calmly, card, count, el, number, plain, pressing, seconds, state, table, times, when} from './parts.js';
@@ -18,7 +18,7 @@ export async function runsPage(page) {
       ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
       ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
       ['geomean_speedup', 'Geomean speedup', times, true, 'geomean_speedup'], ['evidence', 'Evidence', (v) => number(v), true, 'evidence'],
-      ['seconds', 'Time', seconds, true, 'seconds'], ['began_at', 'Began', when, false, 'began_at'],
+      ['seconds', 'Time', seconds, true, 'seconds'], ['left_seconds', 'Left', (v) => (v ? `about ${seconds(v)}` : '–'), true, 'left_seconds'], ['began_at', 'Began', when, false, 'began_at'],
       ['failure', 'Why it ended', (v, r) => plain(v || r.failure_category || '')]];
     page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup_lower, geomean_speedup, evidence, seconds'),
       x.runs.length ? table(`Runs below ${x.root}`, columns, x.runs, sorting(page)) : el('p', {}, 'No run matches.'), pager(page, x));
@@ -57,7 +57,7 @@ export async function runPage(page, run, what) {
 }
 
 async function overview(page, run, buttons) {
-  const [x, curves, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'curves'), {}, page.signal),
+  const [x, positions, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'positions'), {}, page.signal),
     get(path('runs', run, 'explain'), {}, page.signal).catch(() => null)]);
   const known = new Set(['format', 'built', 'correct', 'timed', 'faster']);
   return [
@@ -71,8 +71,9 @@ async function overview(page, run, buttons) {
     el('div', {class: 'charts'},
       bars('Funnel: turns that passed each stage', [['all turns', x.turns, count(x.turns)],
         ...x.funnel.filter((f) => known.has(f.step)).map((f) => [f.step, f.turns, `${count(f.turns)} (${Math.round((f.share ?? 0) * 100)} %)`])], x.turns),
-      bars('Where the time of turns went', x.time.map((t) => [t.stage, t.seconds, seconds(t.seconds)])),
-      curve('Reward of turns', curves.reward, ''), curve('Speedup of timed turns', curves.speedup, '×')),
+      bars('Work of turns, mean of a turn', x.time.map((t) => [t.stage, t.mean_work_seconds ?? 0, seconds(t.mean_work_seconds)])),
+      bars('Waiting of turns for a worker, mean of a turn', x.time.map((t) => [t.stage, t.mean_wait_seconds ?? 0, seconds(t.mean_wait_seconds)])),
+      byPosition('Reward by turn position', positions.reward, ''), byPosition('Speedup by turn position', positions.speedup, '×')),
     el('h3', {}, 'Verdicts'),
     table('Turns by category', [['category', 'Category'], ['turns', 'Turns', count, true]],
       Object.entries(x.categories).map(([category, turns]) => ({category, turns})).sort((a, b) => b.turns - a.turns))];
@@ -142,7 +143,7 @@ export async function livePage(page) {
       x.episodes.length ? table(`${count(x.live)} live episodes`, columns, x.episodes, sorting(page)) : el('p', {}, x.live ? 'None matches.' : 'No run is in progress.'), pager(page, x),
       x.runs.map((r) => table(`Queues of ${r.run}: ${r.state}, ${count(r.ended)} of ${count(r.episodes)} episodes ended`,
         [['queue', 'Queue', plain], ['state', 'State', state], ['waiting', 'Wait', count, true], ['leased', 'At work', count, true],
-          ['places', 'Places', count, true], ['done', 'Done', count, true], ['median_seconds', 'Median', seconds, true],
+          ['places', 'Places', count, true], ['done', 'Done', count, true], ['mean_seconds', 'Mean', seconds, true],
           ['oldest_wait_seconds', 'Longest wait', seconds, true]], r.queues)));
   };
   await draw();
