@@ -33,7 +33,8 @@ expected<std::string> turn_text(const watch::world& in, const run_directory& run
 /// Reward of rewarded turns, and speedup of accepted, timed ones, by the turn's position in its
 /// episode, from 1: mean (of speedups the geometric one), how many, and the band from the tenth to
 /// the ninetieth part of a hundred.
-expected<json> positions_document(const watch::world& in, const run_directory& run, const json& query);
+expected<json> positions_document(const watch::world& in, const run_directory& run,
+                                  const json& query);
 
 /// Findings of integrity with their evidence, the latest first. {where, sort, offset, limit}
 expected<json> findings_document(const watch::world& in, const run_directory& run,

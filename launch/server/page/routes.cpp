@@ -165,8 +165,8 @@ bool is_sampled(const std::string& id) {
 
 /// Documents that cost more are shared for longer, until something happens.
 std::chrono::milliseconds fresh_of(const std::string& id) {
-  static const std::set<std::string> dear{"compare", "findings", "groups", "lanes",
-                                          "positions", "run", "runs"};
+  static const std::set<std::string> dear{"compare",   "findings", "groups", "lanes",
+                                          "positions", "run",      "runs"};
   if (dear.contains(id)) return 1s;
   return id == "notes" ? 0ms : 200ms;
 }

@@ -93,8 +93,8 @@ ARROWS = {
     ),
     "launch/cmake": "",
     "launch/commands": (
-        "actors/governance gpu/task launch/analysis/report launch/analysis/watch launch/cli launch/cluster launch/config "
-        "launch/judging launch/node launch/server/page storage storage/lineage"
+        "actors/governance gpu/task launch/analysis/report launch/analysis/watch launch/cli launch/cluster "
+        "launch/config launch/judging launch/node launch/server/page storage storage/lineage"
     ),
     "launch/commands/cluster": (
         "launch/analysis/simulate launch/cli launch/cluster launch/commands launch/config launch/node"
@@ -156,7 +156,8 @@ ARROWS = {
     ),
     "launch/server/http": "actors actors/policy_client/http launch/config",
     "launch/server/page": (
-        "launch/analysis/report launch/analysis/study launch/analysis/watch launch/config launch/server/http storage storage/lineage"
+        "launch/analysis/report launch/analysis/study launch/analysis/watch launch/config launch/server/http storage "
+        "storage/lineage"
     ),
     "launch/server/rollouts": (
         "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster "
