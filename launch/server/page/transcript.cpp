@@ -134,6 +134,7 @@ json turn_document(wire::TurnRecord::Reader x, const artifact_store& artifacts) 
   auto facts = x.getFacts();
   auto said = x.getCompletion();
   json result = {{"turn", x.getTurn()},
+                 {"max_turns", facts.getMaxTurns()},
                  {"id", std::string{x.getTurnId()}},
                  {"parent", std::string{x.getParentTurnId()}},
                  {"transition", std::string{x.getTransition()}},

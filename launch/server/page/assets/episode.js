@@ -74,7 +74,7 @@ function turnSection(page, run, x, i, notes, again) {
   const id = (what) => `${what}-${turn.turn}`;
   const named = (node, what) => { if (node) node.id = id(what); return node; };
   return el('section', {class: 'turn', id: `turn-${turn.turn}`, 'aria-labelledby': id('title')},
-    el('h3', {id: id('title')}, `Turn ${turn.turn + 1} of ${x.turns.length}: `, state(turn.category), ` ${plain(turn.transition)}`,
+    el('h3', {id: id('title')}, `T${turnWord(turn.turn, turn.max_turns).slice(1)}: `, state(turn.category), ` ${plain(turn.transition)}`,
       el('span', {class: 'note'}, ` ${name}; reward ${number(turn.reward)}; ${when(turn.committed_at)}`)),
     gates(turn),
     turn.error && el('p', {class: 'problem'}, plain(turn.error.message), el('br'), el('span', {class: 'note'}, plain(turn.error.hint))),

@@ -13,12 +13,12 @@ export async function runsPage(page) {
     const columns = [
       ['run', 'Run', (_, r) => el('a', {href: page.address(['runs', r.name])}, plain(r.run)), false, 'run'],
       ['state', 'State', state, false, 'state'],
-      ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}` : count(r.ended)), true, 'progress'],
+      ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}${r.left_seconds ? `, about ${seconds(r.left_seconds)} left` : ''}` : count(r.ended)), true, 'progress'],
       ['turns', 'Turns', count, true, 'turns'], ['accepted', 'Accepted', count, true, 'accepted'],
       ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
       ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
-      ['geomean_speedup', 'Geomean speedup', times, true, 'geomean_speedup'], ['evidence', 'Evidence', (v) => number(v), true, 'evidence'],
-      ['seconds', 'Time', seconds, true, 'seconds'], ['left_seconds', 'Left', (v) => (v ? `about ${seconds(v)}` : '–'), true, 'left_seconds'], ['began_at', 'Began', when, false, 'began_at'],
+      ['geomean_speedup', 'Geomean speedup', times, true, 'geomean_speedup'],
+      ['seconds', 'Time', seconds, true, 'seconds'], ['began_at', 'Began', when, false, 'began_at'],
       ['failure', 'Why it ended', (v, r) => plain(v || r.failure_category || '')]];
     page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup_lower, geomean_speedup, evidence, seconds'),
       x.runs.length ? table(`Runs below ${x.root}`, columns, x.runs, sorting(page)) : el('p', {}, 'No run matches.'), pager(page, x));
