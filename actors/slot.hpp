@@ -3,7 +3,9 @@
 // What a build slot and a GPU slot have in common: a front that answers at once, and a worker on
 // a thread of its own that blocks on a process.
 
-#include <chrono>
+#include <algorithm>
+#include <iterator>
+#include <list>
 #include <string>
 
 #include <caf/error.hpp>
@@ -12,27 +14,60 @@
 
 #include "actors/snapshots.hpp"
 #include "messages/actors.hpp"
+#include "messages/base/clock.hpp"
 
 namespace kernelmill {
+
+/// A job that the worker has, or that waits in its mailbox behind others.
+struct slot_job {
+  std::string doing;
+  envelope where;
+};
 
 /// State of the front. `Worker` is the typed actor that does the blocking work.
 template <class Worker>
 struct slot_state {
   std::string slot;
   Worker worker;
-  uint32_t busy = 0;
   uint64_t done = 0, cached = 0, faults = 0;
-  std::string doing;
-  std::chrono::steady_clock::time_point since;
+  std::list<slot_job> line;            ///< in order; the worker has the first
+  double since = seconds_since_1970(); ///< when the first began, or the last one ended
 
+  void end(std::list<slot_job>::iterator job) {
+    if (job == line.begin()) since = seconds_since_1970();
+    line.erase(job);
+  }
+
+  /// Where there is a job, its only child names the first one and lists those that wait behind it,
+  /// as a queue's detail does.
   Message<wire::Snapshot> snapshot(const char* role, const char* verb) const {
-    std::string detail = doing;
-    if (busy > 0) {
-      auto age = std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
-      detail += " for " + std::to_string(static_cast<int>(age * 1000)) + " ms";
+    std::string detail, first, behind;
+    if (!line.empty()) {
+      auto age = static_cast<int>(1000 * std::max(0.0, seconds_since_1970() - since));
+      detail = line.front().doing + " for " + std::to_string(age) + " ms";
+      uint64_t run = 0;
+      append_waiting(first, run, line.front().where);
+      for (auto job = std::next(line.begin()); job != line.end(); ++job)
+        append_waiting(behind, run, job->where);
     }
-    return snapshot_of(role, slot, busy > 0 ? verb : "idle", detail,
-                       {{"done", done}, {"cached", cached}, {"infrastructure_faults", faults}});
+    auto head =
+        snapshot_of(role, slot, line.empty() ? "idle" : verb, detail,
+                    {{"done", done}, {"cached", cached}, {"infrastructure_faults", faults}});
+    return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
+      auto from = head.open();
+      to.setActor(from->getActor());
+      to.setId(from->getId());
+      to.setState(from->getState());
+      to.setDetail(from->getDetail());
+      to.setNumbers(from->getNumbers());
+      to.setSince(since);
+      if (line.empty()) return;
+      auto jobs = to.initChildren(1)[0];
+      jobs.setActor("slot_line");
+      jobs.setId(first);
+      jobs.setSince(since);
+      jobs.setDetail(behind);
+    });
   }
 };
 
@@ -44,14 +79,14 @@ caf::result<Message<Result>> work(Self* self, std::string doing, Atom what, cons
                                   const Message<Request>& request, Limit limit,
                                   const Extra&... extra) {
   auto& state = self->state;
-  if (state.busy++ == 0) state.since = std::chrono::steady_clock::now();
-  state.doing = std::move(doing);
+  if (state.line.empty()) state.since = seconds_since_1970();
+  auto job = state.line.insert(state.line.end(), {std::move(doing), where});
   auto answer = self->template make_response_promise<Message<Result>>();
   self->request(state.worker, limit, what, where, request, extra...)
       .then(
-          [self, answer](const Message<Result>& result) mutable {
+          [self, answer, job](const Message<Result>& result) mutable {
             auto& s = self->state;
-            --s.busy;
+            s.end(job);
             ++s.done;
             auto view = result.open();
             if (view->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE) ++s.faults;
@@ -59,8 +94,8 @@ caf::result<Message<Result>> work(Self* self, std::string doing, Atom what, cons
               if (view->getCached()) ++s.cached;
             answer.deliver(result);
           },
-          [self, answer](caf::error& why) mutable {
-            --self->state.busy;
+          [self, answer, job](caf::error& why) mutable {
+            self->state.end(job);
             ++self->state.faults;
             answer.deliver(std::move(why));
           });

@@ -91,6 +91,17 @@ turn_quality quality_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader ver
   return near ? turn_quality::near_miss : turn_quality::negative;
 }
 
+void run_evidence::add(wire::TurnRecord::Reader turn) {
+  if (turn.getVerdict().getOutcome() == wire::Outcome::OPEN) return;
+  ++turns_;
+  sum_ += evidence_score(evidence_parts_of(turn));
+  near_misses_ += quality_of(turn) == turn_quality::near_miss;
+}
+
+std::optional<double> run_evidence::mean() const {
+  return turns_ > 0 ? std::optional{sum_ / static_cast<double>(turns_)} : std::nullopt;
+}
+
 void evidence_summary::add(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict) {
   auto parts = evidence_parts_of(turn, verdict);
   turns_.push_back({turn.getTurn(), evidence_score(parts), parts, quality_of(turn, verdict),

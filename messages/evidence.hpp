@@ -3,6 +3,7 @@
 // How much evidence a stored turn carries, and how good an example it makes. Both describe records;
 // nothing that judges a turn reads them, so they cannot enter a reward.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,20 @@ enum class turn_quality : unsigned char { unusable, negative, near_miss, positiv
 const char* to_string(turn_quality x) noexcept;
 turn_quality quality_of(wire::TurnRecord::Reader turn);
 turn_quality quality_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict);
+
+/// The evidence of a run or of a part of it: docs/reference/glossary.md#figures.
+class run_evidence {
+public:
+  /// A turn that asked for no verdict is not in the mean.
+  void add(wire::TurnRecord::Reader turn);
+
+  std::optional<double> mean() const; ///< of the scores; nothing of no turn
+  uint64_t near_misses() const noexcept { return near_misses_; }
+
+private:
+  double sum_ = 0;
+  uint64_t turns_ = 0, near_misses_ = 0;
+};
 
 /// What an episode as a whole is good for.
 struct episode_use {

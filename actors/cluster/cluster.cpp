@@ -71,7 +71,7 @@ void show_queue(wire::Snapshot::Builder to, const char* kind, Queue& queue, now_
                           {"leased", static_cast<double>(queue.leased())},
                           {"waiting", static_cast<double>(queue.waiting())},
                           {"done", static_cast<double>(queue.done())},
-                          {"median_seconds", queue.median_seconds()},
+                          {"mean_seconds", queue.mean_seconds()},
                           {"oldest_wait_seconds", oldest}});
   auto children = to.initChildren(static_cast<unsigned>(queue.leased()) + tried_again);
   unsigned i = 0;

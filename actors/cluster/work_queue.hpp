@@ -143,7 +143,14 @@ public:
   uint64_t leased_again() const { return leased_again_; }
   uint64_t leased_twice() const { return leased_twice_; }
 
-  /// How long a job took lately; 0: none has been done yet.
+  /// How long jobs took lately, in the mean: what a line of them takes; 0: none has been done yet.
+  double mean_seconds() const {
+    double sum = 0;
+    for (auto x : durations_) sum += x;
+    return durations_.empty() ? 0 : sum / static_cast<double>(durations_.size());
+  }
+
+  /// The same in the median: what a usual one takes.
   double median_seconds() const {
     if (durations_.empty()) return 0;
     auto sorted = durations_;

@@ -51,10 +51,10 @@ bool judged(const evidence& x) {
 std::string why_it_failed(const evidence& x) {
   switch (x.shown) {
     case evidence::cause::build:
-      return fmt::format("turn {} failed to build, with the compiler's words", x.turn);
-    case evidence::cause::cases: return fmt::format("turn {} gave wrong results", x.turn);
+      return fmt::format("turn t{} failed to build, with the compiler's words", x.turn);
+    case evidence::cause::cases: return fmt::format("turn t{} gave wrong results", x.turn);
     case evidence::cause::fault:
-      return fmt::format("turn {} was ended by a fault of its kernel, with the cause", x.turn);
+      return fmt::format("turn t{} was ended by a fault of its kernel, with the cause", x.turn);
     case evidence::cause::none: break;
   }
   return {};
@@ -64,7 +64,7 @@ std::string why_it_failed(const evidence& x) {
 std::vector<std::string> missing_provenance(std::span<const evidence> turns) {
   std::vector<std::string> missing;
   auto need = [&](bool there, const evidence& x, const char* what) {
-    if (!there) missing.push_back(fmt::format("turn {} lacks {}", x.turn, what));
+    if (!there) missing.push_back(fmt::format("turn t{} lacks {}", x.turn, what));
   };
   uint32_t number = 0;
   for (const auto& x : turns) {
@@ -87,9 +87,9 @@ readiness positive_or_benchmark(std::span<const evidence> turns) {
     return {EpisodeKind::BENCHMARK_ONLY, std::move(missing)};
   if (last.copied)
     return {EpisodeKind::BENCHMARK_ONLY,
-            {fmt::format("turn {} hands back what the prompt showed", last.turn)}};
+            {fmt::format("turn t{} hands back what the prompt showed", last.turn)}};
   readiness result{EpisodeKind::USABLE_POSITIVE_SFT,
-                   {fmt::format("turn {} is accepted and every step to it is kept", last.turn)}};
+                   {fmt::format("turn t{} is accepted and every step to it is kept", last.turn)}};
   for (const auto& x : turns)
     if (x.shown != evidence::cause::none)
       result.reasons.push_back(why_it_failed(x) + "; it was repaired");
@@ -105,7 +105,7 @@ readiness negative(std::span<const evidence> turns) {
   for (const auto& x : turns)
     if (x.gates > last.gates)
       return {EpisodeKind::USABLE_NEGATIVE_TRANSITION,
-              {fmt::format("it got worse: turn {} passed {} gates, turn {} only {}", x.turn,
+              {fmt::format("it got worse: turn t{} passed {} gates, turn t{} only {}", x.turn,
                            x.gates, last.turn, last.gates)}};
   readiness result{EpisodeKind::USABLE_NEGATIVE_DEBUG, {}};
   for (const auto& x : turns)
@@ -154,7 +154,7 @@ readiness readiness_of_episode(std::span<const evidence> turns) {
   for (const auto& x : until_last)
     if (x.critical)
       return {EpisodeKind::USABLE_NEGATIVE_TRANSITION,
-              {fmt::format("turn {} was rejected by an integrity finding", x.turn)}};
+              {fmt::format("turn t{} was rejected by an integrity finding", x.turn)}};
   auto result = until_last.back().outcome == wire::Outcome::ACCEPTED
                     ? positive_or_benchmark(until_last)
                     : negative(until_last);

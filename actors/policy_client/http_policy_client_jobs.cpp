@@ -141,7 +141,7 @@ void http_policy_client_state::schedule() {
 }
 
 std::string http_policy_client_state::describe(const job& x) const {
-  return fmt::format("turn {} of {}", x.turn, x.session.empty() ? "a conversation" : x.session);
+  return fmt::format("turn t{} of {}", x.turn, x.session.empty() ? "a conversation" : x.session);
 }
 
 // Sessions are called "RUN/g0.e1".

@@ -18,17 +18,15 @@ profile(profiler_actor::stateful_pointer<counting_profiler_state> self, const en
                  std::chrono::minutes{5}; // the slot may be busy with other candidates first
   auto answer = self->make_response_promise<Message<wire::ProfileResult>>();
   ++self->state.busy;
-  auto started = std::chrono::steady_clock::now();
   self->request(self->state.runner, timeout, atom::evaluate_v, where, evaluation)
       .then(
-          [self, answer, started, bytes = view->getBytes(), flops = view->getFlops(),
+          [self, answer, bytes = view->getBytes(), flops = view->getFlops(),
            reports = view->getEvaluation().getReports()](
               const Message<wire::EvaluateResult>& counted) mutable {
             --self->state.busy;
             ++self->state.done;
-            std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-            answer.deliver(
-                read_bottleneck(*counted.open(), bytes, flops, seconds.count(), reports));
+            auto view = counted.open();
+            answer.deliver(read_bottleneck(*view, bytes, flops, view->getSeconds(), reports));
           },
           [self, answer](caf::error& why) mutable {
             --self->state.busy;

@@ -20,7 +20,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
+void note_turn(episode_view& x, wire::TurnRecord::Reader turn, uint32_t shared_turns) {
   x.task = turn.getEpisode().getTask();
   ++x.turns;
   auto verdict = turn.getVerdict();
@@ -28,11 +28,7 @@ void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
   x.not_timed += verdict.getCategory() == "not_timed";
   if (is_judged(verdict) && is_paid(verdict))
     x.best_reward = std::fmax(x.best_reward, verdict.getReward()); // of a number
-  auto timing = turn.getFacts().getEvaluation().getTiming();
-  auto s = timing.getSpeedup();
-  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
-      (!x.best.measured || s.getLow() > x.best.low))
-    x.best = {true, s.getEstimate(), s.getLow(), s.getHigh()};
+  reporting::keep_best(x.best, reporting::counted_speedup(turn, shared_turns));
 }
 
 json use_json(const episode_use& x) {
@@ -46,12 +42,12 @@ std::string use_line(const char* name, bool eligible, const std::vector<std::str
   return cli::hanging(first, first.size(), result);
 }
 
-episode_view view_episode(uint32_t group, const stored_episode& stored) {
+episode_view view_episode(uint32_t group, const stored_episode& stored, uint32_t shared_turns) {
   episode_view x;
   x.group = group;
   x.member = stored.member;
   x.outcome = "open";
-  for (const auto& record : stored.turns) note_turn(x, record.open()->getTurn());
+  for (const auto& record : stored.turns) note_turn(x, record.open()->getTurn(), shared_turns);
   x.evidence = evidence_of_episode(stored);
   if (stored.end) {
     auto opened = stored.end->open();
@@ -75,7 +71,7 @@ void note_episode(task_view& x, const episode_view& e) {
   x.open += e.outcome == "open";
   x.not_timed += e.not_timed;
   x.unpaid += e.outcome != "infrastructure" && e.outcome != "open" && std::isnan(e.first_return);
-  if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
+  reporting::keep_best(x.best, e.best);
 }
 
 void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
@@ -102,7 +98,10 @@ bool note(run_view& view, wire::Record::Reader record) {
 expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   auto from = open_for_reading(run);
   KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
   run_view view;
+  view.speedups = reporting::speedup_figures{*shared};
   view.run = run.name;
   view.directory = run.path;
   if (auto ok = from->scan_openings(run.name, [&](auto record) { return note(view, record); }); !ok)
@@ -110,8 +109,15 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   loss_ledger losses;
   auto visit = [&](const stored_group& g) -> expected<void> {
     for (const auto& stored : g.episodes) {
-      for (const auto& record : stored.turns) note_loss(losses, record.open()->getTurn());
-      view.episodes.push_back(view_episode(g.group, stored));
+      for (const auto& record : stored.turns) {
+        auto opened = record.open();
+        note_loss(losses, opened->getTurn());
+        view.evidence.add(opened->getTurn());
+        view.speedups.add(opened->getTurn());
+        watch::add_stages(view.stages, opened->getTurn());
+      }
+      if (stored.end) view.speedups.add(stored.end->open()->getEpisode());
+      view.episodes.push_back(view_episode(g.group, stored, *shared));
       note_episode(view.tasks[view.episodes.back().task], view.episodes.back());
     }
     return {};
@@ -139,13 +145,6 @@ episode_evidence evidence_of_episode(const stored_episode& x) {
   return sum.finish(end.getBestTurn(), end.getReadiness().getKind());
 }
 
-double mean_evidence(const run_view& view) {
-  double sum = 0;
-  for (const auto& e : view.episodes) sum += e.evidence.score;
-  return view.episodes.empty() ? std::numeric_limits<double>::quiet_NaN()
-                               : sum / static_cast<double>(view.episodes.size());
-}
-
 json evidence_json(const episode_evidence& x) {
   return {{"score", x.score},
           {"quality", to_string(x.quality)},
@@ -162,12 +161,11 @@ std::string evidence_text(const episode_evidence& x) {
 }
 
 std::string evidence_text(const run_view& view) {
-  if (view.episodes.empty()) return {};
-  auto near = std::count_if(view.episodes.begin(), view.episodes.end(), [](const episode_view& e) {
-    return e.evidence.quality == turn_quality::near_miss;
-  });
-  auto result = fmt::format("evidence {:.2f} on average; {} episode{} a near miss\n",
-                            mean_evidence(view), near, near == 1 ? " is" : "s are");
+  auto mean = view.evidence.mean();
+  if (!mean) return {};
+  auto near = view.evidence.near_misses();
+  auto result =
+      fmt::format("evidence {:.2f}; near misses: {} turn{}\n", *mean, near, near == 1 ? "" : "s");
   auto uses = json::parse(view.readiness, nullptr, false);
   if (!uses.is_object()) return result;
   for (const auto& [name, use] : uses.items())
@@ -177,13 +175,15 @@ std::string evidence_text(const run_view& view) {
   return result;
 }
 
-std::string speedup_text(const speedup_view& x) {
-  return x.measured ? fmt::format("{:.2f} [{:.2f}, {:.2f}]", x.estimate, x.low, x.high) : "-";
+std::string speedup_text(const best_speedup& x) {
+  return x ? fmt::format("{:.2f} [{:.2f}, {:.2f}]", x->estimate, x->low, x->high) : "-";
 }
 
-json to_json(const speedup_view& x) {
-  if (!x.measured) return nullptr;
-  return {{"estimate", x.estimate}, {"low", x.low}, {"high", x.high}};
+std::string speedups_text(const run_view& view) {
+  auto geomean = view.speedups.geomean();
+  if (!geomean) return {};
+  return fmt::format("best speedup {}, geomean speedup {:.2f} of {} episodes\n",
+                     speedup_text(view.speedups.best()), *geomean, view.speedups.timed_episodes());
 }
 
 std::string state_text(const run_view& view) {
@@ -247,7 +247,7 @@ json to_json(const run_view& view) {
                                {"open", x.open},
                                {"not_timed", x.not_timed},
                                {"unpaid", x.unpaid},
-                               {"best_speedup", to_json(x.best)}});
+                               {"best_speedup", reporting::to_json(x.best)}});
   result["episodes"] = json::array();
   for (const auto& e : view.episodes)
     result["episodes"].push_back({{"id", fmt::format("g{}.e{}", e.group, e.member)},
@@ -257,11 +257,17 @@ json to_json(const run_view& view) {
                                   {"stop_reason", e.stop_reason},
                                   {"best_reward", e.best_reward},
                                   {"return", e.first_return},
-                                  {"best_speedup", to_json(e.best)},
+                                  {"best_speedup", reporting::to_json(e.best)},
                                   {"categories", e.categories},
                                   {"evidence", evidence_json(e.evidence)}});
   result["alarms"] = view.alarms;
-  result["evidence"] = view.episodes.empty() ? json(nullptr) : json(mean_evidence(view));
+  result["best_speedup"] = reporting::to_json(view.speedups.best());
+  result["best_speedup_lower"] = reporting::lower_json(view.speedups.best());
+  auto geomean = view.speedups.geomean();
+  result["geomean_speedup"] = geomean ? json(*geomean) : json(nullptr);
+  auto evidence = view.evidence.mean();
+  result["evidence"] = evidence ? json(*evidence) : json(nullptr);
+  result["near_misses"] = view.evidence.near_misses();
   auto uses = json::parse(view.readiness, nullptr, false);
   result["readiness"] = uses.is_object() ? std::move(uses) : json(nullptr);
   return result;

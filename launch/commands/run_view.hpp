@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "messages/error.hpp"
 #include "messages/evidence.hpp"
@@ -18,10 +20,7 @@
 
 namespace kernelmill::commands {
 
-struct speedup_view {
-  bool measured = false;
-  double estimate = 0, low = 0, high = 0;
-};
+using best_speedup = std::optional<reporting::measured_speedup>;
 
 struct episode_view {
   uint32_t group = 0;
@@ -33,7 +32,7 @@ struct episode_view {
   double best_reward = std::numeric_limits<double>::quiet_NaN(); ///< of the rewarded turns
   double first_return = 0;             ///< what a trainer sees first; NaN: not known
   uint32_t not_timed = 0;              ///< turns that are right and have no time
-  speedup_view best;                   ///< of the accepted turn with the highest lower bound
+  best_speedup best;                   ///< launch/analysis/report/speedups.hpp
   std::vector<std::string> categories; ///< of its turns, in order
   episode_evidence evidence;           ///< messages/evidence.hpp
 };
@@ -43,7 +42,7 @@ struct task_view {
   uint64_t turns = 0;
   uint64_t not_timed = 0; ///< turns
   uint32_t unpaid = 0;    ///< episodes with such a turn that the machine could not time
-  speedup_view best;
+  best_speedup best;
 };
 
 struct run_view {
@@ -56,14 +55,14 @@ struct run_view {
   uint32_t sessions = 0;                      ///< 1, and one more for each resume
   std::vector<episode_view> episodes;
   std::map<std::string, task_view> tasks;
+  reporting::speedup_figures speedups;
+  run_evidence evidence;
+  std::map<std::string, watch::stage_sum> stages;
   std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does
   std::string readiness; ///< JSON: what the run may be used for; empty: it has not finished
 };
 
 episode_evidence evidence_of_episode(const stored_episode& x);
-
-/// The mean evidence score of the episodes; NaN of none.
-double mean_evidence(const run_view& view);
 
 /// Evidence, near misses, and what the run may be used for; for people.
 std::string evidence_text(const run_view& view);
@@ -78,8 +77,10 @@ using watch::open_for_reading;
 expected<run_view> view_run(const run_directory& run, const uint32_t* group = nullptr);
 
 /// "3.71 [3.65, 3.78]", or "-".
-std::string speedup_text(const speedup_view& x);
-nlohmann::ordered_json to_json(const speedup_view& x);
+std::string speedup_text(const best_speedup& x);
+
+/// The run's speedups as a line, or nothing where nothing was timed.
+std::string speedups_text(const run_view& view);
 
 /// "failed: why" and what to do about it; only the state when there is no more to say.
 std::string state_text(const run_view& view);

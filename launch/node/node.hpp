@@ -33,6 +33,7 @@ struct progress {
   uint64_t at_build = 0;    ///< for a build
   uint64_t at_slot = 0;     ///< for a slot to be evaluated or profiled in
   uint64_t in_slots = 0;    ///< that are evaluated or profiled now
+  uint64_t waiting = 0;     ///< turns that nothing works on: they wait for their turn in a queue
   uint64_t tried_again = 0; ///< of the requests to the policy, those that have failed at least once
   uint32_t attempts = 0;    ///< the most that one of those has had
   std::string last_error;   ///< of that one

@@ -31,6 +31,7 @@ void read_policy(progress& into, wire::Snapshot::Reader policy) {
   into.at_policy = 0;
   for (const char* name : {"in_flight", "queued", "backing_off", "waiting"})
     into.at_policy += number_of(policy, name);
+  into.waiting += into.at_policy - number_of(policy, "in_flight");
   read_tried_again(into, policy);
 }
 
@@ -40,6 +41,11 @@ void read_cluster(progress& into, wire::Snapshot::Reader cluster) {
   into.at_build = number_of(cluster, "builds_leased") + number_of(cluster, "builds_waiting");
   into.in_slots = number_of(cluster, "evaluations_leased") + number_of(cluster, "profiles_leased");
   into.at_slot = number_of(cluster, "evaluations_waiting") + number_of(cluster, "profiles_waiting");
+  // A worker is leased jobs ahead, and a profile waits at the slot that counts for it.
+  auto ahead = [](uint64_t leased, uint64_t workers) { return leased - std::min(leased, workers); };
+  into.waiting += number_of(cluster, "builds_waiting") + into.at_slot +
+                  ahead(number_of(cluster, "builds_leased"), number_of(cluster, "compilers")) +
+                  ahead(into.in_slots, number_of(cluster, "runners"));
 }
 
 } // namespace kernelmill

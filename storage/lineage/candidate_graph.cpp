@@ -52,7 +52,7 @@ public:
 private:
   void report(wire::TurnRecord::Reader turn, const std::string& what) {
     if (graph_.problems.size() < most_problems)
-      graph_.problems.push_back("turn " + std::to_string(turn.getTurn()) + ": " + what);
+      graph_.problems.push_back("turn t" + std::to_string(turn.getTurn()) + ": " + what);
     else
       ++untold_;
   }

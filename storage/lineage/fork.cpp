@@ -248,7 +248,7 @@ expected<fork_origin> fork_from(const run_directory& from, uint32_t group, uint3
     auto turn = view->getTurn();
     if (turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE)
       return configuration_error("usage",
-                                 "failed to fork " + name + ": the infrastructure lost its turn " +
+                                 "failed to fork " + name + ": the infrastructure lost its turn t" +
                                      std::to_string(i) + ", so the policy has not read of it",
                                  "fork at t" + std::to_string(i) + " or before");
     x.task = turn.getEpisode().getTask().cStr();

@@ -92,7 +92,7 @@ expected<stored_episode> with_verdicts(const stored_episode& facts, const stored
     auto other = judged.turns[i].open();
     if (own->getTurn().getTurnId() != other->getTurn().getTurnId())
       return infrastructure_error("store_damaged",
-                                  fmt::format("failed to read verdicts: turn {} of theirs is not "
+                                  fmt::format("failed to read verdicts: turn t{} of theirs is not "
                                               "the turn of the run",
                                               i));
     result.turns.push_back(merged(facts.turns[i], other->getTurn()));

@@ -12,10 +12,10 @@ namespace kernelmill::reporting {
 /// What a figure needs to know of one sample.
 struct scored {
   bool correct = false;
-  std::optional<double> speedup; ///< time of the reference / time of the sample; none: not timed
+  std::optional<double> speedup; ///< time of the baseline / time of the sample; none: not timed
 };
 
-/// Returns how many samples are correct and faster than `p` times the reference. At p = 0 every
+/// Returns how many samples are correct and faster than `p` times the baseline. At p = 0 every
 /// correct sample counts, timed or not; above it one that was not timed does not.
 uint64_t fast_count(std::span<const scored> samples, double p);
 

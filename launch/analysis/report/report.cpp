@@ -1,8 +1,10 @@
 #include "launch/analysis/report/report.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "launch/analysis/report/metrics.hpp"
+#include "launch/analysis/report/speedups.hpp"
 
 namespace kernelmill::reporting {
 
@@ -41,6 +43,8 @@ void take(gathered& to, const sample& x) {
   ++row.timed;
   row.with_interval += x.speedup->low.has_value();
   to.speedups.push_back(x.speedup->estimate);
+  if (x.speedup->low)
+    row.best_speedup_lower = std::max(row.best_speedup_lower.value_or(0), *x.speedup->low);
   if (x.speedup->estimate > 1) to.speedups_of_faster.push_back(x.speedup->estimate);
 }
 
@@ -64,8 +68,9 @@ report_row finish(gathered x, const thresholds& at) {
         {p, fast_count(x.by_estimate, p), fast_count(x.by_low, p), fast_p(x.by_estimate, p)});
   row.fast_1_by_low = fast_count(x.by_low, 1);
   for (auto k : at.k) row.pass.push_back(pass_of(x, k));
-  row.speedup = {geometric_mean(x.speedups), x.speedups.size()};
-  row.speedup_of_faster = {geometric_mean(x.speedups_of_faster), x.speedups_of_faster.size()};
+  row.geomean_speedup = {geomean_speedup(x.speedups), x.speedups.size()};
+  row.geomean_speedup_of_faster = {geomean_speedup(x.speedups_of_faster),
+                                   x.speedups_of_faster.size()};
   row.turns_mean = {mean(x.turns), x.turns.size()};
   row.turns_median = {median(x.turns), x.turns.size()};
   return std::move(row);

@@ -48,10 +48,11 @@ struct report_row {
   uint64_t with_interval = 0; ///< of these, with a lower bound
   uint64_t not_timed = 0;     ///< correct ones of the category `not_timed`
   std::vector<fast_row> fast;
-  uint64_t fast_1_by_low = 0; ///< correct, and certainly faster than the reference
+  uint64_t fast_1_by_low = 0; ///< correct, and certainly faster than the baseline
   std::vector<pass_row> pass;
-  average speedup, speedup_of_faster; ///< geometric means over correct, and correct and faster
-  average turns_mean, turns_median;   ///< to the first correct turn, over episodes that have one
+  std::optional<double> best_speedup_lower; ///< as the next two: docs/reference/glossary.md#figures
+  average geomean_speedup, geomean_speedup_of_faster;
+  average turns_mean, turns_median; ///< to the first correct turn, over episodes that have one
 };
 
 /// What tasks stand together in a row.

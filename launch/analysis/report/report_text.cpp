@@ -68,13 +68,14 @@ std::string rates(const std::vector<const report_row*>& rows, const report& of) 
 std::string means(const std::vector<const report_row*>& rows, const report& of) {
   row_of_cells head{heading(of.by)};
   for (const auto& x : rows.front()->pass) head.push_back(fmt::format("PASS@{}>", x.k));
-  for (const auto* x : {"SPEEDUP>", "OF FASTER>", "TURNS>", "MEDIAN>"}) head.emplace_back(x);
+  for (const auto* x : {"GEOMEAN SPEEDUP>", "OF FASTER>", "TURNS>", "MEDIAN>"})
+    head.emplace_back(x);
   std::vector<row_of_cells> cells;
   for (const auto* x : rows) {
     row_of_cells line{x->group};
     for (const auto& pass : x->pass) line.push_back(average_cell(pass.value, pass.problems, 3));
-    line.push_back(average_cell(x->speedup.value, x->speedup.n, 2));
-    line.push_back(average_cell(x->speedup_of_faster.value, x->speedup_of_faster.n, 2));
+    for (const auto& mean : {x->geomean_speedup, x->geomean_speedup_of_faster})
+      line.push_back(average_cell(mean.value, mean.n, 2));
     line.push_back(average_cell(x->turns_mean.value, x->turns_mean.n, 2));
     line.push_back(average_cell(x->turns_median.value, x->turns_median.n, 1));
     cells.push_back(std::move(line));
@@ -103,10 +104,11 @@ json row_json(const report_row& x, bool knows_left_out) {
   for (const auto& p : x.pass)
     result["pass_at_k"].push_back(
         {{"k", p.k}, {"probability", number(p.value)}, {"problems", p.problems}});
-  result["speedup"] = {{"geometric_mean_of_correct_ratio", number(x.speedup.value)},
-                       {"correct", x.speedup.n},
-                       {"geometric_mean_of_faster_ratio", number(x.speedup_of_faster.value)},
-                       {"faster", x.speedup_of_faster.n}};
+  result["geomean_speedup"] = number(x.geomean_speedup.value);
+  result["geomean_speedup_samples"] = x.geomean_speedup.n;
+  result["geomean_speedup_of_faster"] = number(x.geomean_speedup_of_faster.value);
+  result["geomean_speedup_of_faster_samples"] = x.geomean_speedup_of_faster.n;
+  result["best_speedup_lower"] = number(x.best_speedup_lower);
   result["turns_to_first_correct"] = {{"mean_turns", number(x.turns_mean.value)},
                                       {"median_turns", number(x.turns_median.value)},
                                       {"episodes", x.turns_mean.n}};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/study/wire_values.hpp"
 #include "messages/judged.hpp"
 
@@ -20,7 +21,8 @@ json turn_summary(wire::TurnRecord::Reader x) {
                  {"reward", is_paid(verdict) ? number(verdict.getReward()) : json(nullptr)},
                  {"speedup", nullptr},
                  {"code_sha256", std::string{x.getCandidateSha256()}}};
-  if (timing.getMeasured()) result["speedup"] = number(timing.getSpeedup().getEstimate());
+  if (timing.getMeasured())
+    result["speedup"] = reporting::to_json(reporting::of_interval(timing.getSpeedup()));
   return result;
 }
 

@@ -77,7 +77,8 @@ using measure = std::function<std::optional<double>(const task_scores&)>;
 std::vector<reporting::scored> scored(const task_scores& x) {
   std::vector<reporting::scored> result;
   for (const auto& e : x.episodes)
-    result.push_back({e.correct, e.speedup ? std::optional{e.speedup->estimate} : std::nullopt});
+    result.push_back(
+        {e.correct, e.best_speedup ? std::optional{e.best_speedup->estimate} : std::nullopt});
   return result;
 }
 
@@ -88,20 +89,30 @@ json optional_number(const std::optional<double>& x) {
 /// One row: the means of both, their difference and its interval, over tasks that have the value on
 /// both sides.
 json statistic(const std::string& name, const std::vector<pair_of_tasks>& pairs,
-               const bootstrap& how, const measure& value) {
+               const subset_draws& how, const measure& value) {
   std::vector<paired_value> values;
   for (const auto& x : pairs)
     if (auto a = value(x.a), b = value(x.b); a && b) values.push_back({*a, *b});
   auto found = compare_pairs(values, how);
-  json result = {{"metric", name}, {"tasks", values.size()}};
-  for (const auto* key : {"a", "b", "difference", "low", "high"}) result[key] = nullptr;
+  json result = {{"metric", name}, {"scale", "difference"}, {"tasks", values.size()}};
+  for (const auto* key : {"a", "b", "difference", "low", "high", "no_interval"})
+    result[key] = nullptr;
   if (!found) return result;
+  if (found->no_interval != nullptr) result["no_interval"] = found->no_interval;
   result["a"] = found->a;
   result["b"] = found->b;
   result["difference"] = found->difference;
   result["low"] = optional_number(found->low);
   result["high"] = optional_number(found->high);
   return result;
+}
+
+/// A row of logarithms as one of ratios.
+json as_ratios(json row) {
+  row["scale"] = "ratio";
+  for (const auto* key : {"a", "b", "difference", "low", "high"})
+    if (row[key].is_number()) row[key] = std::exp(row[key].get<double>());
+  return row;
 }
 
 json statistics(const std::vector<pair_of_tasks>& pairs, const comparison_options& by) {
@@ -117,11 +128,11 @@ json statistics(const std::vector<pair_of_tasks>& pairs, const comparison_option
       return reporting::pass_at_k(x.episodes.size(), x.correct(), k);
     }));
   // Ratios are compared as logarithms: twice as fast and half as fast are as far from 1.
-  auto speed = statistic("log_speedup", pairs, by.how, [](const auto& x) {
-    auto best = x.speedup();
-    return best ? std::optional{std::log(best->estimate)} : std::nullopt;
+  auto speed = statistic("task_geomean_speedup", pairs, by.how, [](const auto& x) {
+    auto mean = x.geomean_speedup();
+    return mean ? std::optional{std::log(*mean)} : std::nullopt;
   });
-  result.push_back(std::move(speed));
+  result.push_back(as_ratios(std::move(speed)));
   return result;
 }
 
@@ -142,8 +153,8 @@ std::optional<int> by_correct(const pair_of_tasks& x) {
   return a == b ? 0 : b > a ? 1 : -1;
 }
 
-std::optional<int> by_speedup(const pair_of_tasks& x) {
-  auto a = x.a.speedup(), b = x.b.speedup();
+std::optional<int> by_best_speedup(const pair_of_tasks& x) {
+  auto a = x.a.best_speedup(), b = x.b.best_speedup();
   if (!a || !b) return std::nullopt;
   return a->overlaps(*b) ? 0 : b->low > a->high ? 1 : -1;
 }
@@ -167,18 +178,16 @@ json wins(const char* by, const std::vector<pair_of_tasks>& pairs, const referee
 // -- task by task ---------------------------------------------------------------------------------
 
 json side(const task_scores& x) {
-  json result = {{"episodes", x.episodes.size()},
-                 {"correct", x.correct()},
-                 {"reward", optional_number(x.reward())},
-                 {"speedup", nullptr}};
-  if (auto s = x.speedup())
-    result["speedup"] = {{"estimate", s->estimate}, {"low", s->low}, {"high", s->high}};
-  return result;
+  return {{"episodes", x.episodes.size()},
+          {"correct", x.correct()},
+          {"reward", optional_number(x.reward())},
+          {"best_speedup", reporting::to_json(x.best_speedup())},
+          {"geomean_speedup", optional_number(x.geomean_speedup())}};
 }
 
 json task_row(const pair_of_tasks& x) {
   auto a = x.a.reward(), b = x.b.reward();
-  auto speed = by_speedup(x);
+  auto speed = by_best_speedup(x);
   return {{"task", x.task},
           {"a", side(x.a)},
           {"b", side(x.b)},
@@ -197,12 +206,14 @@ json compare_scores(const compared_run& a, const compared_run& b, const comparis
   json result = {{"tasks", std::move(named)},
                  {"left_out", {{"a", left_out(pairs, false)}, {"b", left_out(pairs, true)}}}};
   result["statistics"] = statistics(pairs, by);
-  result["bootstrap"] = {{"level", 0.95},
-                         {"resampled", "tasks"},
-                         {"resamples", by.how.resamples},
+  result["intervals"] = {{"level", 0.95},
+                         {"method", "means of subsets of the tasks"},
+                         {"least_tasks", least_tasks},
+                         {"all_subsets_up_to_tasks", most_tasks_of_all_subsets},
+                         {"draws", by.how.count},
                          {"seed", by.how.seed}};
   result["wins"] = {wins("reward", pairs, by_reward), wins("correct", pairs, by_correct),
-                    wins("speedup", pairs, by_speedup)};
+                    wins("best_speedup", pairs, by_best_speedup)};
   auto& rows = result["by_task"] = json::array();
   for (const auto& x : pairs) rows.push_back(task_row(x));
   return result;

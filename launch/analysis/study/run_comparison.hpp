@@ -27,7 +27,7 @@ struct comparison_options {
   std::vector<double> p{0, 1, 1.5, 2}; ///< of fast_p
   std::vector<uint64_t> k{1, 2, 4};    ///< of pass@k
   bool held_out = false;               ///< tasks of the split `dev` alone
-  bootstrap how;
+  subset_draws how;
 };
 
 /// The keys "tasks", "left_out", "statistics", "wins" and "by_task" of the document. Tasks that one

@@ -15,7 +15,8 @@ struct open_episode {
   uint64_t judged = 0;
 };
 
-void take_turn(open_episode& to, wire::TurnRecord::Reader turn) {
+void take_turn(open_episode& to, wire::TurnRecord::Reader turn, uint32_t shared_turns) {
+  if (turn.getTurn() < shared_turns) return;
   auto verdict = turn.getVerdict();
   if (!is_judged(verdict)) return;
   ++to.judged;
@@ -24,10 +25,7 @@ void take_turn(open_episode& to, wire::TurnRecord::Reader turn) {
     x.reward = verdict.getReward();
   if (verdict.getOutcome() != wire::Outcome::ACCEPTED) return;
   x.correct = true;
-  auto timing = turn.getFacts().getEvaluation().getTiming();
-  auto s = timing.getSpeedup();
-  if (timing.getMeasured() && s.getEstimate() > 0 && (!x.speedup || s.getLow() > x.speedup->low))
-    x.speedup = interval{s.getEstimate(), s.getLow(), s.getHigh()};
+  reporting::keep_best(x.best_speedup, reporting::counted_speedup(turn, shared_turns));
 }
 
 void close(task_scores& to, const open_episode& x, wire::EpisodeRecord::Reader end) {
@@ -55,11 +53,17 @@ std::optional<double> task_scores::reward() const {
   return n > 0 ? std::optional{sum / static_cast<double>(n)} : std::nullopt;
 }
 
-std::optional<interval> task_scores::speedup() const {
-  std::optional<interval> result;
-  for (const auto& x : episodes)
-    if (x.speedup && (!result || x.speedup->low > result->low)) result = x.speedup;
+std::optional<measured_speedup> task_scores::best_speedup() const {
+  std::optional<measured_speedup> result;
+  for (const auto& x : episodes) reporting::keep_best(result, x.best_speedup);
   return result;
+}
+
+std::optional<double> task_scores::geomean_speedup() const {
+  std::vector<double> estimates;
+  for (const auto& x : episodes)
+    if (x.best_speedup) estimates.push_back(x.best_speedup->estimate);
+  return reporting::geomean_speedup(estimates);
 }
 
 expected<run_scores> read_scores(const store& from, const std::string& run, uint32_t shared_turns) {
@@ -73,7 +77,7 @@ expected<run_scores> read_scores(const store& from, const std::string& run, uint
         auto turn = record.getTurn();
         auto& x = open[turn.getEpisode().getMember()];
         x.task = turn.getEpisode().getTask().cStr();
-        if (turn.getTurn() >= shared_turns) take_turn(x, turn);
+        take_turn(x, turn, shared_turns);
       } else if (record.isEpisode()) {
         auto end = record.getEpisode();
         auto member = end.getEpisode().getMember();

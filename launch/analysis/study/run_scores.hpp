@@ -9,21 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::study {
 
-struct interval {
-  double estimate = 0, low = 0, high = 0;
-
-  bool overlaps(const interval& x) const { return low <= x.high && x.low <= high; }
-};
+using reporting::measured_speedup;
 
 struct episode_score {
-  std::optional<double> reward;    ///< the best of its rewarded turns; none: there are none
-  bool correct = false;            ///< a turn was accepted
-  std::optional<interval> speedup; ///< of the accepted turn with the highest lower bound
+  std::optional<double> reward; ///< the best of its rewarded turns; none: there are none
+  bool correct = false;         ///< a turn was accepted
+  std::optional<measured_speedup> best_speedup;
 };
 
 struct task_scores {
@@ -31,8 +28,9 @@ struct task_scores {
   uint64_t infrastructure = 0, open = 0; ///< episodes that are left out
 
   uint64_t correct() const;
-  std::optional<double> reward() const;    ///< mean over the episodes that have one
-  std::optional<interval> speedup() const; ///< of the episode with the highest lower bound
+  std::optional<double> reward() const; ///< mean over the episodes that have one
+  std::optional<measured_speedup> best_speedup() const;
+  std::optional<double> geomean_speedup() const;
 };
 
 using run_scores = std::map<std::string, task_scores>; ///< by id of the task

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "actors/episode/patch/make_diff.hpp"
-#include "launch/analysis/study/run_scores.hpp"
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/study/wire_values.hpp"
 #include "messages/judged.hpp"
 
@@ -216,12 +216,6 @@ json cases_group(const pair_of_turns& of) {
   return x.done();
 }
 
-json interval_json(wire::Interval::Reader x) {
-  return {{"estimate", number(x.getEstimate())},
-          {"low", number(x.getLow())},
-          {"high", number(x.getHigh())}};
-}
-
 /// Times are never equal; the group is, when both have a speedup and the intervals overlap.
 json times_group(const pair_of_turns& of) {
   group x{"times"};
@@ -235,14 +229,12 @@ json times_group(const pair_of_turns& of) {
   };
   if (a.getMeasured() || b.getMeasured()) {
     bool both = a.getMeasured() && b.getMeasured();
-    auto s = a.getSpeedup(), t = b.getSpeedup();
-    bool overlap = both && interval{s.getEstimate(), s.getLow(), s.getHigh()}.overlaps(
-                               {t.getEstimate(), t.getLow(), t.getHigh()});
-    auto& speedup = x.show("speedup", if_measured(a, interval_json(s)),
-                           if_measured(b, interval_json(t)), overlap);
+    auto s = reporting::of_interval(a.getSpeedup()), t = reporting::of_interval(b.getSpeedup());
+    bool overlap = both && s.overlaps(t);
+    auto& speedup = x.show("speedup", if_measured(a, reporting::to_json(s)),
+                           if_measured(b, reporting::to_json(t)), overlap);
     speedup["overlap"] = both ? json(overlap) : json(nullptr);
-    speedup["faster"] =
-        !both || overlap ? json(nullptr) : json(s.getLow() > t.getHigh() ? "a" : "b");
+    speedup["faster"] = !both || overlap ? json(nullptr) : json(s.low > t.high ? "a" : "b");
     x.show("candidate_ms", if_measured(a, number(a.getCandidateMs())),
            if_measured(b, number(b.getCandidateMs())), true);
     x.show("baseline_ms", if_measured(a, number(a.getReferenceMs())),

@@ -9,6 +9,7 @@
 
 #include "launch/analysis/watch/candidates.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/stage_times.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/json_value.hpp"
@@ -80,11 +81,7 @@ json turn_json(wire::TurnRecord::Reader x) {
   result["terminal"] = x.getTerminal();
   result["stop_reason"] = std::string{x.getStopReason()};
   result["committed_at"] = x.getCommittedAt();
-  auto s = x.getSeconds();
-  result["seconds"] = {{"policy", s.getPolicy()},
-                       {"build", s.getBuild()},
-                       {"evaluate", s.getEvaluate()},
-                       {"profile", s.getProfile()}};
+  result.update(times_json(x));
   return result;
 }
 
@@ -200,19 +197,27 @@ expected<json> stats_view(const world& in, const json& query) {
   for (const auto& [step, count] : steps)
     result["funnel"].push_back({{"step", step}, {"turns", count}, {"share", share(count)}});
   double all = 0;
-  for (const auto& [stage, seconds] : x->seconds) all += seconds;
+  for (const auto& [stage, sum] : x->stages) all += sum.work;
+  auto turns = static_cast<double>(x->turns);
   result["time"] = json::array();
-  for (const auto& [stage, seconds] : x->seconds)
+  for (const auto& [stage, sum] : x->stages)
     result["time"].push_back(
         {{"stage", stage},
-         {"seconds", seconds},
-         {"share", all > 0 ? json(seconds / all) : json(nullptr)},
-         {"mean_seconds",
-          x->turns > 0 ? json(seconds / static_cast<double>(x->turns)) : json(nullptr)}});
+         {"work_seconds", sum.work},
+         {"wait_seconds", sum.seconds - sum.work},
+         {"share", all > 0 ? json(sum.work / all) : json(nullptr)},
+         {"mean_work_seconds", turns > 0 ? json(sum.work / turns) : json(nullptr)},
+         {"mean_wait_seconds",
+          turns > 0 ? json((sum.seconds - sum.work) / turns) : json(nullptr)}});
   result["categories"] = json::object();
   for (const auto& [category, count] : x->categories) result["categories"][category] = count;
   result["mean_reward"] = x->mean_reward();
-  result["best_speedup"] = x->best_speedup > 0 ? json(x->best_speedup) : json(nullptr);
+  result["best_speedup_lower"] = reporting::lower_json(x->speedups.best());
+  auto geomean = x->speedups.geomean();
+  result["geomean_speedup"] = geomean ? json(*geomean) : json(nullptr);
+  auto evidence = x->evidence.mean();
+  result["evidence"] = evidence ? json(*evidence) : json(nullptr);
+  result["near_misses"] = x->evidence.near_misses();
   result["best_turn"] = x->best_turn;
   result["prompt_tokens"] = x->prompt_tokens;
   result["completion_tokens"] = x->completion_tokens;
@@ -272,7 +277,8 @@ expected<json> turns_view(const world& in, const json& query) {
     result["end"] = {{"outcome", enum_name(capnp::DynamicEnum{end.getOutcome()})},
                      {"stop_reason", std::string{end.getStopReason()}},
                      {"turns", end.getTurns()},
-                     {"best_speedup", end.getBestSpeedup()}};
+                     {"best_speedup_lower",
+                      end.getBestSpeedup() > 0 ? json(end.getBestSpeedup()) : json(nullptr)}};
     add_tool_end(result["end"], end);
   }
   result["live"] = x->worked_on;

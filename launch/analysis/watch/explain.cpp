@@ -225,7 +225,7 @@ finding of_bottleneck(const live_view& of) {
       resource_name(longest->name), false,
       fmt::format("{} jobs wait for {}; {} can be at work at once, and one takes {}{}.",
                   longest->waiting, resource_of(longest->name), longest->credits,
-                  format_seconds(longest->median_seconds),
+                  format_seconds(longest->mean_seconds),
                   wait > 0 ? ", so the last of them begins in about " + format_seconds(wait) : ""),
       ""};
 }

@@ -76,11 +76,13 @@ struct reading {
   uint64_t run_number;
   std::unordered_map<uint64_t, queue_place> queued; // by ordinal
   std::unordered_map<uint64_t, job_row> jobs;
+  std::unordered_map<uint64_t, double> begun; // seconds since 1970, of jobs that a slot works on
 
   void read(wire::Snapshot::Reader x, bool top) {
     auto role = std::string_view{x.getActor().begin(), x.getActor().size()};
     if (role == "queue") return read_queue(x);
     if (role == "lease" || role == "waiting_again") return read_job(x);
+    if (role == "slot_line") return read_slot(x);
     if (role == "policy_request") return read_tried(x);
     if (role == "episode") return read_episode(x);
     if (role == "run") read_run(x);
@@ -128,17 +130,28 @@ struct reading {
     row.leased = numbers.count("leased");
     row.waiting = numbers.count("waiting");
     row.done = numbers.count("done");
-    row.median_seconds = numbers.at("median_seconds");
+    row.mean_seconds = numbers.at("mean_seconds");
     row.oldest_wait_seconds = numbers.at("oldest_wait_seconds");
+    row.waiting = std::max(row.waiting, read_line(x, row.name));
+    to.queues.push_back(std::move(row));
+    for (auto child : x.getChildren()) read(child, false);
+  }
+
+  void read_slot(wire::Snapshot::Reader x) {
+    read_line(x, "slot");
+    for_each_waiting({x.getId().begin(), x.getId().size()}, [&](job_key key) {
+      if (key.run == run_number) begun.insert_or_assign(key.ordinal, x.getSince());
+    });
+  }
+
+  /// How many jobs wait there.
+  uint64_t read_line(wire::Snapshot::Reader x, const std::string& name) {
     uint64_t position = 0;
     for_each_waiting({x.getDetail().begin(), x.getDetail().size()}, [&](job_key key) {
       ++position;
-      if (key.run == run_number)
-        queued.insert_or_assign(key.ordinal, queue_place{row.name, position});
+      if (key.run == run_number) queued.insert_or_assign(key.ordinal, queue_place{name, position});
     });
-    row.waiting = std::max(row.waiting, position);
-    to.queues.push_back(std::move(row));
-    for (auto child : x.getChildren()) read(child, false);
+    return position;
   }
 
   void read_job(wire::Snapshot::Reader x) {
@@ -200,7 +213,7 @@ struct reading {
       else if (name == "best_reward")
         row.best_reward = value;
       else if (name == "best_speedup_low")
-        row.best_speedup = value;
+        row.best_speedup_lower = value;
       else if (name == "mailbox")
         row.mailbox = static_cast<uint64_t>(value);
     }
@@ -240,6 +253,10 @@ struct reading {
       }
       if (auto i = jobs.find(x.ordinal); works && i != jobs.end()) x.job = i->second;
       if (auto i = to.tried.find(x.id); thinks && i != to.tried.end()) x.tried = i->second;
+      // What it has waited for a worker is no part of the work.
+      if (!works || x.queued) continue;
+      if (x.job && x.job->worker > 0) x.since = std::max(x.since, x.job->since);
+      if (auto i = begun.find(x.ordinal); i != begun.end()) x.since = std::max(x.since, i->second);
     }
   }
 };
@@ -247,8 +264,8 @@ struct reading {
 } // namespace
 
 double queue_row::wait(uint64_t position) const {
-  if (credits == 0 || median_seconds <= 0 || position == 0) return 0;
-  return static_cast<double>(position) * median_seconds / static_cast<double>(credits);
+  if (credits == 0 || mean_seconds <= 0 || position == 0) return 0;
+  return static_cast<double>(position) * mean_seconds / static_cast<double>(credits);
 }
 
 const queue_row* live_view::queue(std::string_view name) const {
@@ -267,7 +284,7 @@ live_view read_live(const live_run& x, const std::map<uint64_t, std::string>& mo
   result.directory = x.run.path;
   result.state = "unknown";
   auto view = x.says.open();
-  reading all{result, run_number(x.run.name), {}, {}};
+  reading all{result, run_number(x.run.name), {}, {}, {}};
   all.read(*view, true);
   all.read_actor(*view); // the monitor itself
   all.settle();
@@ -338,7 +355,8 @@ json to_json(const live_view& of, const episode_row& x) {
   result["turn"] = x.turn;
   result["max_turns"] = x.max_turns;
   result["best_reward"] = x.best_reward; // NaN prints as null
-  result["best_speedup"] = x.best_speedup;
+  result["best_speedup_lower"] =
+      x.best_speedup_lower > 0 ? json(x.best_speedup_lower) : json(nullptr);
   if (x.queued) {
     result["queue"] = x.queued->queue;
     result["position"] = x.queued->position;

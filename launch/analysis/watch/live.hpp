@@ -18,7 +18,7 @@ namespace kernelmill::watch {
 
 /// What an episode waits for beyond its own state.
 struct queue_place {
-  std::string queue;     ///< "policy", "build", "evaluate", "profile"
+  std::string queue;     ///< "policy", "build", "evaluate", "profile", "slot": at a worker
   uint64_t position = 0; ///< 1 is next
 };
 
@@ -45,7 +45,7 @@ struct episode_row {
   std::string task;
   std::string phase; ///< what its actor says: "thinking", "evaluating", "stuck", ...
   std::string state; ///< the same, or "queued" when it waits for its turn in a queue
-  double since = 0;  ///< seconds since 1970
+  double since = 0;  ///< seconds since 1970 at which its worker began, else its phase
   uint64_t ordinal = 0;
   uint32_t turn = 0; ///< from 0
   uint32_t max_turns = 0;
@@ -53,7 +53,7 @@ struct episode_row {
       0;                   ///< until its answer is not waited for any longer; 0: it waits for none
   double left_seconds = 0; ///< until the episode's own deadline
   double best_reward = 0;  ///< NaN: no turn is rewarded
-  double best_speedup = 0; ///< lower bound; 0: none
+  double best_speedup_lower = 0; ///< 0: none
   uint64_t mailbox = 0;
   std::string detail;
   std::optional<queue_place> queued;
@@ -65,7 +65,7 @@ struct queue_row {
   std::string name;
   std::string state; ///< "idle", "working", "starved"
   uint64_t workers = 0, credits = 0, leased = 0, waiting = 0, done = 0;
-  double median_seconds = 0, oldest_wait_seconds = 0;
+  double mean_seconds = 0, oldest_wait_seconds = 0;
 
   /// Seconds until the job at `position` begins, by what jobs took lately; 0: not known.
   double wait(uint64_t position) const;

@@ -12,10 +12,15 @@
 namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_episodes() {
-  static const std::vector<std::string> all{
-      "run",         "id",           "state",   "phase",      "age_seconds",  "task",
-      "turn",        "max_turns",    "queue",   "position",   "wait_seconds", "worker",
-      "best_reward", "best_speedup", "attempt", "last_error", "detail"};
+  static const std::vector<std::string> all{"run",          "id",
+                                            "state",        "phase",
+                                            "age_seconds",  "task",
+                                            "turn",         "max_turns",
+                                            "queue",        "position",
+                                            "wait_seconds", "worker",
+                                            "best_reward",  "best_speedup_lower",
+                                            "attempt",      "last_error",
+                                            "detail"};
   return all;
 }
 
@@ -45,7 +50,7 @@ json totals_of(const live_view& x) {
                                 {"workers", q.workers},
                                 {"places", q.credits},
                                 {"done", q.done},
-                                {"median_seconds", q.median_seconds},
+                                {"mean_seconds", q.mean_seconds},
                                 {"oldest_wait_seconds", q.oldest_wait_seconds}});
   return result;
 }

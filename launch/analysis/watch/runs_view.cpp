@@ -5,6 +5,7 @@
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
+#include "launch/analysis/watch/time_left.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
@@ -12,10 +13,26 @@
 namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
-  static const std::vector<std::string> all{
-      "run",      "state",       "live",     "progress",       "episodes", "ended",
-      "turns",    "accepted",    "rejected", "infrastructure", "reward",   "best_speedup",
-      "evidence", "near_misses", "began_at", "seconds",        "failure",  "failure_category"};
+  static const std::vector<std::string> all{"run",
+                                            "state",
+                                            "live",
+                                            "progress",
+                                            "episodes",
+                                            "ended",
+                                            "turns",
+                                            "accepted",
+                                            "rejected",
+                                            "infrastructure",
+                                            "reward",
+                                            "best_speedup_lower",
+                                            "geomean_speedup",
+                                            "evidence",
+                                            "near_misses",
+                                            "began_at",
+                                            "seconds",
+                                            "left_seconds",
+                                            "failure",
+                                            "failure_category"};
   return all;
 }
 
@@ -27,6 +44,29 @@ json unreadable(const std::string& name, const error& why) {
           {"failure", why.message},
           {"failure_category", why.category},
           {"next", why.hint}};
+}
+
+json number(const std::optional<double>& x) {
+  return x ? json(*x) : json(nullptr);
+}
+
+/// Nothing of a run that does not go on, or of which too little is done.
+std::optional<double> left_of(const stored_summary& stored, const live_view& live) {
+  if (live.state != "running") return std::nullopt;
+  run_pace pace{.episodes = live.planned,
+                .ended = stored.episodes,
+                .live = live.live,
+                .turns = stored.turns,
+                .ended_turns = stored.ended_turns,
+                .seconds = stored.open_seconds(seconds_since_1970()) -
+                           std::max(0.0, stored.first_turn_at - stored.began_at),
+                .seen_turns = static_cast<double>(stored.turns) - 1};
+  for (const auto& x : live.episodes) pace.max_turns = std::max(pace.max_turns, x.max_turns);
+  for (const auto& [stage, sum] : stored.stages) {
+    pace.live_seconds += sum.seconds;
+    pace.wait_seconds += sum.seconds - sum.work;
+  }
+  return forecast_of(pace).seconds;
 }
 
 json row_of(const world& in, const run_directory& run) {
@@ -52,12 +92,14 @@ json row_of(const world& in, const run_directory& run) {
   row["rejected"] = stored->rejected;
   row["infrastructure"] = stored->infrastructure;
   row["reward"] = stored->mean_reward();
-  row["best_speedup"] = stored->best_speedup > 0 ? json(stored->best_speedup) : json(nullptr);
+  row["best_speedup_lower"] = reporting::lower_json(stored->speedups.best());
+  row["geomean_speedup"] = number(stored->speedups.geomean());
   row["best_turn"] = stored->best_turn;
-  row["evidence"] = stored->mean_evidence();
-  row["near_misses"] = stored->near_misses;
+  row["evidence"] = number(stored->evidence.mean());
+  row["near_misses"] = stored->evidence.near_misses();
   row["began_at"] = stored->began_at;
   row["seconds"] = stored->open_seconds(live ? seconds_since_1970() : 0);
+  row["left_seconds"] = number(live ? left_of(*stored, *live) : std::nullopt);
   row["failure"] = stored->fault.message;
   row["failure_category"] = stored->fault.category;
   if (!live && stored->state == "open")

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "launch/analysis/watch/stage_times.hpp"
 #include "messages/base/json_value.hpp"
-#include "messages/evidence.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"
@@ -46,14 +46,10 @@ void note_run(stored_summary& to, wire::RunRecord::Reader x) {
   to.fault = fault_of(x.getFault());
 }
 
-void note_seconds(stored_summary& to, wire::StageSeconds::Reader x) {
-  for (auto [stage, seconds] :
-       {std::pair{"retrieve", x.getRetrieve()}, std::pair{"policy", x.getPolicy()},
-        std::pair{"build", x.getBuild()}, std::pair{"evaluate", x.getEvaluate()},
-        std::pair{"profile", x.getProfile()}, std::pair{"judge", x.getJudge()}}) {
-    to.seconds[stage] += seconds;
-    if (seconds > 0) to.durations[stage].add(seconds);
-  }
+void note_seconds(stored_summary& to, wire::TurnRecord::Reader turn) {
+  add_stages(to.stages, turn);
+  for (const auto& x : stage_times(turn))
+    if (x.seconds > 0) to.durations[x.stage].add(x.seconds);
 }
 
 void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Reader verdict) {
@@ -69,31 +65,27 @@ void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Re
 
 void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   auto verdict = x.getVerdict();
-  auto speedup = x.getFacts().getEvaluation().getTiming();
+  auto timing = x.getFacts().getEvaluation().getTiming();
   auto ref = x.getEpisode();
   episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
   auto name = short_name(id, x.getTurn());
   ++to.turns;
+  if (to.first_turn_at == 0 || x.getCommittedAt() < to.first_turn_at)
+    to.first_turn_at = x.getCommittedAt();
   bool open = verdict.getOutcome() == wire::Outcome::OPEN;
   to.open_turns += open;
-  if (!open) to.evidence_sum += evidence_score(evidence_parts_of(x));
-  to.near_misses += quality_of(x) == turn_quality::near_miss;
+  to.evidence.add(x);
   to.format += passes(verdict, "format");
   to.built += passes(verdict, "build");
   bool correct = passes(verdict, "correctness");
   to.correct += correct;
-  bool timed = correct && speedup.getMeasured();
+  bool timed = correct && timing.getMeasured();
   to.timed += timed;
-  auto low = speedup.getSpeedup().getLow();
-  to.faster += timed && low > 1;
+  to.faster += timed && timing.getSpeedup().getLow() > 1;
   ++to.categories[verdict.getCategory().cStr()];
-  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && speedup.getMeasured() &&
-      low > to.best_speedup) {
-    to.best_speedup = low;
-    to.best_turn = name;
-  }
+  if (to.speedups.add(x)) to.best_turn = name;
   for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
-  note_seconds(to, x.getSeconds());
+  note_seconds(to, x);
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
   to.completion_tokens += x.getCompletion().getCompletionTokens();
@@ -102,6 +94,8 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
 
 void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
   ++to.episodes;
+  to.ended_turns += x.getTurns();
+  to.speedups.add(x);
   to.accepted += x.getOutcome() == wire::Outcome::ACCEPTED;
   to.rejected += x.getOutcome() == wire::Outcome::REJECTED;
   to.infrastructure += x.getOutcome() == wire::Outcome::INFRASTRUCTURE;
@@ -145,6 +139,13 @@ expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_
   }
 }
 
+void add_stages(std::map<std::string, stage_sum>& to, wire::TurnRecord::Reader turn) {
+  for (const auto& x : stage_times(turn)) {
+    to[x.stage].seconds += x.seconds;
+    to[x.stage].work += x.work;
+  }
+}
+
 double stored_summary::open_seconds(double now) const {
   double sum = 0;
   for (const auto& [begin, last] : spans) sum += last - begin;
@@ -161,7 +162,10 @@ void stage_durations::add(double seconds) {
 expected<stored_summary> summarize(const world& in, const run_directory& run) {
   auto from = open_store_of(in, run);
   KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
   stored_summary result;
+  result.speedups = reporting::speedup_figures{*shared};
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
     switch (x.which()) {
       case wire::Record::RUN: note_run(result, x.getRun()); break;

@@ -9,7 +9,9 @@
 #include <map>
 #include <string>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/world.hpp"
+#include "messages/evidence.hpp"
 
 namespace kernelmill::watch {
 
@@ -23,11 +25,19 @@ struct stage_durations {
   void add(double seconds);
 };
 
+/// Of all turns. They run side by side, so that the sum may be longer than the run.
+struct stage_sum {
+  double seconds = 0, work = 0; ///< launch/analysis/watch/stage_times.hpp
+};
+
+void add_stages(std::map<std::string, stage_sum>& to, wire::TurnRecord::Reader turn);
+
 struct stored_summary {
   std::string state = "open"; ///< how its latest session ended; "open": in progress, or cut off
   error fault{fault_class::none, {}, {}, {}};
   uint32_t sessions = 0;
-  double began_at = 0; ///< seconds since 1970; of the first session
+  double first_turn_at = 0; ///< seconds since 1970; 0: none
+  double began_at = 0;      ///< seconds since 1970; of the first session
   /// By the start time of a session, that of the last record until the next one.
   std::map<double, double> spans;
 
@@ -36,14 +46,14 @@ struct stored_summary {
   double open_seconds(double now = 0) const;
 
   uint64_t groups = 0;
-  uint64_t episodes = 0; ///< that have ended
+  uint64_t episodes = 0;    ///< that have ended
+  uint64_t ended_turns = 0; ///< of these
   uint64_t accepted = 0, rejected = 0, infrastructure = 0;
   double reward_sum = 0; ///< of the best turn of each ended episode that has a rewarded one
   uint64_t rewarded = 0;
-  double evidence_sum = 0; ///< of all turns: messages/evidence.hpp
-  uint64_t near_misses = 0;
-  double best_speedup = 0; ///< lower bound; 0: none
-  std::string best_turn;   ///< "g3.e1.t2"
+  run_evidence evidence;
+  reporting::speedup_figures speedups;
+  std::string best_turn; ///< whose is the best speedup: "g3.e1.t2"
 
   // Turns, down the funnel, which those without a verdict do not enter.
   uint64_t turns = 0;
@@ -51,7 +61,7 @@ struct stored_summary {
   uint64_t asked_turns() const { return turns - open_turns; }
   uint64_t format = 0, built = 0, correct = 0, timed = 0, faster = 0;
   std::map<std::string, uint64_t> categories;       ///< of verdicts
-  std::map<std::string, double> seconds;            ///< by stage, summed over turns
+  std::map<std::string, stage_sum> stages;          ///< summed over turns
   std::map<std::string, stage_durations> durations; ///< of turns that had the stage
   std::map<std::string, uint64_t> findings;         ///< of integrity, by rule
   uint64_t prompt_tokens = 0, completion_tokens = 0;
@@ -62,11 +72,6 @@ struct stored_summary {
     std::string message, hint, turn;
   };
   std::map<std::string, trouble> troubles;
-
-  double mean_evidence() const {
-    return asked_turns() > 0 ? evidence_sum / static_cast<double>(asked_turns())
-                             : std::numeric_limits<double>::quiet_NaN();
-  }
 
   double mean_reward() const {
     return rewarded > 0 ? reward_sum / static_cast<double>(rewarded)

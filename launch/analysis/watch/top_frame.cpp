@@ -81,7 +81,7 @@ void add_queues(std::vector<frame_line>& to, const json& run) {
                               "one takes {}{}",
                               fit(text_in_row(q, "queue"), 8), number_in(q, "waiting"),
                               number_in(q, "leased"), number_in(q, "places"), number_in(q, "done"),
-                              format_seconds(number_in(q, "median_seconds")),
+                              format_seconds(number_in(q, "mean_seconds")),
                               starved ? "  STARVED: no worker takes them" : ""),
                   starved ? line_style::bad : line_style::plain});
   }

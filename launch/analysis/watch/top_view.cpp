@@ -70,7 +70,7 @@ json run_json(const live_view& x, size_t limit) {
                                   {"leased", q.leased},
                                   {"places", q.credits},
                                   {"done", q.done},
-                                  {"median_seconds", q.median_seconds},
+                                  {"mean_seconds", q.mean_seconds},
                                   {"oldest_wait_seconds", q.oldest_wait_seconds}});
   result["slots"] = slots_of(x);
   auto rows = json::array();

@@ -59,7 +59,7 @@ expected<fork_origin> origin_of_candidate(const invocation& in) {
   if ((*found)->node && has_submitted(all->turns, (*found)->turn))
     return fork_usage(
         cli::clean((*found)->id) + " was made by the turn that submitted",
-        fmt::format("`kernelmill fork` of turn {} asks for that turn anew", (*found)->turn));
+        fmt::format("`kernelmill fork` of turn t{} asks for that turn anew", (*found)->turn));
   auto origin =
       fork_from(all->where.run, all->where.name.group, *all->where.name.member, (*found)->turn + 1);
   KM_TRY(origin);

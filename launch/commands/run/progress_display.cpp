@@ -30,36 +30,32 @@ std::string waiting_text(const progress& x) {
 
 } // namespace
 
-// An episode may end before its last turn. Those that have ended say how many turns one has; those
-// that go on may still have all of theirs, or short episodes, which end first, would speak for all.
-double progress_display::turns_to_come(const progress& x) const {
-  double ended = x.episodes_done, live = x.episodes_live;
-  double open = static_cast<double>(x.episodes_total) - ended;
-  double each = ended + live > 0
-                    ? (static_cast<double>(x.turns_ended) + live * max_turns_) / (ended + live)
-                    : max_turns_;
-  auto begun = static_cast<double>(x.turns - x.turns_ended);
-  return std::max(open > 0 ? 1.0 : 0.0, open * each - begun);
-}
-
-// By the pace of the latter half: first turns are quicker, when many do not compile.
-std::string progress_display::time_left(const progress& x) const {
-  if (pace_.empty()) return {};
-  auto seconds = x.seconds - pace_.front().first;
-  auto turns = static_cast<double>(x.turns_fresh - pace_.front().second);
-  auto rest = turns_to_come(x);
-  // Less than a twentieth says nothing yet.
-  if (seconds <= 0 || rest <= 0 || static_cast<double>(x.turns_fresh) < 0.05 * rest || turns < 1)
-    return {};
-  return "about " + cli::format_seconds(std::ceil(rest * seconds / turns)) + " left";
+void progress_display::note_pace(const progress& x) {
+  // Until the first turn is committed, nothing tells the pace.
+  auto seconds = last_.turns_fresh > 0 ? std::max(0.0, x.seconds - last_.seconds) : 0;
+  auto live = static_cast<double>(last_.episodes_live);
+  pace_.seconds += seconds;
+  pace_.live_seconds += live * seconds;
+  pace_.wait_seconds += std::min(static_cast<double>(last_.waiting), live) * seconds;
+  if (last_.turns_fresh > 0)
+    pace_.seen_turns += static_cast<double>(x.turns_fresh - last_.turns_fresh);
+  pace_.episodes = x.episodes_total;
+  pace_.ended = x.episodes_done;
+  pace_.live = x.episodes_live;
+  pace_.at_once = std::max<uint64_t>(pace_.at_once, x.episodes_live);
+  pace_.turns = x.turns;
+  pace_.ended_turns = x.turns_ended;
+  last_ = x;
 }
 
 std::vector<std::string> progress_display::parts(const progress& x) const {
   std::vector<std::string> result;
-  auto planned = std::llround(static_cast<double>(x.turns) + turns_to_come(x));
+  auto to_come = watch::forecast_of(pace_);
+  auto planned = std::llround(static_cast<double>(x.turns) + to_come.turns);
   result.push_back(fmt::format("{}/{} turns", x.turns, planned));
   result.push_back(fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total));
-  if (auto left = time_left(x); !left.empty()) result.push_back(left);
+  if (to_come.seconds && to_come.turns > 0)
+    result.push_back("about " + cli::format_seconds(std::ceil(*to_come.seconds)) + " left");
   if (auto waiting = waiting_text(x); !waiting.empty()) result.push_back(waiting);
   if (x.in_slots > 0) result.push_back(fmt::format("{} in slots", x.in_slots));
   result.push_back(fmt::format("{} accepted, {} rejected", x.accepted, x.rejected));
@@ -73,12 +69,11 @@ std::vector<std::string> progress_display::parts(const progress& x) const {
 
 void progress_display::update(const progress& x) {
   std::lock_guard lock{mutex_};
+  note_pace(x);
   if (!begun_) {
     begun_ = true;
     if (!terminal_) last_shown_ = x.seconds; // the first plain line after the first interval
   }
-  pace_.emplace_back(x.seconds, x.turns_fresh);
-  while (pace_.size() > 1 && pace_[1].first < x.seconds / 2) pace_.pop_front();
   bool last = x.episodes_total > 0 && x.episodes_done == x.episodes_total;
   if (x.seconds - last_shown_ < (terminal_ ? terminal_interval : plain_interval) && !last) return;
   last_shown_ = x.seconds;

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <deque>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "launch/analysis/watch/time_left.hpp"
 #include "launch/node/node.hpp"
 
 namespace kernelmill::commands {
@@ -17,8 +16,9 @@ namespace kernelmill::commands {
 class progress_display {
 public:
   /// `max_turns` of an episode.
-  progress_display(bool terminal, uint32_t max_turns)
-      : terminal_(terminal), max_turns_(max_turns) {}
+  progress_display(bool terminal, uint32_t max_turns) : terminal_(terminal) {
+    pace_.max_turns = max_turns;
+  }
 
   void update(const progress& x);
 
@@ -29,17 +29,16 @@ public:
   void finish();
 
 private:
-  double turns_to_come(const progress& x) const;
-  std::string time_left(const progress& x) const;
+  void note_pace(const progress& x);
   std::vector<std::string> parts(const progress& x) const;
 
   std::mutex mutex_;
   bool terminal_;
-  double max_turns_;
   bool begun_ = false;
   bool line_open_ = false;
-  std::string shown_;                            ///< the latest line
-  std::deque<std::pair<double, uint64_t>> pace_; ///< of late: seconds, and turns of this process
+  std::string shown_;    ///< the latest line
+  watch::run_pace pace_; ///< of this process
+  progress last_;        ///< the latest that was given
   double last_shown_ = -1e9;
 };
 

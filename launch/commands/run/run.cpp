@@ -71,17 +71,33 @@ json summary_json(wire::RunSummary::Reader x) {
   return result;
 }
 
-// Those of the slots, where what waits for one does not count, or all others.
-std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
+std::string slot_stages_text(wire::RunSummary::Reader x) {
   const std::string prefix = "slot.";
   std::string result;
   for (auto s : x.getStages()) {
     std::string name = s.getName();
-    if (name.starts_with(prefix) != of_slots || s.getValue() <= 0) continue;
-    result += fmt::format("{}{} {}", result.empty() ? "" : ", ",
-                          of_slots ? name.substr(prefix.size()) : name,
+    if (!name.starts_with(prefix) || s.getValue() <= 0) continue;
+    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", name.substr(prefix.size()),
                           cli::format_seconds(s.getValue()));
   }
+  return result;
+}
+
+// Turns work side by side, and most of them wait meanwhile: one sum of both would be hours of a run
+// of minutes.
+std::string work_text(const run_view& view) {
+  std::string work, waiting;
+  auto add = [](std::string& to, const std::string& stage, double seconds) {
+    if (seconds >= 0.0005)
+      to += fmt::format("{}{} {}", to.empty() ? "" : ", ", stage, cli::format_seconds(seconds));
+  };
+  for (const auto& [stage, sum] : view.stages) {
+    add(work, stage, sum.work);
+    add(waiting, stage, sum.seconds - sum.work);
+  }
+  std::string result;
+  if (!work.empty()) result += cli::hanging("", 0, "work on all turns, side by side: " + work);
+  if (!waiting.empty()) result += cli::hanging("", 0, "turns waited for a worker: " + waiting);
   return result;
 }
 
@@ -103,9 +119,8 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   for (auto alarm : x.getAlarms()) result += alarm_text(alarm.cStr());
-  if (auto text = stages_text(x, false); !text.empty())
-    result += cli::hanging("", 0, "summed over all episodes, waiting included: " + text);
-  if (auto slots = stages_text(x, true); !slots.empty())
+  if (view) result += work_text(*view);
+  if (auto slots = slot_stages_text(x); !slots.empty())
     result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;

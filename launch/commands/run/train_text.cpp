@@ -107,9 +107,9 @@ std::string training_text(const training::training_record& record, const train_j
                     x.value("alike", train_json(0)).dump(), number_text(x, "Timing/Rollout"),
                     number_text(x, "Timing/Train")});
   if (!rows.empty())
-    text += cli::format_table(
-                {"step>", "reward>", "right>", "speedup>", "alike>", "rollouts s>", "learning s>"},
-                rows) +
+    text += cli::format_table({"step>", "reward>", "right>", "mean speedup lower>", "alike>",
+                               "rollouts s>", "learning s>"},
+                              rows) +
             "\n";
   rows.clear();
   for (const auto& x : summary["held_out"])
@@ -127,7 +127,7 @@ std::string training_text(const training::training_record& record, const train_j
   for (const auto& [task, x] : summary["best"].items())
     rows.push_back({task, x["turn"].get<std::string>(), number_text(x, "speedup")});
   if (!rows.empty())
-    text += cli::format_table({"held-out task", "best kernel", "speedup>"}, rows) + "\n";
+    text += cli::format_table({"held-out task", "best kernel", "best speedup lower>"}, rows) + "\n";
   const auto& rate = summary["per_minute"];
   return text +
          fmt::format("{} turns in {} steps; {} steps, {} episodes and {} verdicts a minute\n",

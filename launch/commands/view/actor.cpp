@@ -107,22 +107,23 @@ expected<int> node_list(const invocation& in) {
 }
 
 expected<int> gpu_list(const invocation& in) {
-  return show_list(
-      in, "gpus", "gpus", list_query(in),
-      {"NODE", "SLOT", "STATE", "DONE>", "FAULTS>", "GPU", "MHZ>", "C>", "W>", "SLOWED", "DETAIL"},
-      [](const json& x) -> std::vector<std::string> {
-        return {cell(x, "node"),
-                cell(x, "slot"),
-                cell(x, "state"),
-                count_cell(x, "done"),
-                count_cell(x, "infrastructure_faults"),
-                cell(x, "gpu"),
-                count_cell(x, "clock_mhz"),
-                count_cell(x, "celsius"),
-                count_cell(x, "watts"),
-                x.contains("slowed") ? (x["slowed"].get<bool>() ? "yes" : "no") : "-",
-                one_line(cell(x, "detail"), 80)};
-      });
+  return show_list(in, "gpus", "gpus", list_query(in),
+                   {"NODE", "SLOT", "STATE", "FOR>", "DONE>", "FAULTS>", "GPU", "MHZ>", "C>", "W>",
+                    "SLOWED", "DETAIL"},
+                   [](const json& x) -> std::vector<std::string> {
+                     return {cell(x, "node"),
+                             cell(x, "slot"),
+                             cell(x, "state"),
+                             seconds_cell(x, "age_seconds"),
+                             count_cell(x, "done"),
+                             count_cell(x, "infrastructure_faults"),
+                             cell(x, "gpu"),
+                             count_cell(x, "clock_mhz"),
+                             count_cell(x, "celsius"),
+                             count_cell(x, "watts"),
+                             x.contains("slowed") ? (x["slowed"].get<bool>() ? "yes" : "no") : "-",
+                             one_line(cell(x, "detail"), 80)};
+                   });
 }
 
 } // namespace
@@ -171,13 +172,15 @@ cli::command node_list_row() {
 }
 
 cli::command gpu_list_row() {
-  return {"gpu ls",
-          "Lists evaluation slots and their GPUs.",
-          "kernelmill gpu ls --head 10.0.0.1:7612\nkernelmill gpu ls --json",
-          "",
-          {},
-          with_list_options({}),
-          gpu_list};
+  return {
+      "gpu ls",
+      "Lists evaluation slots and their GPUs.",
+      "kernelmill gpu ls --head 10.0.0.1:7612\nkernelmill gpu ls --json",
+      "FOR is the time of the job that a slot evaluates, without its wait, or since the last one "
+      "ended.",
+      {},
+      with_list_options({}),
+      gpu_list};
 }
 
 } // namespace kernelmill::commands

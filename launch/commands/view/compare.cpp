@@ -101,14 +101,14 @@ expected<study::comparison_options> options_of(const invocation& in) {
   KM_TRY(p);
   auto k = number_list<uint64_t>(in, "compare", "--k", 1);
   KM_TRY(k);
-  auto resamples = in.integer("--resamples", 100, 1'000'000);
-  KM_TRY(resamples);
+  auto draws = in.integer("--draws", 1000, 1'000'000);
+  KM_TRY(draws);
   auto seed = in.integer("--seed", 0, std::numeric_limits<int64_t>::max());
   KM_TRY(seed);
   result.p = std::move(*p);
   result.k = std::move(*k);
   result.held_out = in.has("--held-out");
-  result.how = {static_cast<uint32_t>(*resamples), static_cast<uint64_t>(*seed)};
+  result.how = {static_cast<uint32_t>(*draws), static_cast<uint64_t>(*seed)};
   return result;
 }
 
@@ -142,7 +142,7 @@ cli::command compare_row() {
           "Runs are compared task by task: the mean difference of B from A in reward, fast_p, "
           "pass@k and "
           "speedup,\n"
-          "with 95 % intervals by a bootstrap over the tasks, and the tasks that B wins and loses. "
+          "with 95 % intervals from six tasks on, and the tasks that B wins and loses. "
           "Turns "
           "are compared in\n"
           "groups: configuration, prompt, answer, code, compiler, verdict, cases, times, reward, "
@@ -158,8 +158,14 @@ cli::command compare_row() {
           {flag("--held-out", "For runs: only tasks of the split dev."),
            {"--p", "LIST", "For runs: values of p for fast_p.", "0,1,1.5,2", false, {}, nothing},
            {"--k", "LIST", "For runs: values of k for pass@k.", "1,2,4", false, {}, nothing},
-           {"--resamples", "N", "For runs: draws of the bootstrap.", "10000", false, {}, nothing},
-           {"--seed", "N", "For runs: seed of the bootstrap.", "1", false, {}, nothing},
+           {"--draws",
+            "N",
+            "For runs of more than 13 tasks: subsets that the intervals are made of.",
+            "10000",
+            false,
+            {},
+            nothing},
+           {"--seed", "N", "For runs: seed of these draws.", "1", false, {}, nothing},
            {"--limit", "N", "For runs: rows of the table of tasks.", "20", false, {}, nothing},
            runs_root()},
           compare};

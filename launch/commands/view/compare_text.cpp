@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/study/paired.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
@@ -131,20 +132,30 @@ std::string member_groups_text(const json& x, bool colour) {
 
 // -- runs -----------------------------------------------------------------------------------------
 
+/// "task_geomean_speedup" as people read it; "fast_1.5" is a name of the benchmark.
+std::string words_of(std::string name) {
+  if (!name.starts_with("fast_")) std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string no_interval_text(const json& row) {
+  if (row["no_interval"] == "few_tasks") return fmt::format("needs {} tasks", study::least_tasks);
+  return row["no_interval"] == "no_spread" ? "all tasks differ by as much" : "-";
+}
+
 std::string statistics_table(const json& statistics) {
   cells rows;
   for (const auto& x : statistics) {
-    bool log = x["metric"] == "log_speedup";
+    bool ratio = x["scale"] == "ratio";
     auto number = [&](const char* key) {
-      if (x[key].is_null()) return std::string{"-"};
-      auto value = x[key].get<double>();
-      return fmt::format("{:.4g}", log ? std::exp(value) : value);
+      return x[key].is_null() ? std::string{"-"} : fmt::format("{:.4g}", x[key].get<double>());
     };
-    auto interval = x["low"].is_null() ? "-" : "[" + number("low") + ", " + number("high") + "]";
+    auto interval = x["low"].is_null() ? no_interval_text(x)
+                                       : "[" + number("low") + ", " + number("high") + "]";
     auto difference = x["difference"].is_null() ? "-"
-                      : log                     ? "x" + number("difference")
-                            : fmt::format("{:+.4g}", x["difference"].get<double>());
-    rows.push_back({log ? "speedup" : cell(x, "metric"), number("a"), number("b"), difference,
+                      : ratio                   ? "x" + number("difference")
+                              : fmt::format("{:+.4g}", x["difference"].get<double>());
+    rows.push_back({one_line(words_of(cell(x, "metric"))), number("a"), number("b"), difference,
                     interval, x["tasks"].dump()});
   }
   return cli::format_table({"MEAN OF TASKS", "A>", "B>", "B AGAINST A>", "95 % INTERVAL", "TASKS>"},
@@ -154,14 +165,14 @@ std::string statistics_table(const json& statistics) {
 std::string wins_table(const json& wins) {
   cells rows;
   for (const auto& x : wins)
-    rows.push_back({cell(x, "by"), x["wins"].dump(), x["losses"].dump(), x["ties"].dump(),
+    rows.push_back({words_of(cell(x, "by")), x["wins"].dump(), x["losses"].dump(), x["ties"].dump(),
                     fmt::format("{:.3g}", x["p"].get<double>())});
   return cli::format_table({"TASKS BY", "B WINS>", "B LOSES>", "TIES>", "SIGN TEST P>"}, rows);
 }
 
 std::string side_cell(const json& x) {
-  return fmt::format("{}/{} right, reward {}, speedup {}", x["correct"].dump(),
-                     x["episodes"].dump(), value_cell(x["reward"]), value_cell(x["speedup"]));
+  return fmt::format("{}/{} right, reward {}, best speedup {}", x["correct"].dump(),
+                     x["episodes"].dump(), value_cell(x["reward"]), value_cell(x["best_speedup"]));
 }
 
 std::string tasks_table(json rows_of_tasks, size_t count) {

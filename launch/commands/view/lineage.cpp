@@ -54,20 +54,25 @@ expected<int> stats(const invocation& in) {
   cli::print(cli::format_table({"TURNS THAT ARE", "COUNT>", "SHARE>", ""}, rows) + "\n");
   rows.clear();
   for (const auto& s : (*x)["time"])
-    rows.push_back({cell(s, "stage"), seconds_cell(s, "seconds"), percent(s["share"]),
-                    seconds_cell(s, "mean_seconds"), bar(s["share"])});
-  cli::print(cli::format_table({"TIME IN", "SUM>", "SHARE>", "A TURN>", ""}, rows) + "\n");
+    rows.push_back({cell(s, "stage"), seconds_cell(s, "work_seconds"), percent(s["share"]),
+                    seconds_cell(s, "mean_work_seconds"), seconds_cell(s, "mean_wait_seconds"),
+                    bar(s["share"])});
+  cli::print(
+      cli::format_table({"STAGE", "WORK>", "SHARE>", "A TURN WORKS>", "A TURN WAITS>", ""}, rows) +
+      "\n");
   rows.clear();
   for (const auto& [category, count] : (*x)["categories"].items())
     rows.push_back({one_line(category), fmt::format("{}", count.get<uint64_t>())});
   cli::print(cli::format_table({"VERDICT", "TURNS>"}, rows));
   cli::print(
-      fmt::format("\nmean reward {}, best speedup {}{}, {} prompt and {} completion tokens, "
+      fmt::format("\nmean best reward {}, best speedup lower {}{}, geomean speedup {},\n"
+                  "evidence {}, {} near misses, {} prompt and {} completion tokens, "
                   "{} of wall time\n",
-                  number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup"),
+                  number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup_lower"),
                   x->value("best_turn", "").empty() ? "" : " (" + cell(*x, "best_turn") + ")",
-                  count_cell(*x, "prompt_tokens"), count_cell(*x, "completion_tokens"),
-                  seconds_cell(*x, "wall_seconds")));
+                  number_cell(*x, "geomean_speedup"), number_cell(*x, "evidence"),
+                  count_cell(*x, "near_misses"), count_cell(*x, "prompt_tokens"),
+                  count_cell(*x, "completion_tokens"), seconds_cell(*x, "wall_seconds")));
   return 0;
 }
 
@@ -186,14 +191,17 @@ expected<int> lineage(const invocation& in) {
 } // namespace
 
 cli::command stats_row() {
-  return {"stats",
-          "Shows the funnel of a run's turns and where its time went.",
-          "kernelmill stats first\nkernelmill stats first --json",
-          "Turns that have the format, that were built, that are correct, that were timed, and "
-          "that are faster than\nthe baseline by the lower bound.",
-          {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_view_options({}),
-          stats};
+  return {
+      "stats",
+      "Shows the funnel of a run's turns and where its time went.",
+      "kernelmill stats first\nkernelmill stats first --json",
+      "Turns that have the format, that were built, that are correct, that were timed, and "
+      "that are faster than\nthe baseline by the lower bound. WORK is the time of all turns in a "
+      "stage, without their waiting for a worker;\nturns work side by side, so the sum may be "
+      "longer than the run.",
+      {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
+      with_view_options({}),
+      stats};
 }
 
 cli::command lineage_row() {

@@ -77,8 +77,10 @@ expected<int> ps(const invocation& in) {
 
 std::string progress_text(const json& x) {
   if (!x.contains("episodes")) return "-";
-  return fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
-                     100 * x.value("progress", 0.0));
+  auto result = fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
+                            100 * x.value("progress", 0.0));
+  if (auto left = seconds_cell(x, "left_seconds"); left != "-") result += ", " + left + " left";
+  return result;
 }
 
 expected<int> runs(const invocation& in) {
@@ -93,15 +95,16 @@ expected<int> runs(const invocation& in) {
     rows.push_back({cell(x, "run"), cell(x, "state"), progress_text(x), count_cell(x, "turns"),
                     count_cell(x, "accepted"), count_cell(x, "rejected"),
                     count_cell(x, "infrastructure"), number_cell(x, "reward", 3),
-                    number_cell(x, "best_speedup"), number_cell(x, "evidence"),
-                    seconds_cell(x, "seconds"), cell(x, "failure")});
+                    number_cell(x, "best_speedup_lower"), number_cell(x, "geomean_speedup"),
+                    number_cell(x, "evidence"), seconds_cell(x, "seconds"), cell(x, "failure")});
   if (rows.empty())
     cli::talk(in.has("--where") ? "no run matches"
               : asks_head(in)   ? "the head has no run"
                                 : "no runs in " + in.value("--root"));
   else
     cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
-                                  "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},
+                                  "INFRA>", "REWARD>", "BEST LOWER>", "GEOMEAN>", "EVIDENCE>",
+                                  "TIME>", "WHY"},
                                  rows));
   return 0;
 }
@@ -128,11 +131,12 @@ cli::command ps_row() {
 
 cli::command runs_row() {
   return {"runs",
-          "Lists all runs: state, progress, reward, best speedup, and why a run failed.",
+          "Lists all runs: state, progress, reward, speedups, and why a run failed.",
           "kernelmill runs\nkernelmill runs --where 'state=failed' --sort=-began_at\n"
           "kernelmill runs --head 10.0.0.1:7612 --json",
-          "REWARD is the mean of the best rewards of ended episodes; SPEEDUP the highest lower "
-          "bound.",
+          "REWARD is the mean of the best rewards of ended episodes; BEST LOWER the lower bound of "
+          "the best speedup;\nGEOMEAN the geometric mean of the episodes' best speedups; EVIDENCE "
+          "the mean score of the turns.",
           {},
           with_list_options({}),
           runs};

@@ -168,7 +168,7 @@ expected<void> check_sources(const invocation& in) {
     for (const auto* name : {"--baseline", "--level"})
       if (in.has(name))
         return report_usage(std::string{name} + " belongs to --from: a run knows the times of its "
-                                                "references and its levels",
+                                                "baselines and its levels",
                             std::string{"leave "} + name +
                                 " out, or write the run with --eval-results "
                                 "and read that with --from");
@@ -195,7 +195,7 @@ rp::grouping grouping_of(const invocation& in) {
 /// What the tables do not say by themselves.
 std::string notes(const rp::report& x) {
   std::string result =
-      "fast_p: correct and faster than p times the reference, as a share of all samples.\n"
+      "fast_p: correct and faster than p times the baseline, as a share of all samples.\n"
       "Speedups count by their estimate; FAST_1 LOW counts by the lower bound of the 95 % "
       "interval.\n";
   if (auto untimed = x.all.correct - x.all.timed; untimed > 0)
@@ -316,7 +316,7 @@ cli::command report_row() {
             completes::file},
            {"--baseline",
             "FILE",
-            "With --from: KernelBench's reference times, for entries without ref_runtime.",
+            "With --from: KernelBench's times of the baseline, for entries without ref_runtime.",
             "",
             false,
             {},

@@ -89,8 +89,8 @@ expected<int> show_run(const invocation& in, const place& at, const std::string&
   if (at.whole_run) {
     std::string alarms;
     for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
-    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n" + evidence_text(*view) +
-               "\n");
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n" + speedups_text(*view) +
+               evidence_text(*view) + "\n");
   }
   cli::print(episodes_table(*view));
   return 0;

@@ -42,8 +42,11 @@ std::string turn_line(const std::string& episode, const json& x, bool colour) {
     result += fmt::format("  speedup {} [{}, {}]", number_cell(x["speedup"], "estimate"),
                           number_cell(x["speedup"], "low"), number_cell(x["speedup"], "high"));
   const auto& s = x["seconds"];
-  result += fmt::format("  (policy {}, build {}, evaluation {})", seconds_cell(s, "policy"),
-                        seconds_cell(s, "build"), seconds_cell(s, "evaluate"));
+  double waited = 0;
+  for (const auto& [stage, seconds] : x["waited"].items()) waited += seconds.get<double>();
+  result += fmt::format("  (policy {}, build {}, evaluation {}, waiting {})",
+                        seconds_cell(s, "policy"), seconds_cell(s, "build"),
+                        seconds_cell(s, "evaluate"), cli::format_seconds(waited));
   for (const auto& f : x["findings"]) result += "  finding " + one_line(f.get<std::string>());
   if (auto message = x["message"].get<std::string>(); !message.empty())
     result += "\n    " + one_line(message, 400);

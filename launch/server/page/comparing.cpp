@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/study/comparison.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
@@ -20,8 +22,8 @@ namespace {
 
 const std::vector<std::string>& keys_of_groups() {
   static const std::vector<std::string> all{
-      "group", "task",   "members",   "ended", "accepted", "rejected",    "infrastructure",
-      "turns", "reward", "deviation", "low",   "high",     "best_speedup"};
+      "group", "task",   "members",   "ended", "accepted", "rejected",          "infrastructure",
+      "turns", "reward", "deviation", "low",   "high",     "best_speedup_lower"};
   return all;
 }
 
@@ -29,7 +31,7 @@ struct group_member {
   uint64_t turns = 0;
   std::string outcome = "open";
   double best_reward = std::numeric_limits<double>::quiet_NaN();
-  double best_speedup = 0;
+  std::optional<reporting::measured_speedup> best_speedup;
 };
 
 struct group_so_far {
@@ -45,14 +47,12 @@ group_member& member_of(groups_so_far& to, wire::EpisodeRef::Reader x) {
   return group.members[x.getMember()];
 }
 
-void note_turn_of_member(group_member& to, wire::TurnRecord::Reader x) {
+void note_turn_of_member(group_member& to, wire::TurnRecord::Reader x, uint32_t shared_turns) {
   ++to.turns;
   auto verdict = x.getVerdict();
   if (is_judged(verdict) && is_paid(verdict))
     to.best_reward = std::fmax(to.best_reward, verdict.getReward());
-  auto timing = x.getFacts().getEvaluation().getTiming();
-  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured())
-    to.best_speedup = std::max(to.best_speedup, timing.getSpeedup().getLow());
+  reporting::keep_best(to.best_speedup, reporting::counted_speedup(x, shared_turns));
 }
 
 json number_or_null(double x) {
@@ -78,20 +78,19 @@ void add_rewards(json& row, const std::map<uint32_t, group_member>& members) {
 json row_of_group(uint32_t number, const group_so_far& x) {
   json row = {{"group", fmt::format("g{}", number)}, {"task", x.task}};
   uint64_t ended = 0, turns = 0;
-  double speedup = 0;
+  std::optional<reporting::measured_speedup> best;
   std::map<std::string, uint64_t> outcomes;
   auto members = json::array();
   for (const auto& [member, one] : x.members) {
     ended += one.outcome != "open";
     turns += one.turns;
-    speedup = std::max(speedup, one.best_speedup);
+    reporting::keep_best(best, one.best_speedup);
     ++outcomes[one.outcome];
-    members.push_back(
-        {{"id", fmt::format("g{}.e{}", number, member)},
-         {"outcome", one.outcome},
-         {"turns", one.turns},
-         {"best_reward", number_or_null(one.best_reward)},
-         {"best_speedup", one.best_speedup > 0 ? json(one.best_speedup) : json(nullptr)}});
+    members.push_back({{"id", fmt::format("g{}.e{}", number, member)},
+                       {"outcome", one.outcome},
+                       {"turns", one.turns},
+                       {"best_reward", number_or_null(one.best_reward)},
+                       {"best_speedup_lower", reporting::lower_json(one.best_speedup)}});
   }
   row["members"] = x.members.size();
   row["ended"] = ended;
@@ -99,7 +98,7 @@ json row_of_group(uint32_t number, const group_so_far& x) {
     row[outcome] = outcomes[outcome];
   row["turns"] = turns;
   add_rewards(row, x.members);
-  row["best_speedup"] = speedup > 0 ? json(speedup) : json(nullptr);
+  row["best_speedup_lower"] = reporting::lower_json(best);
   row["episodes"] = std::move(members);
   return row;
 }
@@ -151,9 +150,12 @@ expected<json> groups_document(const watch::world& in, const run_directory& run,
                                const json& query) {
   auto from = watch::open_store_of(in, run);
   KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
   groups_so_far groups;
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn()) note_turn_of_member(member_of(groups, x.getTurn().getEpisode()), x.getTurn());
+    if (x.isTurn())
+      note_turn_of_member(member_of(groups, x.getTurn().getEpisode()), x.getTurn(), *shared);
     if (x.isEpisode())
       member_of(groups, x.getEpisode().getEpisode()).outcome =
           enum_name(capnp::DynamicEnum{x.getEpisode().getOutcome()});

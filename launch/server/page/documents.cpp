@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
@@ -24,10 +25,11 @@ constexpr uint64_t most_rows = 10'000;
 
 const std::vector<std::string>& keys_of_all_episodes() {
   static const std::vector<std::string> all{
-      "id",       "task",         "state",        "phase",    "age_seconds",  "turn",
-      "turns",    "max_turns",    "queue",        "position", "wait_seconds", "worker",
-      "outcome",  "best_reward",  "best_speedup", "return",   "stop_reason",  "categories",
-      "findings", "committed_at", "last_error",   "detail"};
+      "id",           "task",        "state",      "phase",       "age_seconds",
+      "turn",         "turns",       "max_turns",  "queue",       "position",
+      "wait_seconds", "worker",      "outcome",    "best_reward", "best_speedup_lower",
+      "return",       "stop_reason", "categories", "findings",    "committed_at",
+      "last_error",   "detail"};
   return all;
 }
 
@@ -35,7 +37,7 @@ std::string name_of(wire::EpisodeRef::Reader x) {
   return fmt::format("g{}.e{}", x.getGroup(), x.getMember());
 }
 
-void note_turn(json& row, wire::TurnRecord::Reader x) {
+void note_turn(json& row, wire::TurnRecord::Reader x, uint32_t shared_turns) {
   auto verdict = x.getVerdict();
   if (row.is_null())
     row = {{"id", name_of(x.getEpisode())},
@@ -44,7 +46,7 @@ void note_turn(json& row, wire::TurnRecord::Reader x) {
            {"turns", 0},
            {"outcome", "open"},
            {"best_reward", nullptr},
-           {"best_speedup", nullptr},
+           {"best_speedup_lower", nullptr},
            {"categories", ""},
            {"findings", 0}};
   row["turns"] = row["turns"].get<uint64_t>() + 1;
@@ -55,11 +57,10 @@ void note_turn(json& row, wire::TurnRecord::Reader x) {
   if (is_judged(verdict) && is_paid(verdict) && !std::isnan(verdict.getReward()) &&
       (row["best_reward"].is_null() || verdict.getReward() > row["best_reward"].get<double>()))
     row["best_reward"] = verdict.getReward();
-  auto timing = x.getFacts().getEvaluation().getTiming();
-  auto low = timing.getSpeedup().getLow();
-  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
-      (row["best_speedup"].is_null() || low > row["best_speedup"].get<double>()))
-    row["best_speedup"] = low;
+  auto counted = reporting::counted_speedup(x, shared_turns);
+  if (counted && (row["best_speedup_lower"].is_null() ||
+                  counted->low > row["best_speedup_lower"].get<double>()))
+    row["best_speedup_lower"] = counted->low;
 }
 
 void note_end(json& row, wire::EpisodeRecord::Reader x) {
@@ -68,7 +69,7 @@ void note_end(json& row, wire::EpisodeRecord::Reader x) {
            {"task", std::string{x.getEpisode().getTask()}},
            {"turns", x.getTurns()},
            {"best_reward", nullptr},
-           {"best_speedup", nullptr},
+           {"best_speedup_lower", nullptr},
            {"categories", ""},
            {"findings", 0}};
   row["outcome"] = enum_name(capnp::DynamicEnum{x.getOutcome()});
@@ -84,12 +85,14 @@ using episode_rows = std::map<std::pair<uint32_t, uint32_t>, json>;
 expected<episode_rows> stored_rows(const watch::world& in, const run_directory& run) {
   auto from = watch::open_store_of(in, run);
   KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
   episode_rows result;
   auto row = [&](wire::EpisodeRef::Reader x) -> json& {
     return result[{x.getGroup(), x.getMember()}];
   };
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn()) note_turn(row(x.getTurn().getEpisode()), x.getTurn());
+    if (x.isTurn()) note_turn(row(x.getTurn().getEpisode()), x.getTurn(), *shared);
     if (x.isEpisode()) note_end(row(x.getEpisode().getEpisode()), x.getEpisode());
     return true;
   });
@@ -114,41 +117,30 @@ void add_live(episode_rows& rows, const watch::live_view& live) {
     row["findings"] = stored.is_object() ? stored["findings"] : json(0);
     if (stored.is_object()) {
       row["best_reward"] = stored["best_reward"];
-      row["best_speedup"] = stored["best_speedup"];
-    } else if (row["best_speedup"] == 0.0) {
-      row["best_speedup"] = nullptr;
+      row["best_speedup_lower"] = stored["best_speedup_lower"];
     }
   }
 }
 
-/// Mean and band of the values of one step.
-json step_of(std::vector<double> x, double at, uint64_t turns) {
-  std::sort(x.begin(), x.end());
-  double sum = 0;
-  for (auto v : x) sum += v;
-  auto rank = [&](double share) {
-    return x[static_cast<size_t>(share * static_cast<double>(x.size() - 1) + 0.5)];
-  };
-  return {{"at", at},          {"turns", turns},
-          {"count", x.size()}, {"mean", sum / static_cast<double>(x.size())},
-          {"low", rank(0.1)},  {"high", rank(0.9)},
-          {"most", x.back()}};
-}
+/// Values by the position of their turn in its episode.
+using by_position = std::map<uint32_t, std::vector<double>>;
 
-struct point {
-  double at = 0;
-  double value = 0;
-};
-
-json curve_of(std::vector<point> points, uint64_t steps) {
-  std::sort(points.begin(), points.end(), [](auto& a, auto& b) { return a.at < b.at; });
+/// Mean and band of each position. `logarithms`: of ratios, whose mean is geometric.
+json positions_json(by_position all, bool logarithms) {
   auto result = json::array();
-  auto size = std::max<size_t>(1, (points.size() + steps - 1) / steps);
-  for (size_t from = 0; from < points.size(); from += size) {
-    auto to = std::min(points.size(), from + size);
-    std::vector<double> values;
-    for (size_t i = from; i < to; ++i) values.push_back(points[i].value);
-    result.push_back(step_of(std::move(values), points[to - 1].at, to));
+  for (auto& [position, values] : all) {
+    std::sort(values.begin(), values.end());
+    double sum = 0;
+    for (auto x : values) sum += logarithms ? std::log(x) : x;
+    auto mean = sum / static_cast<double>(values.size());
+    auto rank = [&, &values = values](double share) {
+      return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+    };
+    result.push_back({{"turn", position + 1},
+                      {"count", values.size()},
+                      {"mean", logarithms ? std::exp(mean) : mean},
+                      {"low", rank(0.1)},
+                      {"high", rank(0.9)}});
   }
   return result;
 }
@@ -198,27 +190,29 @@ expected<json> episodes_document(const watch::world& in, const run_directory& ru
   return result;
 }
 
-expected<json> curves_document(const watch::world& in, const run_directory& run,
-                               const json& query) {
+// By position and not by time: first turns come first, so that a curve over time would rise even
+// where no turn is better than the one before it.
+expected<json> positions_document(const watch::world& in, const run_directory& run, const json&) {
   auto from = watch::open_store_of(in, run);
   KM_TRY(from);
-  std::vector<point> rewards, speedups;
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
+  by_position rewards, speedups;
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
     if (!x.isTurn()) return true;
     auto turn = x.getTurn();
     auto verdict = turn.getVerdict();
-    if (is_paid(verdict) && std::isfinite(verdict.getReward()))
-      rewards.push_back({turn.getCommittedAt(), verdict.getReward()});
-    auto timing = turn.getFacts().getEvaluation().getTiming();
-    if (timing.getMeasured() && std::isfinite(timing.getSpeedup().getEstimate()))
-      speedups.push_back({turn.getCommittedAt(), timing.getSpeedup().getEstimate()});
+    if (turn.getTurn() >= *shared && is_judged(verdict) && is_paid(verdict) &&
+        std::isfinite(verdict.getReward()))
+      rewards[turn.getTurn()].push_back(verdict.getReward());
+    if (auto counted = reporting::counted_speedup(turn, *shared))
+      speedups[turn.getTurn()].push_back(counted->estimate);
     return true;
   });
   KM_TRY(ok);
-  auto points = std::clamp<uint64_t>(count_in(query, "points", 60), 2, 1000);
   return json{{"run", run.name},
-              {"reward", curve_of(std::move(rewards), points)},
-              {"speedup", curve_of(std::move(speedups), points)}};
+              {"reward", positions_json(std::move(rewards), false)},
+              {"speedup", positions_json(std::move(speedups), true)}};
 }
 
 expected<json> findings_document(const watch::world& in, const run_directory& run,

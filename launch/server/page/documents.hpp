@@ -1,7 +1,7 @@
 #pragma once
 
 // What the page shows of a run beyond the views of launch/analysis/watch: all of its episodes, one
-// episode turn by turn, curves, findings, and which turn held which slot when.
+// episode turn by turn, rewards by position, findings, and which turn held which slot when.
 
 #include <string>
 
@@ -30,9 +30,11 @@ expected<json> episode_document(const watch::world& in, const run_directory& run
 expected<std::string> turn_text(const watch::world& in, const run_directory& run,
                                 const std::string& turn, const std::string& part);
 
-/// Reward and speedup over committed turns, in at most `points` steps: mean, and the band from the
-/// tenth to the ninetieth part of a hundred. {points}
-expected<json> curves_document(const watch::world& in, const run_directory& run, const json& query);
+/// Reward of rewarded turns, and speedup of accepted, timed ones, by the turn's position in its
+/// episode, from 1: mean (of speedups the geometric one), how many, and the band from the tenth to
+/// the ninetieth part of a hundred.
+expected<json> positions_document(const watch::world& in, const run_directory& run,
+                                  const json& query);
 
 /// Findings of integrity with their evidence, the latest first. {where, sort, offset, limit}
 expected<json> findings_document(const watch::world& in, const run_directory& run,

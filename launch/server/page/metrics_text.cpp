@@ -77,7 +77,7 @@ using sums = std::map<std::string, double>;
 
 void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& seen) {
   sums outcomes{{"accepted", 0}, {"rejected", 0}, {"infrastructure", 0}};
-  sums gates, verdicts, findings, stages, tokens{{"prompt", 0}, {"completion", 0}};
+  sums gates, verdicts, findings, stages, work, tokens{{"prompt", 0}, {"completion", 0}};
   std::map<std::string, watch::stage_durations> durations;
   double turns = 0, best = 0;
   for (const auto& [path, x] : seen) {
@@ -94,7 +94,10 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
     for (const auto& [rule, count] : x.findings)
       findings[findings.contains(rule) || findings.size() < most_rules ? rule : "other"] +=
           static_cast<double>(count);
-    for (const auto& [stage, seconds] : x.seconds) stages[stage] += seconds;
+    for (const auto& [stage, sum] : x.stages) {
+      stages[stage] += sum.seconds;
+      work[stage] += sum.work;
+    }
     for (const auto& [stage, spent] : x.durations) {
       auto& sum = durations[stage];
       for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += spent.counts[i];
@@ -103,7 +106,7 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
     tokens["prompt"] += static_cast<double>(x.prompt_tokens);
     tokens["completion"] += static_cast<double>(x.completion_tokens);
     turns += static_cast<double>(x.turns);
-    best = std::max(best, x.best_speedup);
+    if (auto found = x.speedups.best()) best = std::max(best, found->low);
   }
   to.counter("kernelmill_episodes_total", "Episodes that have ended.", outcomes, "outcome");
   to.family("kernelmill_turns_total", "counter", "Turns that are committed.");
@@ -117,8 +120,11 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
                "Time of a turn in a stage that it had, waiting included.", durations, "stage");
   to.counter("kernelmill_stage_seconds_total", "Time of turns by stage, waiting included.", stages,
              "stage");
+  to.counter("kernelmill_stage_work_seconds_total", "Time of turns by stage, without waiting.",
+             work, "stage");
   to.counter("kernelmill_policy_tokens_total", "Tokens of committed turns.", tokens, "direction");
-  to.family("kernelmill_best_speedup_ratio", "gauge", "Highest lower bound of a speedup; 0: none.");
+  to.family("kernelmill_best_speedup_lower_ratio", "gauge",
+            "Highest lower bound of the runs' best speedups; 0: none.");
   to.add(best);
 }
 

@@ -123,7 +123,7 @@ const std::map<std::string, maker>& makers() {
       {"compare", [](const watch::world& in, const http::request&,
                      const json& query) { return compare_document(in, query); }},
       {"explain", of_one_run(explain)},
-      {"curves", of_one_run(curves_document)},
+      {"positions", of_one_run(positions_document)},
       {"findings", of_one_run(findings_document)},
       {"lanes", of_one_run(lanes_document)},
       {"live",
@@ -165,8 +165,8 @@ bool is_sampled(const std::string& id) {
 
 /// Documents that cost more are shared for longer, until something happens.
 std::chrono::milliseconds fresh_of(const std::string& id) {
-  static const std::set<std::string> dear{"compare", "curves", "findings", "groups",
-                                          "lanes",   "run",    "runs"};
+  static const std::set<std::string> dear{"compare",   "findings", "groups", "lanes",
+                                          "positions", "run",      "runs"};
   if (dear.contains(id)) return 1s;
   return id == "notes" ? 0ms : 200ms;
 }

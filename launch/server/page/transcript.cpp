@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/watch/candidates.hpp"
+#include "launch/analysis/watch/stage_times.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
 #include "messages/base/json_value.hpp"
@@ -133,6 +134,7 @@ json turn_document(wire::TurnRecord::Reader x, const artifact_store& artifacts) 
   auto facts = x.getFacts();
   auto said = x.getCompletion();
   json result = {{"turn", x.getTurn()},
+                 {"max_turns", facts.getMaxTurns()},
                  {"id", std::string{x.getTurnId()}},
                  {"parent", std::string{x.getParentTurnId()}},
                  {"transition", std::string{x.getTransition()}},
@@ -171,10 +173,7 @@ json turn_document(wire::TurnRecord::Reader x, const artifact_store& artifacts) 
     row["observation"] = shown(observation);
     result["calls"].push_back(std::move(row));
   }
-  auto s = x.getSeconds();
-  result["seconds"] = {{"retrieve", s.getRetrieve()}, {"policy", s.getPolicy()},
-                       {"build", s.getBuild()},       {"evaluate", s.getEvaluate()},
-                       {"profile", s.getProfile()},   {"judge", s.getJudge()}};
+  result.update(watch::times_json(x));
   return result;
 }
 
@@ -210,7 +209,8 @@ expected<json> episode_document(const watch::world& in, const run_directory& run
     result["end"] = {{"outcome", enum_name(capnp::DynamicEnum{end.getOutcome()})},
                      {"stop_reason", std::string{end.getStopReason()}},
                      {"best_turn", end.getBestTurn()},
-                     {"best_speedup", end.getBestSpeedup()},
+                     {"best_speedup_lower",
+                      end.getBestSpeedup() > 0 ? json(end.getBestSpeedup()) : json(nullptr)},
                      {"returns", std::move(returns)},
                      {"readiness", enum_name(capnp::DynamicEnum{end.getReadiness().getKind()})},
                      {"reasons", texts(end.getReadiness().getReasons())},

@@ -269,7 +269,7 @@ expected<json> turn_span(const turn_context& x) {
   span_frame frame;
   frame.id = x.own;
   frame.parent = x.root;
-  frame.name = "turn " + std::to_string(x.turn.getTurn());
+  frame.name = "turn t" + std::to_string(x.turn.getTurn());
   frame.start = x.turn.getStartedAt() - seconds.getRetrieve();
   frame.end = x.turn.getCommittedAt();
   frame.events = verdict_events(x.turn, x.run);
@@ -362,7 +362,7 @@ json episode_span(wire::EpisodeRecord::Reader end, const stored_episode& turns,
       .add("kernelmill.outcome", word(end.getOutcome()))
       .add("kernelmill.readiness", word(end.getReadiness().getKind()))
       .add("kernelmill.best_turn", end.getBestTurn())
-      .say("kernelmill.best_speedup", end.getBestSpeedup());
+      .say("kernelmill.best_speedup_lower", end.getBestSpeedup());
   std::string reasons;
   for (auto reason : end.getReadiness().getReasons())
     reasons += (reasons.empty() ? "" : "; ") + plain(reason);

@@ -2,7 +2,7 @@
 
 // Records as spans of OpenTelemetry, in the JSON of OTLP. An episode is one trace:
 //   invoke_agent kernelmill            the episode
-//     turn 0                           its verdict and gates are events of it
+//     turn t0                          its verdict and gates are events of it
 //       execute_tool retrieve
 //       chat MODEL                     its id is what the request's `traceparent` says
 //       execute_tool build

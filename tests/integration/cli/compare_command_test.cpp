@@ -183,14 +183,13 @@ protected:
 };
 
 TEST_F(compare_command, figures_of_runs_are_those_of_an_oracle) {
-  expect_oracle("runs/base", "runs/checkpoint", {"--resamples", "1000"});
-  expect_oracle("runs/base", "runs/checkpoint", {"--resamples", "1000", "--seed", "12345678901"});
-  expect_oracle("runs/checkpoint", "runs/base",
-                {"--resamples", "500", "--p", "0.5,3", "--k", "3,5"});
+  expect_oracle("runs/base", "runs/checkpoint", {"--draws", "1000"});
+  expect_oracle("runs/base", "runs/checkpoint", {"--draws", "1000", "--seed", "12345678901"});
+  expect_oracle("runs/checkpoint", "runs/base", {"--draws", "1500", "--p", "0.5,3", "--k", "3,5"});
 }
 
 TEST_F(compare_command, held_out_tasks_have_figures_of_their_own) {
-  expect_oracle("runs/base", "runs/checkpoint", {"--resamples", "500", "--held-out"});
+  expect_oracle("runs/base", "runs/checkpoint", {"--draws", "1500", "--held-out"});
   auto x = compare("runs/base", "runs/checkpoint", {"--held-out"});
   EXPECT_EQ(x["tasks"]["compared"], 10);
   for (const auto& t : x["by_task"])
@@ -217,7 +216,11 @@ TEST_F(compare_command, runs_say_what_is_in_no_figure_and_what_made_them_differ)
 
 TEST_F(compare_command, a_run_does_not_differ_from_itself) {
   auto x = compare("runs/base", "runs/base");
-  for (const auto& row : x["statistics"]) EXPECT_EQ(row["difference"], 0) << row;
+  for (const auto& row : x["statistics"]) {
+    EXPECT_EQ(row["difference"], row["scale"] == "ratio" ? 1 : 0) << row;
+    EXPECT_TRUE(row["low"].is_null()) << row;
+    EXPECT_EQ(row["no_interval"], row["tasks"] < 6 ? "few_tasks" : "no_spread") << row;
+  }
   EXPECT_EQ(x["wins"][0]["wins"].get<int>() + x["wins"][0]["losses"].get<int>(), 0);
   EXPECT_TRUE(x["configuration"].empty());
 }

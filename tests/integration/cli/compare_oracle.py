@@ -2,12 +2,12 @@
 and fails where they differ.
 
 Nothing is shared with the program: the rows are read as JSON, pass@k comes from binomial coefficients, the sign test
-from exact integers, percentiles from the module `statistics`, and the numbers of the bootstrap from a SplitMix64 of its
-own.
+from exact integers, subsets from `itertools`, and those that are drawn from a SplitMix64 of its own.
 
 usage: compare_oracle.py KERNELMILL A B [words of compare ...]
 """
 
+import itertools
 import json
 import math
 import statistics
@@ -78,30 +78,43 @@ def best_speedup(episodes):
 
 
 def log_speedup(episodes):
-    best = best_speedup(episodes)
-    return math.log(best[1]) if best else None
+    known = [math.log(x[2][1]) for x in episodes if x[2] is not None]
+    return statistics.fmean(known) if known else None
 
 
 class SplitMix64:
     def __init__(self, seed):
         self.state = seed
 
-    def below(self, n):
+    def next(self):
         self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
         z = self.state
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-        return ((z ^ (z >> 31)) * n) >> 64
+        return z ^ (z >> 31)
 
 
 def interval(differences, how):
-    if len(differences) < 2:
-        return None, None
-    draw = SplitMix64(how["seed"])
     n = len(differences)
-    means = [sum(differences[draw.below(n)] for _ in range(n)) / n for _ in range(how["resamples"])]
-    cuts = statistics.quantiles(means, n=40, method="inclusive")
-    return cuts[0], cuts[-1]
+    if n < how["least_tasks"] or max(differences) - min(differences) <= 1e-12:
+        return None, None
+    if n <= how["all_subsets_up_to_tasks"]:
+        subsets = (x for size in range(1, n + 1) for x in itertools.combinations(differences, size))
+    else:
+        subsets = drawn_subsets(differences, how)
+    means = sorted(sum(x) / len(x) for x in subsets)
+    place = max(1, (len(means) + 1) // 40) - 1
+    return means[place], means[-1 - place]
+
+
+def drawn_subsets(differences, how):
+    draw, n, count = SplitMix64(how["seed"]), len(differences), 0
+    while count < how["draws"]:
+        words = [draw.next() for _ in range((n + 63) // 64)]
+        subset = [x for i, x in enumerate(differences) if words[i // 64] >> (i % 64) & 1]
+        if subset:
+            count += 1
+            yield subset
 
 
 def expect(what, said, known):
@@ -134,7 +147,7 @@ def main():
     figures = 0
     for row in said["statistics"]:
         metric = row["metric"]
-        value = {"reward": reward, "log_speedup": log_speedup}.get(metric)
+        value = {"reward": reward, "task_geomean_speedup": log_speedup}.get(metric)
         if metric.startswith("fast_"):
             value = fast(float(metric[5:]))
         elif metric.startswith("pass@"):
@@ -142,11 +155,13 @@ def main():
         known = [(x, y) for x, y in ((value(p), value(q)) for p, q in pairs) if x is not None and y is not None]
         assert row["tasks"] == len(known), (metric, row["tasks"], len(known))
         differences = [y - x for x, y in known]
-        low, high = interval(differences, said["bootstrap"])
+        low, high = interval(differences, said["intervals"])
         means = [
             statistics.fmean(x) if x else None for x in ([x for x, _ in known], [y for _, y in known], differences)
         ]
         for key, number in zip(("a", "b", "difference", "low", "high"), (*means, low, high)):
+            if row["scale"] == "ratio" and number is not None:
+                number = math.exp(number)
             expect(f"{metric}.{key}", row[key], number)
             figures += number is not None
 

@@ -32,22 +32,24 @@ progress under_way(double seconds, uint64_t turns) {
   x.at_build = 3;
   x.at_slot = 40;
   x.in_slots = 2;
+  x.waiting = 43;
   return x;
 }
 
 TEST(progress_display, counts_turns_and_says_what_waits_for_what) {
-  auto before = under_way(1, 0);
+  auto before = under_way(1, 1);
   auto text = shown(false, under_way(11, 96), &before);
   EXPECT_THAT(text, HasSubstr("96/256 turns; 0/64 episodes; "));
-  EXPECT_THAT(text, HasSubstr("about 17.0 s left; ")); // 160 turns at 9.6 a second
+  EXPECT_THAT(text, HasSubstr("about 18.0 s left; ")); // tests/unit/watch/time_left_test.cpp
   EXPECT_THAT(text, HasSubstr("waiting: 12 for the policy, 3 for a build, 40 for a slot; "));
   EXPECT_THAT(text, HasSubstr("2 in slots; 0 accepted, 0 rejected"));
 }
 
 TEST(progress_display, counts_what_was_committed_before_a_resume_as_no_pace) {
-  auto before = under_way(1, 0), now = under_way(11, 200);
-  now.turns_fresh = 20;
-  EXPECT_THAT(shown(false, now, &before), HasSubstr("200/256 turns; 0/64 episodes; about 28.0 s"));
+  auto before = under_way(1, 160), now = under_way(11, 180);
+  before.turns_fresh = 1;
+  now.turns_fresh = 21;
+  EXPECT_THAT(shown(false, now, &before), HasSubstr("180/256 turns; 0/64 episodes; about 48.0 s"));
 }
 
 TEST(progress_display, expects_of_open_episodes_what_those_that_ended_early_say) {

@@ -49,7 +49,17 @@ class Runs(unittest.TestCase):
         (one,) = kernelmill.runs(self.root)
         (said,) = json.loads(self.printed("runs", "--json"))["runs"]
         self.assertEqual((one.run, one.state, one.over, one.episodes, one.turns), ("first", "finished", True, 2, 4))
-        for name in ("reward", "best_speedup", "best_turn", "seconds", "directory", "failure"):
+        for name in (
+            "reward",
+            "best_speedup_lower",
+            "geomean_speedup",
+            "evidence",
+            "near_misses",
+            "best_turn",
+            "seconds",
+            "directory",
+            "failure",
+        ):
             self.assertEqual(getattr(one, name), said[name], name)
         self.assertEqual(kernelmill.runs(self.root, where="state=failed"), [])
         self.assertEqual(kernelmill.runs(self.root + "/none"), [])

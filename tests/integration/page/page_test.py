@@ -115,17 +115,24 @@ class Page(unittest.TestCase):
         self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
         self.assertEqual(len(text.encode()), said["bytes"])
 
-    def test_lineage_curves_lanes_findings_and_explanations(self):
+    def test_lineage_positions_lanes_findings_and_explanations(self):
         turns = self.ok("/api/v1/runs/first/episodes/g0.e0/lineage")["turns"]
         self.assertEqual(turns[1]["parent"], turns[0]["id"])
         # A right turn that a busy machine could not time has no reward.
         lines = [json.loads(x) for x in (self.root / "first" / "metrics.jsonl").read_text().splitlines()]
-        paid = sum(x["kind"] == "turn" and x["reward"] is not None for x in lines)
-        self.assertGreaterEqual(paid, 4)
-        step = -(-paid // 3)
-        curve = self.ok("/api/v1/runs/first/curves?points=3")["reward"]
-        self.assertEqual((len(curve), curve[-1]["turns"]), (-(-paid // step), paid))
-        self.assertLessEqual(curve[0]["low"], curve[0]["high"])
+        paid = [(x["turn"], x["reward"]) for x in lines if x["kind"] == "turn" and x["reward"] is not None]
+        self.assertGreaterEqual(len(paid), 4)
+        positions = self.ok("/api/v1/runs/first/positions")
+        for step in positions["reward"]:
+            here = [reward for turn, reward in paid if turn == step["turn"] - 1]
+            self.assertEqual(step["count"], len(here))
+            self.assertAlmostEqual(step["mean"], sum(here) / len(here))
+            self.assertTrue(step["low"] <= step["mean"] <= step["high"])
+        self.assertEqual([x["turn"] for x in positions["reward"]], sorted({turn + 1 for turn, _ in paid}))
+        self.assertLessEqual({x["turn"] for x in positions["speedup"]}, {2})
+        for part in self.ok("/api/v1/runs/first")["time"]:
+            self.assertGreaterEqual(part["wait_seconds"], 0)
+            self.assertGreaterEqual(part["work_seconds"], 0)
         lanes = self.ok("/api/v1/runs/first/lanes")["evaluations"]
         self.assertEqual({x["turn"] for x in lanes}, {"g0.e0.t1", "g0.e1.t1"})
         self.assertTrue(all(x["begin"] < x["end"] for x in lanes))

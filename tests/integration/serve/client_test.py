@@ -74,7 +74,7 @@ class Client(unittest.TestCase):
             (200, evaluation()),
         ]
         one = self.client.evaluate("native/x", "code")
-        self.assertEqual((one.reward, one.speedup, one.correct), (1.0, 1.5, True))
+        self.assertEqual((one.reward, one.speedup_lower, one.correct), (1.0, 1.5, True))
         posts = [x for x in self.asked if x[0] == "POST"]
         self.assertEqual(len(posts), 3)
         self.assertEqual(len({x[2]["Idempotency-Key"] for x in posts}), 1)

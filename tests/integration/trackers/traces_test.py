@@ -132,8 +132,8 @@ class Traces(unittest.TestCase):
                 2
                 * [
                     "invoke_agent kernelmill",
-                    "turn 0",
-                    "turn 1",
+                    "turn t0",
+                    "turn t1",
                     "chat asked",
                     "chat asked",
                     "execute_tool build",
@@ -182,7 +182,7 @@ class Traces(unittest.TestCase):
         )
         self.assertTrue(all(x["kernelmill.evaluation.correct"] for x in of("execute_tool evaluate")))
         for span in spans:
-            if span["name"] == "turn 1":
+            if span["name"] == "turn t1":
                 verdicts = [values(x["attributes"]) for x in span["events"] if x["name"] == "gen_ai.evaluation.result"]
                 scores = {x["gen_ai.evaluation.name"]: x for x in verdicts}
                 self.assertEqual(

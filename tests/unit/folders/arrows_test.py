@@ -86,7 +86,7 @@ ARROWS = {
     "launch/analysis/study": (
         "actors/episode/patch launch/analysis/report launch/analysis/watch storage storage/export storage/lineage"
     ),
-    "launch/analysis/watch": "launch/cli storage storage/lineage",
+    "launch/analysis/watch": "launch/analysis/report launch/cli storage storage/lineage",
     "launch/cli": "launch/config",
     "launch/cluster": (
         "actors actors/cluster actors/head actors/monitor actors/policy_pool launch/analysis/watch "
@@ -94,8 +94,8 @@ ARROWS = {
     ),
     "launch/cmake": "",
     "launch/commands": (
-        "actors/governance gpu/task launch/analysis/watch launch/cli launch/cluster launch/config "
-        "launch/judging launch/node launch/server/page storage storage/lineage"
+        "actors/governance gpu/task launch/analysis/report launch/analysis/watch launch/cli launch/cluster "
+        "launch/config launch/judging launch/node launch/server/page storage storage/lineage"
     ),
     "launch/commands/cluster": (
         "launch/analysis/simulate launch/cli launch/cluster launch/commands launch/config launch/node"
@@ -157,7 +157,8 @@ ARROWS = {
     ),
     "launch/server/http": "actors actors/policy_client/http launch/config",
     "launch/server/page": (
-        "launch/analysis/study launch/analysis/watch launch/config launch/server/http storage storage/lineage"
+        "launch/analysis/report launch/analysis/study launch/analysis/watch launch/config launch/server/http storage "
+        "storage/lineage"
     ),
     "launch/server/rollouts": (
         "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster "

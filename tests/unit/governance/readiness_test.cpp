@@ -100,8 +100,8 @@ TEST(readiness_of_episode, an_accepted_end_is_positive_and_names_what_was_repair
   auto x = episode{}.turn(fill_compile_error).turn(wrong).turn(fill_good).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_POSITIVE_SFT);
   ASSERT_EQ(x.reasons.size(), 3u);
-  EXPECT_THAT(x.reasons[1], HasSubstr("turn 0 failed to build"));
-  EXPECT_THAT(x.reasons[2], HasSubstr("turn 1 gave wrong results"));
+  EXPECT_THAT(x.reasons[1], HasSubstr("turn t0 failed to build"));
+  EXPECT_THAT(x.reasons[2], HasSubstr("turn t1 gave wrong results"));
 }
 
 TEST(readiness_of_episode, failures_with_evidence_are_for_debugging) {
@@ -116,13 +116,13 @@ TEST(readiness_of_episode, going_backwards_is_a_negative_transition) {
             EpisodeKind::USABLE_NEGATIVE_TRANSITION);
   auto x = episode{}.turn(wrong).turn(fill_compile_error).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_NEGATIVE_TRANSITION);
-  EXPECT_THAT(x.reasons[0], HasSubstr("turn 0 passed 2 gates, turn 1 only 1"));
+  EXPECT_THAT(x.reasons[0], HasSubstr("turn t0 passed 2 gates, turn t1 only 1"));
 }
 
 TEST(readiness_of_episode, a_hack_on_the_way_spoils_a_good_end) {
   auto x = episode{}.turn(hack).turn(fill_good).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_NEGATIVE_TRANSITION);
-  EXPECT_THAT(x.reasons[0], HasSubstr("turn 0 was rejected by an integrity finding"));
+  EXPECT_THAT(x.reasons[0], HasSubstr("turn t0 was rejected by an integrity finding"));
 }
 
 TEST(readiness_of_episode, a_slower_kernel_at_the_end_is_still_positive) {
@@ -138,7 +138,7 @@ TEST(readiness_of_episode, a_slower_kernel_at_the_end_is_still_positive) {
 TEST(readiness_of_episode, a_correct_kernel_whose_text_is_gone_is_for_benchmarks_only) {
   auto x = episode{}.turn(fill_good, no_candidate).result();
   EXPECT_EQ(x.kind, EpisodeKind::BENCHMARK_ONLY);
-  EXPECT_THAT(x.reasons, Contains("turn 0 lacks its candidate"));
+  EXPECT_THAT(x.reasons, Contains("turn t0 lacks its candidate"));
   auto without_completion = [](wire::TurnRecord::Builder out) { out.initCompletion(); };
   EXPECT_EQ(episode{}.turn(wrong, without_completion).turn(fill_good).result().kind,
             EpisodeKind::BENCHMARK_ONLY);

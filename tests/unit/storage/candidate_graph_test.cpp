@@ -110,7 +110,7 @@ TEST(candidate_graph, of_records_that_contradict_themselves_is_reported_and_ends
                                            "c2<c1 1 t0 patched benchmarked  best"));
   EXPECT_FALSE(graph.find("c2")->speedup) << "an interval that is none";
   ASSERT_EQ(graph.problems.size(), 7u);
-  EXPECT_THAT(graph.problems[0], HasSubstr("turn 0: c0 has the parent 'c0'"));
+  EXPECT_THAT(graph.problems[0], HasSubstr("turn t0: c0 has the parent 'c0'"));
   EXPECT_THAT(graph.problems[1], HasSubstr("c1 has the parent 'c2'"));
   EXPECT_THAT(graph.problems[2], HasSubstr("depth 7, not 1"));
   EXPECT_THAT(graph.problems[3], HasSubstr("id 'c1'"));

@@ -187,8 +187,8 @@ TEST(turn_spans, are_one_below_the_other_and_one_after_the_other) {
   ASSERT_TRUE(spans) << render(spans.error());
   std::vector<std::string> names;
   for (const auto& x : *spans) names.push_back(x["name"]);
-  EXPECT_THAT(
-      names, ElementsAre("chat answered", "execute_tool build", "execute_tool evaluate", "turn 3"));
+  EXPECT_THAT(names, ElementsAre("chat answered", "execute_tool build", "execute_tool evaluate",
+                                 "turn t3"));
   auto turn = spans->back();
   for (size_t i = 0; i + 1 < spans->size(); ++i) {
     EXPECT_EQ((*spans)[i]["parentSpanId"], turn["spanId"]);

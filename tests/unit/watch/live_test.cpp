@@ -65,7 +65,7 @@ live_run tree(double places) {
     put(queues[0], {{"credits", places},
                     {"waiting", 3},
                     {"leased", 1},
-                    {"median_seconds", 4},
+                    {"mean_seconds", 4},
                     {"oldest_wait_seconds", 7}});
     auto leases = queues[0].initChildren(1);
     leases[0].setActor("lease");
@@ -118,6 +118,57 @@ TEST(live_view, an_episode_at_work_names_its_worker_and_its_attempt) {
   EXPECT_EQ(row["worker"], "cpu0");
   EXPECT_EQ(row["attempt"], 2);
   EXPECT_EQ(row["last_error"], "the worker is gone");
+}
+
+/// The slot cpu0 has "g0.e0" for a second, and "g0.e1", which it was leased ahead, waits behind it.
+live_run tree_of_slot(double now) {
+  std::string leased, first, behind;
+  uint64_t run = 0;
+  append_waiting(leased, run, {.run = run_number("first"), .episode = 0});
+  append_waiting(leased, run, {.run = run_number("first"), .episode = 1});
+  append_waiting(first, run = 0, {.run = run_number("first"), .episode = 0});
+  append_waiting(behind, run = 0, {.run = run_number("first"), .episode = 1});
+  live_run result;
+  result.run.name = "first";
+  result.says = build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
+    x.setActor("monitor");
+    auto parts = x.initChildren(3);
+    parts[0].setActor("run");
+    auto episodes = parts[0].initChildren(2);
+    put_episode(episodes[0], "g0.e0", "profiling", 0);
+    put_episode(episodes[1], "g0.e1", "profiling", 1);
+    for (auto episode : episodes) episode.setSince(now - 47);
+    parts[1].setActor("cluster");
+    auto queue = parts[1].initChildren(1)[0];
+    queue.setActor("queue");
+    queue.setId("profile");
+    auto lease = queue.initChildren(1)[0];
+    lease.setActor("lease");
+    lease.setId(leased);
+    lease.setState("profile");
+    lease.setSince(now - 40);
+    put(lease, {{"worker", 77}, {"attempt", 1}, {"attempts_allowed", 3}});
+    parts[2].setActor("gpu_runner");
+    parts[2].setId("cpu0");
+    auto line = parts[2].initChildren(1)[0];
+    line.setActor("slot_line");
+    line.setId(first);
+    line.setSince(now - 1);
+    line.setDetail(behind);
+  });
+  return result;
+}
+
+// An episode that says "profiling" for 47 s may have been worked on for one of them.
+TEST(live_view, the_time_of_work_has_no_waiting_in_it) {
+  auto now = seconds_since_1970();
+  auto view = read_live(tree_of_slot(now));
+  ASSERT_EQ(view.episodes.size(), 2u);
+  EXPECT_EQ(view.episodes[0].state, "profiling");
+  EXPECT_DOUBLE_EQ(view.episodes[0].since, now - 1);
+  EXPECT_EQ(view.episodes[1].state, "queued");
+  EXPECT_DOUBLE_EQ(view.episodes[1].since, now - 47);
+  EXPECT_THAT(detail_text(view, view.episodes[1]), HasSubstr("queued for a slot, 1st"));
 }
 
 TEST(explain, says_of_each_episode_what_it_waits_for) {

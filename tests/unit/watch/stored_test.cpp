@@ -1,6 +1,7 @@
 // A run as its store knows it.
 
 #include <filesystem>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -99,7 +100,7 @@ TEST_F(stored_run, counts_turns_that_asked_for_no_verdict_apart) {
   EXPECT_EQ((*stats)["categories"]["open"], 1);
   auto x = summary();
   EXPECT_EQ(x.asked_turns(), 1u);
-  EXPECT_EQ(x.near_misses, 0u);
+  EXPECT_EQ(x.evidence.near_misses(), 0u);
   EXPECT_EQ(x.accepted + x.rejected, 1u) << "episodes";
 
   auto lineage = lineage_view(here, {{"what", "paused/g0.e0"}});
@@ -114,6 +115,40 @@ TEST_F(stored_run, counts_turns_that_asked_for_no_verdict_apart) {
   ASSERT_TRUE(why) << why.error().message;
   EXPECT_EQ((*why)["terminal_state"], "success");
   EXPECT_EQ((*why)["steps"], 3);
+}
+
+/// A turn whose stages took long, mostly for others: seconds of work are 2, 0.1 and 1.
+Message<wire::Record> waiting_turn(uint32_t member, bool cached) {
+  auto made = kernelmill::fixtures::make_turn(0, member, 0, {.run = "paused"});
+  auto opened = made.open();
+  return build<wire::Record>([&](wire::Record::Builder x) {
+    x.setTurn(opened->getTurn());
+    auto turn = x.getTurn();
+    auto seconds = turn.initSeconds();
+    seconds.setPolicy(5);
+    seconds.setBuild(10);
+    seconds.setEvaluate(30);
+    seconds.setProfile(20);
+    auto build = turn.getFacts().getBuild();
+    build.setSeconds(2);
+    build.setCached(cached);
+    turn.getFacts().initProfile().setSeconds(1);
+  });
+}
+
+TEST_F(stored_run, has_the_work_of_a_stage_apart_from_the_wait_for_it) {
+  commit({opened(0, "running", 100), waiting_turn(0, false), waiting_turn(1, true)});
+  auto stats = stats_view(local_world(folder_ / "runs"), {{"run", "paused"}});
+  ASSERT_TRUE(stats) << stats.error().message;
+  std::map<std::string, std::pair<double, double>> said;
+  for (const auto& x : (*stats)["time"])
+    said[x["stage"].get<std::string>()] = {x["work_seconds"].get<double>(),
+                                           x["wait_seconds"].get<double>()};
+  EXPECT_EQ(said["policy"], (std::pair{10.0, 0.0}));
+  EXPECT_EQ(said["build"], (std::pair{2.0, 18.0})) << "one came from the cache";
+  EXPECT_NEAR(said["evaluate"].first, 0.2, 1e-9);
+  EXPECT_NEAR(said["evaluate"].second, 59.8, 1e-9);
+  EXPECT_EQ(said["profile"], (std::pair{2.0, 38.0}));
 }
 
 } // namespace stored_test

@@ -47,7 +47,7 @@ json top_of(double turns, const std::string& detail = "native/row_sum, turn 1 of
             {"leased", 0},
             {"places", 0},
             {"done", 7},
-            {"median_seconds", 0.2}}}},
+            {"mean_seconds", 0.2}}}},
          {"slots", {{{"actor", "gpu_runner"}, {"id", "cpu0"}, {"state", "stuck"}, {"done", 7}}}},
          {"rows", rows}}}}};
 }

@@ -94,7 +94,7 @@ class Evaluation:
         return self.verdict is not None and bool(self.verdict["correct"])
 
     @property
-    def speedup(self) -> Optional[float]:
+    def speedup_lower(self) -> Optional[float]:
         """Lower bound of the speedup's interval, or None if it was not timed."""
         if self.verdict is None or not self.verdict["timing"].get("measured"):
             return None

@@ -25,7 +25,8 @@ _ERRORS = {2: RequestError, 3: NotFound, 69: Unavailable}  # by exit code
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A row of `kernelmill runs`. `reward` is the mean of the best rewards of ended episodes."""
+    """A row of `kernelmill runs`. `reward` is the mean of the best rewards of ended episodes; `best_speedup_lower`,
+    `geomean_speedup` and `evidence` are defined in docs/reference/glossary.md#figures."""
 
     run: str
     directory: str
@@ -38,10 +39,14 @@ class Run:
     rejected: int
     infrastructure: int
     reward: Optional[float]
-    best_speedup: Optional[float]
+    best_speedup_lower: Optional[float]
+    geomean_speedup: Optional[float]
+    evidence: Optional[float]
+    near_misses: int
     best_turn: str
     began_at: float
     seconds: float
+    left_seconds: Optional[float]
     failure: str
     failure_category: str
 

@@ -1,6 +1,6 @@
 // Pictures as SVG, each with a sentence for readers who cannot see it.
 
-import {number, plain, seconds} from './parts.js';
+import {number, plain, seconds, times, turnWord} from './parts.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -27,24 +27,27 @@ const span = (values) => {
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 };
 
-/** Mean with a band, over turns. */
-export function curve(title, steps, unit) {
-  const [W, H, L, B] = [460, 190, 46, 24];
+/** Mean with a band at each position of a turn in its episode; below, how many turns stand there. */
+export function byPosition(title, steps, unit) {
+  const [W, H, L, B] = [460, 204, 46, 38];
   if (!steps.length) return figure(title, picture(W, 40, `${title}: nothing yet`, s('text', {x: 8, y: 24}, 'nothing yet')));
   const [low, high] = span(steps.flatMap((x) => [x.low, x.high, x.mean]));
-  const last = steps[steps.length - 1];
-  const x = (turns) => L + (W - L - 8) * (steps.length === 1 ? 0.5 : (turns - steps[0].turns) / (last.turns - steps[0].turns));
+  const [first, last] = [steps[0].turn, steps[steps.length - 1].turn];
+  const x = (turn) => L + 24 + (W - L - 56) * (first === last ? 0.5 : (turn - first) / (last - first));
   const y = (v) => 8 + (H - B - 8) * (1 - (v - low) / (high - low));
-  const points = (key) => steps.map((p) => `${x(p.turns).toFixed(1)},${y(p[key]).toFixed(1)}`);
+  const points = (key) => steps.map((p) => `${x(p.turn).toFixed(1)},${y(p[key]).toFixed(1)}`);
   const ticks = [low, (low + high) / 2, high].flatMap((v) => [
     s('line', {class: 'axis', x1: L, x2: W - 8, y1: y(v), y2: y(v)}),
     s('text', {x: L - 4, y: y(v) + 4, 'text-anchor': 'end'}, number(v))]);
-  const marks = steps.length === 1 ? [s('circle', {class: 'bar', cx: x(last.turns), cy: y(last.mean), r: 4})] : [];
-  return figure(title, picture(W, H, `${title}: mean ${number(last.mean)}${unit} over the latest ${last.count} values, `
-    + `a tenth below ${number(last.low)} and a tenth above ${number(last.high)}`, ticks,
+  const every = Math.ceil(steps.length / 8); // labels that fit
+  return figure(title, picture(W, H, `${title}: ` + steps.map((p) => `turn ${p.turn} ${number(p.mean)}${unit} of ${p.count} turns`).join(', '), ticks,
     s('polygon', {class: 'band', points: [...points('high'), ...points('low').reverse()].join(' ')}),
-    s('polyline', {class: 'line', points: points('mean').join(' ')}), marks,
-    s('text', {x: L, y: H - 6}, `${steps[0].turns} turns`), s('text', {x: W - 8, y: H - 6, 'text-anchor': 'end'}, `${last.turns} turns`)));
+    s('polyline', {class: 'line', points: points('mean').join(' ')}),
+    steps.map((p) => s('circle', {class: 'bar', cx: x(p.turn), cy: y(p.mean), r: 4},
+      s('title', {}, `turn ${p.turn}: mean ${number(p.mean)}${unit}, a tenth below ${number(p.low)}, a tenth above ${number(p.high)}, ${p.count} turns`))),
+    steps.filter((_, i) => i % every === 0).map((p) => [
+      s('text', {x: x(p.turn), y: H - 20, 'text-anchor': 'middle'}, `turn ${p.turn}`),
+      s('text', {x: x(p.turn), y: H - 6, 'text-anchor': 'middle'}, `n ${p.count}`)])));
 }
 
 /** Horizontal bars: [name, value, text]. */
@@ -60,10 +63,10 @@ export function bars(title, rows, most) {
       s('text', {x: W - 90, y: i * row + 19}, text)])));
 }
 
-/** Times of candidate and reference, the bound of the machine, and by kind of contents. */
-export function times(timing) {
-  const rows = [['reference', timing.reference_ms], ['candidate', timing.candidate_ms],
-    ...timing.kinds.flatMap((k) => [[`${k.name}: reference`, k.reference_ms], [`${k.name}: candidate`, k.candidate_ms]])];
+/** Times of candidate and baseline, the bound of the machine, and by kind of contents. */
+export function timesOf(timing) {
+  const rows = [['baseline', timing.reference_ms], ['candidate', timing.candidate_ms],
+    ...timing.kinds.flatMap((k) => [[`${k.name}: baseline`, k.reference_ms], [`${k.name}: candidate`, k.candidate_ms]])];
   return bars(`Times of ${timing.samples} checked calls, medians`, rows.map(([n, v]) => [n, v, `${number(v, 4)} ms`]));
 }
 
@@ -76,14 +79,14 @@ export function intervals(turns) {
   const [low, high] = span([1, ...timed.flatMap((t) => [t.timing.speedup.low, t.timing.speedup.high])]);
   const x = (v) => L + (W - L - 76) * (v - low) / (high - low);
   return figure('Speedup and its 95 % interval, turn by turn', picture(W, H,
-    timed.map((t) => `turn ${t.turn}: ${number(t.timing.speedup.estimate)} from ${number(t.timing.speedup.low)} to ${number(t.timing.speedup.high)}`).join('; '),
+    timed.map((t) => `${turnWord(t.turn)}: ${number(t.timing.speedup.estimate)} from ${number(t.timing.speedup.low)} to ${number(t.timing.speedup.high)}`).join('; '),
     s('line', {class: 'mark', x1: x(1), x2: x(1), y1: 0, y2: H - 20}), s('text', {x: x(1), y: H - 6, 'text-anchor': 'middle'}, '1x (baseline)'),
     timed.flatMap((t, i) => {
       const y = i * row + 14, v = t.timing.speedup;
-      return [s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, `turn ${t.turn}`),
+      return [s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, turnWord(t.turn)),
         s('line', {class: 'line', x1: x(v.low), x2: x(v.high), y1: y, y2: y}),
         s('circle', {class: 'bar', cx: x(v.estimate), cy: y, r: 4}),
-        s('text', {x: W - 70, y: y + 4}, `${number(v.estimate)}×`)];
+        s('text', {x: W - 70, y: y + 4}, times(v.estimate))];
     })));
 }
 
@@ -116,10 +119,10 @@ export function lineage(turns, branches, address) {
   });
   const nodes = all.map((n) => {
     const t = n.turn, of = n.of ? `${n.of.run}, ` : '';
-    return s('a', {href: address(t, n.of), 'aria-label': `${of}turn ${t.turn}, ${t.transition}, ${t.category}`},
+    return s('a', {href: address(t, n.of), 'aria-label': `${of}${turnWord(t.turn)}, ${t.transition}, ${t.category}`},
       s('rect', {class: n.of ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
       s('circle', {class: t.outcome === 'accepted' ? 'yes' : t.outcome === 'open' ? 'hollow' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
-      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `turn ${t.turn}: ${t.transition}`).slice(0, 16)),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `${turnWord(t.turn)}: ${t.transition}`).slice(0, 16)),
       s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(t.category).slice(0, 15)));
   });
   const forks = branches.length ? `, ${branches.length} forks (dashed)` : '';
@@ -145,7 +148,7 @@ export function candidateGraph(candidates, address) {
   const nodes = all.map((n) => {
     const c = n.of, marks = [c.best && 'best', c.active && 'active', c.dominated && 'dominated',
       c.choice && c.choice.status + ' by a person'].filter(Boolean).join(', ');
-    const second = [c.status || 'not tried', c.speedup && `${number(c.speedup.estimate)}×`, c.patch_kind].filter(Boolean).join(' ');
+    const second = [c.status || 'not tried', c.speedup && times(c.speedup.estimate), c.patch_kind].filter(Boolean).join(' ');
     const right = ['eval_passed', 'benchmarked', 'profiled', 'promoted', 'dominated'].includes(c.status);
     return s('a', {href: address(c), 'aria-label': `${c.id}, ${c.role}, ${second}${marks && `, ${marks}`}`},
       s('rect', {class: c.active ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 138, height: 36, rx: 5}),

@@ -45,20 +45,22 @@ const values = (title, rows) => rows?.length > 0 && table(title, [['key', 'What'
 
 const signed = (x, digits = 3) => (x === null || x === undefined ? '–' : `${x > 0 ? '+' : ''}${number(x, digits)}`);
 
+const noInterval = {few_tasks: 'needs 6 tasks', no_spread: 'all tasks differ by as much'};
+
 function ofRuns(page, x) {
   const {tasks} = x;
-  const shown = x.statistics.map((s) => s.metric === 'log_speedup'
-    ? {...s, metric: 'speedup', a: s.a === null ? null : Math.exp(s.a), b: s.b === null ? null : Math.exp(s.b), times: s.difference === null ? null : Math.exp(s.difference)} : s);
-  const interval = (s) => s.low === null ? '–' : s.metric === 'speedup' ? `×${number(Math.exp(s.low), 3)} to ×${number(Math.exp(s.high), 3)}` : `${signed(s.low)} to ${signed(s.high)}`;
+  const words = (name) => plain(name.startsWith('fast_') ? name : name.replaceAll('_', ' '));
+  const change = (s, v) => (v === null ? '–' : s.scale === 'ratio' ? `×${number(v, 3)}` : signed(v));
+  const interval = (s) => (s.low === null ? noInterval[s.no_interval] ?? '–' : `${change(s, s.low)} to ${change(s, s.high)}`);
   const rows = [...x.by_task].sort((p, q) => Math.abs(q.difference ?? -1) - Math.abs(p.difference ?? -1)).slice(0, 100);
-  const ofSide = (v) => `${count(v.correct)} of ${count(v.episodes)} right, reward ${value(v.reward)}, speedup ${value(v.speedup)}`;
+  const ofSide = (v) => `${count(v.correct)} of ${count(v.episodes)} right, reward ${value(v.reward)}, best speedup ${value(v.best_speedup)}`;
   return [x.notes.map((note) => el('p', {class: 'why'}, plain(note))),
     el('p', {}, `${count(tasks.compared)} tasks are in both; ${count(tasks.only_a.length)} in A only, ${count(tasks.only_b.length)} in B only, ${count(tasks.changed.length)} left out since their files differ.`),
     el('div', {class: 'charts'}, difference('Reward, B minus A, task by task', x.by_task.filter((t) => t.difference !== null))),
-    table('Means of tasks, and what B differs by', [['metric', 'Metric', plain], ['a', 'A', (v) => number(v, 3), true], ['b', 'B', (v) => number(v, 3), true],
-      ['difference', 'B against A', (v, s) => (s.times !== undefined && s.times !== null ? `×${number(s.times, 3)}` : signed(v)), true],
-      ['low', '95 % interval', (_, s) => interval(s)], ['tasks', 'Tasks', count, true]], shown),
-    table('In how many tasks B is better', [['by', 'By', plain], ['wins', 'B wins', count, true], ['losses', 'B loses', count, true], ['ties', 'Ties', count, true],
+    table('Means of tasks, and what B differs by', [['metric', 'Metric', words], ['a', 'A', (v) => number(v, 3), true], ['b', 'B', (v) => number(v, 3), true],
+      ['difference', 'B against A', (v, s) => change(s, v), true],
+      ['low', '95 % interval', (_, s) => interval(s)], ['tasks', 'Tasks', count, true]], x.statistics),
+    table('In how many tasks B is better', [['by', 'By', words], ['wins', 'B wins', count, true], ['losses', 'B loses', count, true], ['ties', 'Ties', count, true],
       ['p', 'Sign test', (v) => number(v, 3), true]], x.wins),
     table(`Tasks that differ most: ${rows.length} of ${x.by_task.length}`, [['task', 'Task', plain], ['a', 'A', ofSide], ['b', 'B', ofSide],
       ['difference', 'Reward', (v) => signed(v), true], ['faster', 'Faster', (v) => (v ? plain(v).toUpperCase() : '–')]], rows),

@@ -1,9 +1,9 @@
 // An episode turn by turn, as it happens.
 
 import {get, path, save, send} from './api.js';
-import {candidateGraph, intervals, lineage, times} from './charts.js';
+import {candidateGraph, intervals, lineage, timesOf} from './charts.js';
 import {diff, folded} from './diff.js';
-import {calmly, card, count, el, number, plain, problem, seconds, state, table, text, when} from './parts.js';
+import {calmly, card, count, el, number, plain, problem, seconds, state, table, text, times, turnWord, when} from './parts.js';
 
 export async function episodePage(page, run, episode) {
   let shown = -1, branches = [];
@@ -34,7 +34,7 @@ function head(page, run, x, live) {
     el('div', {class: 'cards', id: 'summary'},
       card('State', state(end ? end.outcome : live?.state ?? 'open'), end ? end.stop_reason : plain(live?.detail ?? '')),
       card('Turns', count(x.turns.length)),
-      card('Best speedup, lower bound', end?.best_speedup ? `${number(end.best_speedup)}×` : '–'),
+      card('Best speedup, lower bound', times(end?.best_speedup_lower)),
       end?.terminal_state && card('Tools', state(end.terminal_state), `${count(end.steps)} steps, ${seconds(end.gpu_seconds)} of the machine that ran kernels`),
       end && card('Returns', end.returns.map((r) => number(r)).join('  ')),
       end && card('Use', plain(end.readiness), plain(end.reasons.join('; ')))),
@@ -57,7 +57,7 @@ function changes(x, i) {
   const lines = diff(plain(parent.candidate.text), plain(turn.candidate.text));
   const [plus, minus] = ['+', '-'].map((sign) => lines.filter(([s]) => s === sign).length);
   const kinds = {'+': 'plus', '-': 'minus', '…': 'dim'};
-  return el('details', {open: true, id: `diff-${turn.turn}`}, el('summary', {}, `Changes since turn ${parent.turn}: ${plus} lines added, ${minus} removed`),
+  return el('details', {open: true, id: `diff-${turn.turn}`}, el('summary', {}, `Changes since ${turnWord(parent.turn)}: ${plus} lines added, ${minus} removed`),
     plus + minus === 0 ? el('p', {}, 'The same code.')
       : el('pre', {class: 'diff', tabindex: '0', 'aria-label': 'Changes'}, folded(lines).map(([sign, line]) => el('span', {class: kinds[sign] ?? null}, `${sign} ${line}`))));
 }
@@ -74,8 +74,8 @@ function turnSection(page, run, x, i, notes, again) {
   const id = (what) => `${what}-${turn.turn}`;
   const named = (node, what) => { if (node) node.id = id(what); return node; };
   return el('section', {class: 'turn', id: `turn-${turn.turn}`, 'aria-labelledby': id('title')},
-    el('h3', {id: id('title')}, `Turn ${turn.turn}: `, state(turn.category), ` ${plain(turn.transition)}`,
-      el('span', {class: 'note'}, ` reward ${number(turn.reward)}; ${when(turn.committed_at)}`)),
+    el('h3', {id: id('title')}, `T${turnWord(turn.turn, turn.max_turns).slice(1)}: `, state(turn.category), ` ${plain(turn.transition)}`,
+      el('span', {class: 'note'}, ` ${name}; reward ${number(turn.reward)}; ${when(turn.committed_at)}`)),
     gates(turn),
     turn.error && el('p', {class: 'problem'}, plain(turn.error.message), el('br'), el('span', {class: 'note'}, plain(turn.error.hint))),
     turn.findings.length > 0 && table('Findings of integrity', [['severity', 'Severity', state], ['rule', 'Rule', plain], ['evidence', 'Evidence', plain]], turn.findings),
@@ -85,11 +85,12 @@ function turnSection(page, run, x, i, notes, again) {
     turn.prompt.map((p, k) => named(text(`Prompt: ${plain(p.role)}`, p.content), `prompt${k}`)),
     named(callsOf(turn), 'calls'),
     named(text('Compiler output', turn.build.log, !turn.build.compiled, whole('build')), 'build'),
-    turn.timing && times(turn.timing),
+    turn.timing && timesOf(turn.timing),
     named(casesOf(turn), 'cases'), named(profileOf(turn), 'profile'),
     named(text('What it printed', turn.output), 'output'),
     named(text('Feedback to the next turn', turn.feedback, false, whole('feedback')), 'feedback'),
-    el('p', {class: 'note'}, Object.entries(turn.seconds).filter(([, v]) => v > 0).map(([k, v]) => `${k} ${seconds(v)}`).join(', '),
+    el('p', {class: 'note'}, Object.entries(turn.seconds).filter(([k, v]) => v + turn.waited[k] > 0)
+      .map(([k, v]) => `${k} ${seconds(v)}${turn.waited[k] > 0.05 ? ` (waited ${seconds(turn.waited[k])})` : ''}`).join(', '),
       `; ${count(turn.prompt_tokens)} + ${count(turn.completion_tokens)} tokens; ${plain(turn.model)}; ${plain(turn.device)}`),
     notesOf(page, run, name, notes, again, id('notes')));
 }

@@ -3,7 +3,7 @@
 import {get, path} from './api.js';
 import {strip} from './charts.js';
 import {filterBar, PAGE, pager, sorting} from './lists.js';
-import {count, el, number, plain, table} from './parts.js';
+import {count, el, number, plain, table, times} from './parts.js';
 
 export async function groups(page, run) {
   const {query} = page;
@@ -14,10 +14,10 @@ export async function groups(page, run) {
   const columns = [['group', 'Group', plain, false, 'group'], ['task', 'Task', plain, false, 'task'],
     ['episodes', 'Best reward of each member', (all, g) => strip(g.group, all, low, high, to)],
     ['reward', 'Mean', (v) => number(v), true, 'reward'], ['deviation', 'Deviation', (v) => number(v), true, 'deviation'],
-    ['best_speedup', 'Best speedup', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+    ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
     ['accepted', 'Accepted', (v, g) => `${count(v)} of ${count(g.members)}`, true, 'accepted'], ['turns', 'Turns', count, true, 'turns'],
     ['ended', 'Best and worst', (_, g) => againstEachOther(page, run, g)]];
-  return [filterBar(page, 'group, task, members, ended, accepted, rejected, infrastructure, turns, reward, deviation, low, high, best_speedup'),
+  return [filterBar(page, 'group, task, members, ended, accepted, rejected, infrastructure, turns, reward, deviation, low, high, best_speedup_lower'),
     x.groups.length ? table('Groups', columns, x.groups, sorting(page)) : el('p', {}, 'No group matches.'), pager(page, x)];
 }
 

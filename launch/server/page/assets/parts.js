@@ -30,6 +30,9 @@ export function plain(text) {
 export const number = (x, digits = 2) =>
   x === null || x === undefined || Number.isNaN(x) ? '–' : Number(x).toFixed(digits);
 
+/** A speedup: a multiple of the baseline's speed. */
+export const times = (x) => (x === null || x === undefined ? '–' : `${number(x)}×`);
+
 export const count = (x) => (x === null || x === undefined ? '–' : Number(x).toLocaleString('en'));
 
 export function seconds(x) {
@@ -39,6 +42,9 @@ export function seconds(x) {
   if (x < 7200) return `${Math.round(x / 60)} min`;
   return `${(x / 3600).toFixed(1)} h`;
 }
+
+/** Turns are counted from 1 where people read; ids such as g3.e1.t0 have the number from 0. */
+export const turnWord = (index, of = 0) => (of ? `turn ${index + 1} of ${of}` : `turn ${index + 1}`);
 
 export const when = (at) => (at ? new Date(at * 1000).toLocaleString() : '–');
 

@@ -1,10 +1,10 @@
 // The list of runs, a run, and the live episodes.
 
 import {get, path, send} from './api.js';
-import {bars, curve, lanes} from './charts.js';
+import {bars, byPosition, lanes} from './charts.js';
 import {groups} from './groups.js';
 import {filterBar, PAGE, pager, sorting} from './lists.js';
-import {calmly, card, count, el, number, plain, pressing, seconds, state, table, when} from './parts.js';
+import {calmly, card, count, el, number, plain, pressing, seconds, state, table, times, when} from './parts.js';
 
 export async function runsPage(page) {
   const {query} = page;
@@ -13,13 +13,14 @@ export async function runsPage(page) {
     const columns = [
       ['run', 'Run', (_, r) => el('a', {href: page.address(['runs', r.name])}, plain(r.run)), false, 'run'],
       ['state', 'State', state, false, 'state'],
-      ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}` : count(r.ended)), true, 'progress'],
+      ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}${r.left_seconds ? `, about ${seconds(r.left_seconds)} left` : ''}` : count(r.ended)), true, 'progress'],
       ['turns', 'Turns', count, true, 'turns'], ['accepted', 'Accepted', count, true, 'accepted'],
       ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
-      ['best_speedup', 'Best speedup, lower bound', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+      ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
+      ['geomean_speedup', 'Geomean speedup', times, true, 'geomean_speedup'],
       ['seconds', 'Time', seconds, true, 'seconds'], ['began_at', 'Began', when, false, 'began_at'],
       ['failure', 'Why it ended', (v, r) => plain(v || r.failure_category || '')]];
-    page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup, seconds'),
+    page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup_lower, geomean_speedup, evidence, seconds'),
       x.runs.length ? table(`Runs below ${x.root}`, columns, x.runs, sorting(page)) : el('p', {}, 'No run matches.'), pager(page, x));
   };
   await draw();
@@ -56,21 +57,23 @@ export async function runPage(page, run, what) {
 }
 
 async function overview(page, run, buttons) {
-  const [x, curves, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'curves'), {}, page.signal),
+  const [x, positions, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'positions'), {}, page.signal),
     get(path('runs', run, 'explain'), {}, page.signal).catch(() => null)]);
   const known = new Set(['format', 'built', 'correct', 'timed', 'faster']);
   return [
     el('div', {class: 'cards'}, card('State', state(x.state)), card('Turns', count(x.turns)),
       card('Episodes ended', count(x.episodes.ended), `${x.episodes.accepted} accepted, ${x.episodes.rejected} rejected, ${x.episodes.infrastructure} infrastructure`),
-      card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', x.best_speedup ? `${number(x.best_speedup)}×` : '–', x.best_turn),
+      card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', times(x.best_speedup_lower), x.best_turn), card('Geomean speedup', times(x.geomean_speedup)),
+      card('Evidence', number(x.evidence), `${count(x.near_misses)} near misses`),
       card('Tokens', count(x.completion_tokens), `${count(x.prompt_tokens)} of prompts`), card('Time', seconds(x.wall_seconds))),
     buttons(x.state),
     why && explanation(why),
     el('div', {class: 'charts'},
       bars('Funnel: turns that passed each stage', [['all turns', x.turns, count(x.turns)],
         ...x.funnel.filter((f) => known.has(f.step)).map((f) => [f.step, f.turns, `${count(f.turns)} (${Math.round((f.share ?? 0) * 100)} %)`])], x.turns),
-      bars('Where the time of turns went', x.time.map((t) => [t.stage, t.seconds, seconds(t.seconds)])),
-      curve('Reward of turns', curves.reward, ''), curve('Speedup of timed turns', curves.speedup, '×')),
+      bars('Work of turns, mean of a turn', x.time.map((t) => [t.stage, t.mean_work_seconds ?? 0, seconds(t.mean_work_seconds)])),
+      bars('Waiting of turns for a worker, mean of a turn', x.time.map((t) => [t.stage, t.mean_wait_seconds ?? 0, seconds(t.mean_wait_seconds)])),
+      byPosition('Reward by turn position', positions.reward, ''), byPosition('Speedup by turn position', positions.speedup, '×')),
     el('h3', {}, 'Verdicts'),
     table('Turns by category', [['category', 'Category'], ['turns', 'Turns', count, true]],
       Object.entries(x.categories).map(([category, turns]) => ({category, turns})).sort((a, b) => b.turns - a.turns))];
@@ -95,7 +98,7 @@ const episodeColumns = (page, name) => [
   ['turn', 'Turn', (_, r) => (r.max_turns ? `${(r.turn ?? 0) + 1} of ${r.max_turns}` : count(r.turns)), true, 'turn'],
   ['age_seconds', 'For', seconds, true, 'age_seconds'],
   ['best_reward', 'Best reward', (v) => number(v), true, 'best_reward'],
-  ['best_speedup', 'Best speedup', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+  ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
   ['detail', 'What happens', (v, r) => plain(r.position ? `${r.position}. in the queue ${r.queue}` : r.stop_reason ?? v ?? '')]];
 
 async function episodes(page, run) {
@@ -140,7 +143,7 @@ export async function livePage(page) {
       x.episodes.length ? table(`${count(x.live)} live episodes`, columns, x.episodes, sorting(page)) : el('p', {}, x.live ? 'None matches.' : 'No run is in progress.'), pager(page, x),
       x.runs.map((r) => table(`Queues of ${r.run}: ${r.state}, ${count(r.ended)} of ${count(r.episodes)} episodes ended`,
         [['queue', 'Queue', plain], ['state', 'State', state], ['waiting', 'Wait', count, true], ['leased', 'At work', count, true],
-          ['places', 'Places', count, true], ['done', 'Done', count, true], ['median_seconds', 'Median', seconds, true],
+          ['places', 'Places', count, true], ['done', 'Done', count, true], ['mean_seconds', 'Mean', seconds, true],
           ['oldest_wait_seconds', 'Longest wait', seconds, true]], r.queues)));
   };
   await draw();
