@@ -113,8 +113,9 @@ constexpr error_category table[] = {
     {"missing_file", "a file that another one needs is missing", "the message names it"},
     {"head_exists", "another head serves that folder of runs",
      "end that one, or name another with `--root`"},
-    {"not_live", "a run of a head is not in progress",
-     "`kernelmill resume RUN --head ...` continues one that was cancelled or has failed"},
+    {"not_live", "a run takes no such order: it is not in progress, or another process has it",
+     "`kernelmill resume RUN` continues one that was cancelled or has failed, of a head with "
+     "--head"},
     {"not_found", "a run, record, store or folder does not exist", "check name and path"},
     {"verdicts_exist", "a run has verdicts of that name by other rules",
      "name others with `--name`"},

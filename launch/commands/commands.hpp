@@ -79,6 +79,9 @@ cli::command version_row();
 cli::command complete_row();
 cli::command reference_row();
 
+/// `status` with --head.
+expected<int> head_status(const invocation& in);
+
 /// `resume` with --head.
 expected<int> resume_at_head(const invocation& in);
 

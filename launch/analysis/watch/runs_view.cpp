@@ -68,8 +68,13 @@ json row_of(const world& in, const run_directory& run) {
 } // namespace
 
 expected<json> runs_view(const world& in, const json& query) {
-  KM_TRY(check_query(query, {"where", "sort"}));
+  KM_TRY(check_query(query, {"run", "where", "sort"}));
   std::vector<json> rows;
+  if (auto name = text_in(query, "run"); !name.empty()) {
+    auto run = find_run(name, in.root);
+    KM_TRY(run);
+    return json{{"root", in.root}, {"runs", json::array({row_of(in, *run)})}};
+  }
   for (const auto& name : list_runs(in.root)) {
     auto run = find_run(in.root + "/" + name, in.root);
     rows.push_back(run ? row_of(in, *run) : unreadable(name, run.error()));

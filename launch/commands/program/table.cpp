@@ -20,8 +20,9 @@ void add(cli::command_table& table, const char* group, cli::command_table rows) 
 cli::command_table grouped() {
   cli::command_table table;
   add(table, "Run episodes",
-      {run_row(), resume_row(), fork_row(), candidate_branch_row(), rollouts_log_row(), train_row(),
-       train_show_row(), train_check_row(), serve_row()});
+      {run_row(), status_row(), pause_row(), cancel_row(), resume_row(), fork_row(),
+       candidate_branch_row(), rollouts_log_row(), train_row(), train_show_row(), train_check_row(),
+       serve_row()});
   add(table, "Judge kernels",
       {eval_row(), judge_batch_row(), build_row(), bench_row(), inspect_row(), profile_row(),
        profile_read_row(), profile_command_row(), sanitize_row()});
@@ -39,8 +40,7 @@ cli::command_table grouped() {
        policy_weights_row(), index_build_row(), index_query_row()});
   add(table, "Clusters",
       {cluster_init_row(), head_row(), node_row(), node_list_row(), gpu_list_row(), submit_row(),
-       status_row(), drain_row(), cancel_row(), pause_row(), simulate_row(), actor_list_row(),
-       actor_show_row()});
+       drain_row(), simulate_row(), actor_list_row(), actor_show_row()});
   add(table, "Configuration and machine",
       {config_list_row(), config_show_row(), config_validate_row(), config_schema_row(),
        doctor_row(), adapter_list_row(), adapter_summary_row(), completion_row(), version_row()});

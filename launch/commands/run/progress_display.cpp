@@ -56,16 +56,17 @@ std::string progress_display::time_left(const progress& x) const {
 
 std::vector<std::string> progress_display::parts(const progress& x) const {
   std::vector<std::string> result;
+  if (x.paused) result.emplace_back("paused: no new episodes start");
   auto planned = std::llround(static_cast<double>(x.turns) + turns_to_come(x));
   result.push_back(fmt::format("{}/{} turns", x.turns, planned));
   result.push_back(fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total));
-  if (auto left = time_left(x); !left.empty()) result.push_back(left);
+  if (auto left = time_left(x); !left.empty() && !x.paused) result.push_back(left);
   if (auto waiting = waiting_text(x); !waiting.empty()) result.push_back(waiting);
   if (x.in_slots > 0) result.push_back(fmt::format("{} in slots", x.in_slots));
   result.push_back(fmt::format("{} accepted, {} rejected", x.accepted, x.rejected));
   if (x.infrastructure > 0) result.push_back(fmt::format("{} infrastructure", x.infrastructure));
   if (x.tried_again > 0)
-    result.insert(result.begin() + 2,
+    result.insert(result.begin() + (x.paused ? 3 : 2),
                   fmt::format("policy: {} tried again, attempt {}: {}", x.tried_again, x.attempts,
                               cli::shorten(cli::clean(x.last_error), longest_error)));
   return result;
