@@ -47,6 +47,7 @@ class Run:
 
     @property
     def over(self) -> bool:
+        """Whether no process works on it."""
         return self.state not in ("running", "queued", "paused")
 
 
