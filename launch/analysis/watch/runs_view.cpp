@@ -1,6 +1,7 @@
 // All runs of a root: what the store says, and for those in progress what their monitors say.
 
 #include <algorithm>
+#include <filesystem>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
@@ -8,21 +9,24 @@
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/run_tags.hpp"
 
 namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
   static const std::vector<std::string> all{
-      "run",      "state",       "live",     "progress",       "episodes", "ended",
-      "turns",    "accepted",    "rejected", "infrastructure", "reward",   "best_speedup",
-      "evidence", "near_misses", "began_at", "seconds",        "failure",  "failure_category"};
+      "run",         "folder",         "tags",    "state",        "live",
+      "progress",    "episodes",       "ended",   "turns",        "accepted",
+      "rejected",    "infrastructure", "reward",  "best_speedup", "evidence",
+      "near_misses", "began_at",       "seconds", "failure",      "failure_category"};
   return all;
 }
 
 namespace {
 
-json unreadable(const std::string& name, const error& why) {
+json unreadable(const std::string& folder, const std::string& name, const error& why) {
   return {{"run", name},
+          {"folder", folder},
           {"state", "unreadable"},
           {"failure", why.message},
           {"failure_category", why.category},
@@ -30,15 +34,17 @@ json unreadable(const std::string& name, const error& why) {
 }
 
 json row_of(const world& in, const run_directory& run) {
+  auto folder = std::filesystem::path{run.path}.filename().string();
   auto stored = summarize(in, run);
-  if (!stored) return unreadable(run.name, stored.error());
-  json row = {{"run", run.name}, {"directory", run.path}};
+  if (!stored) return unreadable(folder, run.name, stored.error());
+  json row = {
+      {"run", run.name}, {"folder", folder}, {"directory", run.path}, {"tags", tags_of(run)}};
   std::optional<live_view> live;
   if (stored->state == "open") {
     if (auto says = in.ask_run(run))
       live = read_live({run, std::move(*says)});
     else if (stored = summarize_silent(in, run, std::move(*stored)); !stored)
-      return unreadable(run.name, stored.error());
+      return unreadable(folder, run.name, stored.error());
   }
   row["state"] = live ? live->state : stored->state == "open" ? "interrupted" : stored->state;
   row["live"] = live ? live->live : 0;
@@ -77,7 +83,7 @@ expected<json> runs_view(const world& in, const json& query) {
   }
   for (const auto& name : list_runs(in.root)) {
     auto run = find_run(in.root + "/" + name, in.root);
-    rows.push_back(run ? row_of(in, *run) : unreadable(name, run.error()));
+    rows.push_back(run ? row_of(in, *run) : unreadable(name, name, run.error()));
   }
   auto chosen = chosen_rows(std::move(rows), query, keys_of_runs());
   KM_TRY(chosen);
