@@ -82,6 +82,8 @@ constexpr error_category table[] = {
     {"contaminated",
      "code of `train` nearly repeats code of `dev`, or an answer an example of its prompt",
      "`--on-contamination drop` leaves it out; `report` exports it and says so"},
+    {"export_empty", "an export has no row",
+     "the message says what was left out and why; give fewer filters or another form"},
     {"bad_problem", "a problem in Python cannot be used, or a list of problems cannot be read",
      "the message names file and line; a problem defines `class Model`, `get_inputs` and "
      "`get_init_inputs`"},

@@ -128,6 +128,16 @@ int outcome_code(wire::RunSummary::Reader x) {
   return cli::exit_code(fault_of(x.getFault()));
 }
 
+// Of a demonstration, which one who has just come runs.
+void tell_next(const std::string& directory) {
+  cli::talk("next:\n  kernelmill show " + directory + "    its episodes; " + directory +
+            "/g0.e0.t0 is a turn\n  kernelmill report " + directory +
+            "  its metrics by task\n  kernelmill page " +
+            (fs::path{directory}.has_parent_path() ? fs::path{directory}.parent_path().string()
+                                                   : std::string{"."}) +
+            "  all runs in a browser");
+}
+
 void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   std::string outcome = x.getOutcome();
   if (outcome == "finished") return;
@@ -223,6 +233,9 @@ expected<int> drive_run(const invocation& in, run_options options, bool was_fini
     cli::print(summary_text(*opened, view ? &*view : nullptr));
   }
   tell_outcome(in, *opened);
+  if (opened->getOutcome() == "finished" && options.config.policy.kind == "scripted" &&
+      !options.resume)
+    tell_next(shown_path(options.directory));
   return outcome_code(*opened);
 }
 

@@ -42,7 +42,7 @@ def prompt_of(client: Client, task: str) -> str:
         return _prompts[client.url][task]
     except KeyError:
         raise NotFound(
-            404, "task_unknown", f"the server has no task {task!r}", "`Client.tasks()` lists those of the server, `kernelmill task list` those of a machine"
+            404, "task_unknown", f"the server has no task {task!r}", "`Client.tasks()` lists those that it has"
         ) from None
 
 

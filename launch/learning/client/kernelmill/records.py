@@ -96,7 +96,7 @@ def _words(names: Names, form: str, root: str, options: Sequence[str], out: str)
 def export(
     names: Names, form: str, out: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
 ) -> Dict[str, Any]:
-    """Writes runs as a data set into a new folder, and says what is in it.
+    """Writes runs as a data set into a new folder, and says what is in it. Raises NotFound where that is no row.
 
     `options` are more options of `kernelmill export`, such as ["--accepted", "--min-reward", "1"].
     """
@@ -107,7 +107,8 @@ def export(
 def export_rows(
     names: Names, form: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
 ) -> Iterator[Dict[str, Any]]:
-    """The rows of a form, one after the other, without a file. Ends the program when the caller takes no more."""
+    """The rows of a form, one after the other, without a file. Ends the program when the caller takes no more.
+    Raises NotFound where there is none."""
     command = [find_program(program), *_words(names, form, root, options, "-")]
     with tempfile.TemporaryFile() as said:
         exporter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said)
