@@ -19,7 +19,6 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/run/progress_display.hpp"
 #include "launch/commands/run/run_driver.hpp"
-#include "launch/commands/run/run_orders.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
@@ -345,7 +344,10 @@ expected<bool> goes_on_elsewhere(const invocation& in, const run_directory& run)
   auto done = watch::order_run(run, "resume");
   if (!done && done.error().category == "run_not_live") return false; // it has ended meanwhile
   KM_TRY(done);
-  say_order(in, run, "resume", run.name + " goes on");
+  if (in.json)
+    cli::print_json({{"run", run.name}, {"directory", run.path}, {"order", "resume"}});
+  else
+    cli::talk(run.name + " goes on");
   return true;
 }
 

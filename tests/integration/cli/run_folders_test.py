@@ -178,9 +178,9 @@ class RunFolders(unittest.TestCase):
     def test_an_export_without_rows_fails_and_says_why(self):
         words = ("export", "one", "--form", "sft", "--min-reward", "1000")
         for out in ("none", "-"):
-            done = self.do(*words, "--out", out, code=3)
+            done = self.do(*words, "--out", out, code=5)
             self.assertIn("gives a row of the form sft", " ".join(done.stderr.split()))
-        fault = json.loads(self.do(*words, "--out", "also", "--json", code=3).stderr)["error"]
+        fault = json.loads(self.do(*words, "--out", "also", "--json", code=5).stderr)["error"]
         self.assertEqual(fault["category"], "export_empty")
         self.assertEqual(self.do("export", "one", "--form", "trajectories", "--out", "-").returncode, 0)
 

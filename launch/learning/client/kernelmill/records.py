@@ -21,6 +21,7 @@ T = TypeVar("T")
 Names = Union[str, Sequence[str]]
 
 _ERRORS = {2: RequestError, 3: NotFound, 69: Unavailable}  # by exit code
+_NO_ROW = 5  # exit code of an export without a row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _words(names: Names, form: str, root: str, options: Sequence[str], out: str)
 def export(
     names: Names, form: str, out: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
 ) -> Dict[str, Any]:
-    """Writes runs as a data set into a new folder, and says what is in it. Raises NotFound where that is no row.
+    """Writes runs as a data set into a new folder, and says what is in it. No row is an error.
 
     `options` are more options of `kernelmill export`, such as ["--accepted", "--min-reward", "1"].
     """
@@ -107,8 +108,7 @@ def export(
 def export_rows(
     names: Names, form: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
 ) -> Iterator[Dict[str, Any]]:
-    """The rows of a form, one after the other, without a file. Ends the program when the caller takes no more.
-    Raises NotFound where there is none."""
+    """The rows of a form, one after the other, without a file. Ends the program when the caller takes no more."""
     command = [find_program(program), *_words(names, form, root, options, "-")]
     with tempfile.TemporaryFile() as said:
         exporter = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said)
@@ -116,7 +116,7 @@ def export_rows(
             assert exporter.stdout
             for line in exporter.stdout:
                 yield json.loads(line)
-            if code := exporter.wait():
+            if (code := exporter.wait()) not in (0, _NO_ROW):
                 said.seek(0)
                 raise _error(code, said.read().decode(errors="replace"))
         finally:

@@ -1,7 +1,5 @@
 // `kernelmill status`, `cancel` and `pause`: of a head, or of a run of this machine.
 
-#include "launch/commands/run/run_orders.hpp"
-
 #include <fmt/format.h>
 
 #include "launch/analysis/watch/world.hpp"
@@ -32,7 +30,10 @@ expected<int> order(const invocation& in, const std::string& verb, const std::st
   auto run = find_run(in.value("RUN"), in.value("--root"));
   KM_TRY(run);
   KM_TRY(watch::order_run(*run, verb));
-  say_order(in, *run, verb, said + " " + run->name);
+  if (in.json)
+    cli::print_json({{"run", run->name}, {"directory", run->path}, {"order", verb}});
+  else
+    cli::talk(said + " " + run->name);
   return cli::exit_ok;
 }
 
@@ -105,14 +106,6 @@ cli::argument_spec run_word(const char* doc, bool required) {
 }
 
 } // namespace
-
-void say_order(const invocation& in, const run_directory& run, const std::string& verb,
-               const std::string& said) {
-  if (in.json)
-    cli::print_json({{"run", run.name}, {"directory", run.path}, {"order", verb}});
-  else
-    cli::talk(said);
-}
 
 cli::command status_row() {
   return {
