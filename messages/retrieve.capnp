@@ -29,6 +29,7 @@ struct Example {
   device @10 :Text;                # that measured it; may be empty
   date @11 :Text;                  # of the measurement; may be empty
   origin @12 :Text;                # of a row of a corpus; empty: a run verified it
+  rightsSource @13 :Text;          # whose licence counts; may be empty
 }
 
 struct RetrieveResult {

@@ -92,8 +92,8 @@ error first_prompt_too_long(const std::string& task, const std::string& cause) {
   return {fault_class::configuration, "context_overflow",
           "failed to ask for a kernel: the first prompt of " + task +
               " and its answer do not fit into the model's context: " + cause,
-          "lower policy.sampling.max_tokens or retrieval.count, serve the model with a longer "
-          "context, or leave the task out of tasks.ids"};
+          "lower policy.sampling.max_tokens, serve the model with a longer context, or leave the "
+          "task out of tasks.ids"};
 }
 
 } // namespace
@@ -127,6 +127,9 @@ void episode_state::take_completion(const Message<wire::CompletionResult>& resul
     return;
   }
   if (fault.getCategory() == "context_overflow") {
+    // Half of the examples are better than no episode.
+    if (turn == 0 && !example_ids.empty())
+      return retrieve(static_cast<uint32_t>(example_ids.size() / 2));
     // The first prompt holds no text of the model, so its length is the task's.
     if (turn == 0)
       return leave(wire::Outcome::INFRASTRUCTURE,

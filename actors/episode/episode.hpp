@@ -151,7 +151,8 @@ struct episode_state {
   void open(); // not `begin`: CAF takes a state that has one for a container
   void recall();
   void restore(wire::EpisodeHistory::Reader history);
-  void retrieve();
+  void retrieve(uint32_t count);
+  void open_with(const Message<wire::RetrieveResult>& found);
   void ask_policy();
   void take_completion(const Message<wire::CompletionResult>& result);
   void begin_trial(trial_plan plan); ///< of the candidate in `current`

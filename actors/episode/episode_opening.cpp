@@ -10,7 +10,7 @@ void episode_state::open() {
   if (settings->resume)
     recall();
   else
-    retrieve();
+    retrieve(settings->example_count);
 }
 
 void episode_state::recall() {
@@ -54,40 +54,42 @@ void episode_state::restore(wire::EpisodeHistory::Reader history) {
   } else if (records.size() > 0) {
     ask_policy();
   } else {
-    retrieve();
+    retrieve(settings->example_count);
   }
 }
 
-void episode_state::retrieve() {
-  if (settings->example_count == 0 || settings->drop) {
-    first_prompt = services->prompts->open(*where.what, Message<wire::RetrieveResult>{});
-    mode->begin();
-    ask_policy();
-    return;
-  }
+void episode_state::open_with(const Message<wire::RetrieveResult>& found) {
+  auto result = found.open();
+  example_ids.clear();
+  for (auto example : result->getExamples()) example_ids.emplace_back(example.getId().cStr());
+  bool begins = !first_prompt;
+  first_prompt = services->prompts->open(*where.what, found);
+  if (begins) mode->begin();
+  ask_policy();
+}
+
+void episode_state::retrieve(uint32_t count) {
+  if (count == 0 || settings->drop) return open_with(Message<wire::RetrieveResult>{});
   enter(episode_phase::retrieving);
-  auto query = kernelmill::build<wire::RetrieveRequest>([this](wire::RetrieveRequest::Builder x) {
-    x.setQuery(where.what->title + "\n" + where.what->prompt);
-    x.setCount(settings->example_count);
-    x.setExcludeTask(where.what->id);
-    x.setOperatorFamily(where.what->operator_family);
-    x.setBackend(settings->backend);
-    x.setReference(where.what->computation());
-    if (where.what->terms.language != "any") x.setLanguage(where.what->terms.language);
-  });
-  auto open_with = [this](const Message<wire::RetrieveResult>& found) {
+  auto query =
+      kernelmill::build<wire::RetrieveRequest>([this, count](wire::RetrieveRequest::Builder x) {
+        x.setQuery(where.what->title + "\n" + where.what->prompt);
+        x.setCount(count);
+        x.setExcludeTask(where.what->id);
+        x.setOperatorFamily(where.what->operator_family);
+        x.setBackend(settings->backend);
+        x.setReference(where.what->computation());
+        if (where.what->terms.language != "any") x.setLanguage(where.what->terms.language);
+      });
+  auto take = [this](const Message<wire::RetrieveResult>& found) {
     retrieve_seconds = seconds_since(phase_since);
-    auto result = found.open();
-    for (auto example : result->getExamples()) example_ids.emplace_back(example.getId().cStr());
-    first_prompt = services->prompts->open(*where.what, found);
-    mode->begin();
-    ask_policy();
+    open_with(found);
   };
   // Examples help; their absence is no reason to lose an episode.
   ask<Message<wire::RetrieveResult>>(
       services->retriever, within_deadline(settings->commit_deadline),
-      [open_with](const caf::error&) { open_with(Message<wire::RetrieveResult>{}); }, open_with,
-      atom::query_v, make_envelope(), query);
+      [take](const caf::error&) { take(Message<wire::RetrieveResult>{}); }, take, atom::query_v,
+      make_envelope(), query);
 }
 
 } // namespace kernelmill

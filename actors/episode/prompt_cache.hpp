@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/unchanged.hpp"
@@ -55,7 +56,7 @@ private:
   };
   system_words system_;
   std::mutex mutex_;
-  std::map<std::string, entry, std::less<>> entries_; // by task id
+  std::map<std::pair<std::string, size_t>, entry> entries_; // by task id and count of examples
 };
 
 } // namespace kernelmill

@@ -37,11 +37,20 @@ std::string diagnosis_format(const task& x);
 void append_fenced(std::string& out, std::string_view text, std::string_view language,
                    size_t limit);
 
-/// Appends an example that a retriever found: a title, and a kernel in a fence or a card as it is,
-/// of at most `limit` bytes.
-void append_example(std::string& out, wire::Example::Reader example, size_t limit);
+/// Of each part of an example in a first prompt, as in kernel_rl's: several of them must not push
+/// the task itself out of a small context.
+inline constexpr size_t example_characters = 10'000;
 
-/// Appends all that a retriever found, under a line of introduction.
+/// The line behind a part of an example whose end is not shown.
+inline constexpr std::string_view cut_note = "(The rest is left out.)";
+
+/// Appends an example that a retriever found under its title: a card as it is; of a kernel where it
+/// is from, the code of what it computes, and its own. Each part ends with a line and has at most
+/// so many characters: `limit` a card or kernel, `reference_limit` the code of what it computes.
+void append_example(std::string& out, wire::Example::Reader example, size_t limit,
+                    size_t reference_limit);
+
+/// Appends all that a retriever found: kernels first, then cards.
 void append_examples(std::string& out, wire::RetrieveResult::Reader found);
 
 /// The first user message of a task of the contract `torch`.

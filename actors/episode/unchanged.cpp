@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/episode/patch/normalized.hpp"
+#include "actors/episode/prompt_parts.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "messages/folder_file.hpp"
 
@@ -14,6 +15,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_code = 1 << 20;
+constexpr size_t least_beginning = 1000; // many programs begin with the same few lines
 
 bool is_word(char c) {
   auto u = static_cast<unsigned char>(c);
@@ -64,10 +66,11 @@ std::set<std::string> sayable(const std::string& shown) {
   return known;
 }
 
-bool is_part_of(const std::vector<std::string>& answer, const std::set<std::string>& known) {
+template <class F>
+bool is_made_of(const std::vector<std::string>& answer, F&& is_known) {
   bool defines = false;
   for (const auto& x : answer) {
-    if (!known.contains(x)) return false;
+    if (!is_known(x)) return false;
     defines = defines || x.find("ModelNew") != x.npos;
   }
   return defines;
@@ -140,22 +143,39 @@ std::string launches_of(const std::string& code) {
 
 // -- what was shown -------------------------------------------------------------------------------
 
-std::vector<std::string> fenced_blocks(std::string_view prompt) {
-  std::vector<std::string> result;
+struct fenced_block {
+  std::string code;
+  bool is_cut = false;
+};
+
+std::vector<fenced_block> fenced_blocks(std::string_view prompt) {
+  std::vector<fenced_block> result;
   std::istringstream lines{std::string{prompt}};
   std::string fence;
+  bool behind = false; // the last line closed a block
   for (std::string line; std::getline(lines, line);) {
     auto marks = std::min(line.find_first_not_of('`'), line.size());
-    if (!fence.empty() && line == fence) {
+    bool closes = !fence.empty() && line == fence;
+    if (closes) {
       fence.clear();
     } else if (!fence.empty()) {
-      result.back() += line + "\n";
+      result.back().code += line + "\n";
     } else if (marks >= 3) {
       fence = line.substr(0, marks);
       result.emplace_back();
+    } else if (behind && line == cut_note) {
+      result.back().is_cut = true;
     }
+    behind = closes;
   }
   return result;
+}
+
+// Where the end was not shown, an end of one's own does not make it another answer. The last tenth
+// is left to chance: the cut may stand within a comment or a text.
+bool begins_with(std::string_view answer, std::string_view shown) {
+  auto part = shown.size() - shown.size() / 10;
+  return part >= least_beginning && answer.substr(0, part) == shown.substr(0, part);
 }
 
 std::string baseline_of(const task& x) {
@@ -176,27 +196,51 @@ shown_code::shown_code(const task& x, std::string_view prompt)
     add("the starter", x.starter);
     add("the baseline", baseline_of(x));
   }
-  for (const auto& shown : fenced_blocks(prompt)) add("an example of the prompt", shown);
+  add_blocks("an example of the prompt", prompt);
 }
 
 void shown_code::show(std::string_view text) {
-  for (const auto& shown : fenced_blocks(text)) add("what a tool found", shown);
+  add_blocks("what a tool found", text);
+}
+
+void shown_code::add_blocks(const char* what, std::string_view text) {
+  for (const auto& shown : fenced_blocks(text)) {
+    add(what, shown.code);
+    if (shown.is_cut)
+      blocks_.back().beginning =
+          python_ ? normalized_python(shown.code) : normalized_cpp(shown.code);
+  }
 }
 
 void shown_code::add(const char* what, std::string_view code) {
   if (python_)
-    blocks_.push_back({what, {}, sayable(normalized_python(code))});
+    blocks_.push_back({what, {}, sayable(normalized_python(code)), {}});
   else if (device_)
     blocks_.push_back(
-        {what, launches_of(std::string{code}), gpu_parts_of(normalized_cpp(code)).definitions});
+        {what, launches_of(std::string{code}), gpu_parts_of(normalized_cpp(code)).definitions, {}});
   else
-    blocks_.push_back({what, normalized_cpp(code), {}});
+    blocks_.push_back({what, normalized_cpp(code), {}, {}});
+}
+
+// Code put together from several texts that were shown is nothing new either.
+std::string shown_code::copied_module(const std::string& normalized) const {
+  auto parts = statements(normalized);
+  for (const auto& x : blocks_)
+    if (is_made_of(parts, [&](const std::string& one) { return x.statements.contains(one); }))
+      return x.what;
+  auto is_anywhere = [&](const std::string& one) {
+    return std::any_of(blocks_.begin(), blocks_.end(),
+                       [&](const block& x) { return x.statements.contains(one); });
+  };
+  return is_made_of(parts, is_anywhere) ? "what was shown" : "";
 }
 
 std::string shown_code::copied_in(std::string_view answer) const {
   if (answer.size() > most_code) return {};
   auto normalized = python_ ? normalized_python(answer) : normalized_cpp(answer);
   if (normalized.empty()) return {};
+  for (const auto& x : blocks_)
+    if (begins_with(normalized, x.beginning)) return x.what;
   if (device_) {
     auto parts = gpu_parts_of(normalized);
     if (!parts.is_all || parts.definitions.empty()) return {};
@@ -207,9 +251,9 @@ std::string shown_code::copied_in(std::string_view answer) const {
         return x.what;
     return {};
   }
-  auto parts = python_ ? statements(normalized) : std::vector<std::string>{};
+  if (python_) return copied_module(normalized);
   for (const auto& x : blocks_)
-    if (python_ ? is_part_of(parts, x.statements) : x.cpp == normalized) return x.what;
+    if (x.cpp == normalized) return x.what;
   return {};
 }
 

@@ -23,7 +23,8 @@ public:
   void show(std::string_view text);
 
   /// What an answer is a copy of: "the starter", "the baseline", "the problem's own model", "an
-  /// example of the prompt" or "what a tool found"; empty: of nothing.
+  /// example of the prompt", "what a tool found" or, of several texts, "what was shown"; empty: of
+  /// nothing. A copy of a part of an example whose end was left out may end as it likes.
   std::string copied_in(std::string_view answer) const;
 
 private:
@@ -31,8 +32,11 @@ private:
     const char* what;
     std::string cpp;                  ///< normalized; of device code its launches
     std::set<std::string> statements; ///< that an answer may hold; of Python and device code
+    std::string beginning;            ///< normalized, where the end was not shown
   };
   void add(const char* what, std::string_view code);
+  void add_blocks(const char* what, std::string_view text);
+  std::string copied_module(const std::string& normalized) const;
 
   bool python_;
   bool device_; ///< an answer's kernels are compared, for it has no host's function to launch them

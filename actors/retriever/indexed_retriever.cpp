@@ -27,25 +27,27 @@ std::string text_of(capnp::Text::Reader x) {
   return {x.begin(), x.size()};
 }
 
-std::string text_of(const shared_text& x) {
-  return std::string{x.view()};
+/// Into the message itself: a text may have 100 KB.
+void copy_to(capnp::Text::Builder to, const shared_text& from) {
+  std::copy(from.view().begin(), from.view().end(), to.begin());
 }
 
 void fill(wire::Example::Builder to, const retrieved& from) {
   to.setId(from.entry.id);
   to.setKind(from.entry.kind);
   to.setTitle(from.entry.title);
-  auto text = from.entry.text.view();
-  std::copy(text.begin(), text.end(), to.initText(static_cast<unsigned>(text.size())).begin());
+  const auto &text = from.entry.text, &reference = from.entry.reference;
+  copy_to(to.initText(static_cast<unsigned>(text.size())), text);
   to.setSource(from.entry.source);
   to.setTask(from.entry.task);
   to.setLanguage(from.entry.language);
   to.setScore(from.score);
-  to.setReference(text_of(from.entry.reference));
+  copy_to(to.initReference(static_cast<unsigned>(reference.size())), reference);
   to.setSpeedup(from.entry.speedup);
   to.setDevice(from.entry.device);
   to.setDate(from.entry.date);
   to.setOrigin(from.entry.origin);
+  to.setRightsSource(from.entry.rights_source);
 }
 
 Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {

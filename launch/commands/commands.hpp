@@ -73,6 +73,8 @@ cli::command profile_read_row();
 cli::command profile_command_row();
 cli::command index_build_row();
 cli::command index_query_row();
+cli::command index_retract_row();
+cli::command index_audit_row();
 cli::command config_list_row();
 cli::command config_show_row();
 cli::command config_validate_row();

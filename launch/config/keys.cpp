@@ -160,8 +160,19 @@ void add_retrieval_keys(std::vector<config_key>& k) {
                     "Folder of knowledge cards; empty: configs/knowledge of the installation.")));
   k.push_back(
       within(KEY(retrieval.count, "Examples shown in the first prompt of an episode."), 0, 32));
-  k.push_back(KEY(retrieval.live, "Whether kernels that this run verifies become examples as it "
-                                  "goes; prompts then depend on what was verified first."));
+  k.push_back(KEY(retrieval.live,
+                  "Whether kernels that this run verifies become examples as it goes, and of later "
+                  "runs with the same `retrieval.index`; prompts then depend on what was verified "
+                  "first."));
+  k.push_back(within(KEY(retrieval.code_weight,
+                         "Share of a task's reference in the vector that examples are searched by; "
+                         "its words have the rest. For tasks in PyTorch."),
+                     0, 1));
+  k.push_back(
+      within(KEY(retrieval.words_weight,
+                 "Weight of the ranks by words (BM25) against those by vectors, which is 1; "
+                 "0: vectors alone."),
+             0, 100));
   k.push_back(
       one_of(KEY(retrieval.embedder.kind, "`hashed` needs no server; `http` asks /v1/embeddings."),
              {"hashed", "http"}));

@@ -77,6 +77,8 @@ struct retrieval_section {
   std::string corpus; ///< empty: configs/knowledge of the installation
   uint32_t count = 2;
   bool live = false; ///< kernels that this run verifies become examples as it goes
+  double code_weight = 0.7;
+  double words_weight = 2;
   embedder_section embedder;
 };
 

@@ -36,7 +36,8 @@ hosted_run::~hosted_run() {
   x.control.reset();
   if (x.hooks) x.hooks->watch_nodes({}); // the actors that it asks may end
   for (auto& actor : x.actors) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
-  if (x.sink) x.sink->settle();   // the next process of the run reads its journal
+  if (x.sink) x.sink->settle(); // the next process of the run reads its journal
+  if (x.verified) x.verified->settle();
   if (x.hooks) x.hooks->finish(); // its troubles are logged
   if (x.traces) x.traces->finish();
   x.log.close();
@@ -87,13 +88,12 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
   };
   sink->on_fresh(
       [records = records, artifacts = artifacts, journal = journal, hooks = hooks, traces = traces,
-       note, on_group = options.on_group, feed = retrieval.live ? retrieval.feed : nullptr,
-       shown = shown_tasks(tasks, rights)](wire::Record::Reader record) {
+       note, on_group = options.on_group, verified = verified](wire::Record::Reader record) {
         note(journal->collect(*records, *artifacts, record));
         if (hooks) hooks->follow(record);
         if (traces) traces->follow(record);
         if (on_group && record.isGroup()) on_group(record.getGroup().getGroup());
-        if (feed) feed_verified(*feed, *artifacts, shown, record);
+        if (verified) verified->follow(record);
       },
       [journal = journal, note] { note(journal->flush()); });
   return sink;

@@ -20,6 +20,7 @@
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "launch/node/run_rights.hpp"
+#include "launch/node/verified_kernels.hpp"
 #include "launch/server/scripted/scripted_server.hpp"
 #include "launch/server/trackers/hooks.hpp"
 #include "launch/server/trackers/otlp.hpp"
@@ -70,6 +71,7 @@ struct hosted_run::state {
   std::shared_ptr<run_journal> journal;
   std::shared_ptr<trackers::run_hooks> hooks;   ///< null: no hooks
   std::shared_ptr<trackers::run_traces> traces; ///< null: no collector
+  std::shared_ptr<verified_kernels> verified;   ///< null: they become no examples
   std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
   logger log;
@@ -92,6 +94,7 @@ struct hosted_run::state {
   expected<void> open_log();
   expected<void> take_up_records();
   expected<bool> take_up_fork();
+  expected<void> follow_verified(bool take_up);
   expected<void> start_traces();
   nlohmann::ordered_json fingerprint(const execution_facts& facts) const;
   expected<void> record_session(const execution_facts& facts) const;

@@ -1,7 +1,12 @@
 #include "launch/node/node_retrieval.hpp"
 
+#include <set>
+
+#include <fmt/format.h>
+
 #include "launch/config/paths.hpp"
 #include "launch/node/node_embedder.hpp"
+#include "messages/base/clock.hpp"
 #include "messages/folder_file.hpp"
 #include "storage/export/split.hpp"
 
@@ -19,7 +24,47 @@ bool ask_for_the_same(const task& x, const task& y) {
                                             : x.declaration() == y.declaration();
 }
 
-void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
+// Another run may have had a task in another split: where they differ, dev wins.
+void name_held_out(live_lines& lines, const std::vector<std::shared_ptr<const task>>& tasks) {
+  std::set<std::string> held_out;
+  for (const auto& one : tasks)
+    if (exports::split_of(one->id, one->split) == "dev") held_out.insert(one->id);
+  for (auto& x : lines.kernels)
+    if (held_out.contains(x.example.task)) x.example.split = "dev";
+}
+
+expected<void> open_live_kernels(node_retrieval& to, const retrieval_section& config,
+                                 const std::vector<std::shared_ptr<const task>>& tasks) {
+  auto lines = read_live_kernels(config.index);
+  KM_TRY(lines);
+  if (lines->unreadable > 0)
+    to.warning = fmt::format(
+        "{}: {} left out, which a write that was cut off or a newer program "
+        "left there",
+        live_file_of(config.index),
+        lines->unreadable == 1 ? "1 line is" : fmt::format("{} lines are", lines->unreadable));
+  name_held_out(*lines, tasks);
+  KM_TRY(take_up_live_kernels(*to.index, *lines));
+  if (config.live) {
+    auto file = live_kernel_writer::open(config.index, *lines);
+    KM_TRY(file);
+    to.file = std::make_shared<live_kernel_writer>(std::move(*file));
+  }
+  to.retracted = std::move(lines->retracted);
+  return {};
+}
+
+} // namespace
+
+void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const task>>& tasks) {
+  std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
+  for (const auto& one : tasks) splits.emplace(one->id, one->split);
+  index.name_splits([&](const index_entry& x) -> std::string {
+    auto named = splits.find(x.task);
+    if (named != splits.end()) return exports::split_of(x.task, named->second);
+    return x.origin.empty() ? exports::split_of(x.task, "") : "train"; // a corpus holds nothing out
+  });
+  auto& guard = index.guard();
   for (auto& what : tasks) {
     if (auto baseline = read_in_folder(what->directory, "baseline.cpp"))
       guard.add_solution(what->id, *baseline);
@@ -28,8 +73,6 @@ void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task
         guard.relate(what->id, other->id);
   }
 }
-
-} // namespace
 
 expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks) {
@@ -44,12 +87,9 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                     : open_index(config.index, as_built ? nullptr : *embedding, {});
   KM_TRY(index);
   result.index = std::make_shared<loaded_index>(std::move(*index));
-  result.index->name_splits([&](const std::string& id) {
-    for (const auto& one : tasks)
-      if (one->id == id) return exports::split_of(id, one->split);
-    return exports::split_of(id, "");
-  });
-  guard_tasks(result.index->guard(), tasks);
+  result.index->weigh({config.code_weight, config.words_weight});
+  know_tasks(*result.index, tasks);
+  if (!config.index.empty()) KM_TRY(open_live_kernels(result, config, tasks));
   result.feed = std::make_shared<kernel_feed>();
   result.live = config.live;
   return result;
@@ -77,33 +117,12 @@ std::optional<kernel_example> verified_of(const artifact_store& artifacts,
   kernel.language = language_of(facts);
   kernel.source = std::move(*source);
   kernel.id = turn.getTurnId().cStr();
+  kernel.device = facts.getEvaluation().getDevice().cStr();
+  if (auto at = turn.getCommittedAt(); at > 0)
+    kernel.date = utc_text(static_cast<std::time_t>(at)).substr(0, 10);
+  kernel.origin = std::string{"run "} + turn.getEpisode().getRun().cStr();
   kernel.speedup = facts.getEvaluation().getTiming().getSpeedup().getLow();
   return kernel;
-}
-
-shown_task_map shown_tasks(const std::vector<std::shared_ptr<const task>>& tasks,
-                           const run_rights& rights) {
-  shown_task_map result;
-  for (const auto& one : tasks) {
-    const auto* right = rights.find(one->id);
-    bool may = right && right->train.allowed;
-    result[one->id] = {exports::split_of(one->id, one->split), may ? right->train.source : "",
-                       !may};
-  }
-  return result;
-}
-
-void feed_verified(kernel_feed& feed, const artifact_store& artifacts, const shown_task_map& shown,
-                   wire::Record::Reader record) {
-  if (!record.isTurn()) return;
-  auto kernel = verified_of(artifacts, record.getTurn());
-  if (!kernel) return;
-  auto task = shown.find(kernel->task);
-  auto as = task == shown.end() ? shown_task{} : task->second;
-  kernel->split = std::move(as.split);
-  kernel->rights_source = std::move(as.source);
-  kernel->hidden = as.hidden;
-  feed.push(std::move(*kernel));
 }
 
 } // namespace kernelmill

@@ -11,6 +11,7 @@
 #include "messages/lineage.capnp.h"
 #include "retrieval/search/index.hpp"
 #include "retrieval/search/kernel_feed.hpp"
+#include "retrieval/search/live_kernels.hpp"
 #include "storage/artifacts.hpp"
 
 namespace kernelmill {
@@ -18,32 +19,24 @@ namespace kernelmill {
 struct node_retrieval {
   std::shared_ptr<loaded_index> index; ///< null: the run has no retrieval
   std::shared_ptr<kernel_feed> feed;
-  bool live = false; ///< kernels that this run verifies become examples
+  bool live = false;                        ///< kernels that this run verifies become examples
+  std::shared_ptr<live_kernel_writer> file; ///< keeps them for other runs; null: nothing does
+  retracted_kernels retracted;
+  std::string warning; ///< of live.jsonl; empty: none
 };
 
-/// Opens the index that the configuration names, or builds one in memory from the cards. The leak
-/// guard learns what solves the run's tasks: their baselines.
+/// Opens the index that the configuration names, with the kernels in its live.jsonl, or builds one
+/// in memory from the cards. The leak guard learns what solves the run's tasks: their baselines.
 expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks);
 
-/// What makes of a task's kernels examples, or keeps them from that: those of a task that is held
-/// out are none, nor those of one that may not be trained on, since a model learns from its
-/// prompts.
-struct shown_task {
-  std::string split;
-  std::string source;
-  bool hidden = true;
-};
-using shown_task_map = std::map<std::string, shown_task>; // by id
-shown_task_map shown_tasks(const std::vector<std::shared_ptr<const task>>& tasks,
-                           const run_rights& rights);
+/// Tells an index which of these tasks are held out, and its guard what solves them: their
+/// baselines, and which of them ask for the same.
+void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const task>>& tasks);
 
-/// The candidate of an accepted turn; nothing when the turn was not accepted or its text is gone.
+/// The candidate of an accepted turn, with the device that judged it and the day; nothing when the
+/// turn was not accepted or its text is gone.
 std::optional<kernel_example> verified_of(const artifact_store& artifacts,
                                           wire::TurnRecord::Reader turn);
-
-/// Adds the candidate of an accepted turn to the feed, to be shown or not as its task says.
-void feed_verified(kernel_feed& feed, const artifact_store& artifacts, const shown_task_map& shown,
-                   wire::Record::Reader record);
 
 } // namespace kernelmill

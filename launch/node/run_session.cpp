@@ -141,6 +141,28 @@ expected<bool> hosted_run::state::take_up_fork() {
   return true;
 }
 
+// Before the retriever begins. The one task of a fork is the one that its kernels solve, so that
+// its earlier ones are no examples.
+expected<void> hosted_run::state::follow_verified(bool take_up) {
+  if (!retrieval.warning.empty()) log.warn({"retriever", {}, {}, {}}, retrieval.warning);
+  if (!retrieval.live) return {};
+  terms_of_run terms;
+  terms.licences = licences;
+  terms.policy_licence = options.config.policy.licence;
+  terms.accepted = rights.accepted;
+  auto manifest = read_json(directory.manifest_file());
+  KM_TRY(manifest);
+  terms.take_examples(manifest->value("retrieval", nlohmann::ordered_json()));
+  verified = std::make_shared<verified_kernels>(
+      retrieval, shown_tasks(tasks, rights), std::move(terms), artifacts,
+      [log = log, path = directory.path](const error& why) {
+        log.warn({"retriever", {}, {}, {}},
+                 "verified kernels are missing in the index: " + why.message +
+                     "; `kernelmill resume " + path + "` adds them");
+      });
+  return take_up ? verified->take_up(*records, plan.name) : expected<void>{};
+}
+
 expected<void> hosted_run::state::start_traces() {
   const auto& config = options.config;
   trackers::traced_run what;
@@ -171,6 +193,13 @@ expected<void> hosted_run::state::record_session(const execution_facts& facts) c
   auto& all = (*manifest)["fingerprints"];
   if (!all.is_array()) all = nlohmann::ordered_json::array();
   all.push_back(fingerprint(facts));
+  // Other runs may have added kernels to the index since.
+  auto known = manifest->find("retrieval");
+  if (known != manifest->end() && known->is_object() && known->contains("examples")) {
+    auto& list = (*known)["examples"];
+    for (const auto now = retrieval_facts({}); const auto& x : now["examples"])
+      if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
+  }
   return write_json(directory.manifest_file(), *manifest);
 }
 
@@ -217,6 +246,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   if (x.options.resume || *forked)
     if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));
+  KM_TRY(x.follow_verified(x.options.resume && !*forked));
   auto hooks = trackers::run_hooks::start(config.hooks, x.plan.name, x.directory.path, x.log);
   KM_TRY(hooks);
   x.hooks = std::move(*hooks);

@@ -10,11 +10,16 @@
 namespace kernelmill {
 
 struct reference_code {
-  std::vector<std::string> operators; ///< as they stand: "conv2d", "relu", "+"
+  std::vector<std::string> operators; ///< in order of the computation: "conv2d", "relu", "add"
   std::string words;     ///< what an embedder and a search by words are given: normalized code
   std::string signature; ///< equal for equal computations; empty: none was recognized
 };
 
+/// Any bytes give some answer. Takes linear time; of more than 256 KiB the beginning counts.
 reference_code read_reference(std::string_view code);
+
+/// Says whether two signatures are of one computation: what one of them leaves open ("?") may be
+/// whatever the other says. An empty one is like none.
+bool same_computation(std::string_view a, std::string_view b);
 
 } // namespace kernelmill

@@ -24,6 +24,9 @@ constexpr std::array<std::string_view, 3> known_backends = {"cpu", "cuda", "hip"
 constexpr std::array<std::string_view, 6> known_keys = {
     "id", "title", "kind", "operator_family", "backends", "tags"};
 
+// launch/tools/cards/measure.py writes it, and only a card with a pair of snippets has one.
+constexpr std::string_view measured_key = "measured";
+
 using header_map = std::map<std::string, std::pair<std::string, size_t>, std::less<>>;
 
 template <size_t N>
@@ -71,9 +74,9 @@ expected<header_map> parse_header(std::string_view& rest, const std::string& sou
       return malformed(source, number, fmt::format("\"{}\" is not \"key: value\"", line));
     auto key = trimmed(line.substr(0, colon));
     auto value = trimmed(line.substr(colon + 1));
-    if (!contains(known_keys, key))
+    if (!contains(known_keys, key) && key != measured_key)
       return malformed(source, number, fmt::format("unknown key \"{}\"", key),
-                       "known keys: " + joined(known_keys));
+                       fmt::format("known keys: {}, {}", joined(known_keys), measured_key));
     if (value.empty()) return malformed(source, number, fmt::format("key \"{}\" is empty", key));
     if (!header.try_emplace(std::string{key}, std::string{value}, number).second)
       return malformed(source, number, fmt::format("key \"{}\" appears twice", key));
@@ -88,6 +91,37 @@ expected<void> check_names(const std::vector<std::string>& names, const header_m
       return malformed(source, header.at(key).second,
                        fmt::format("\"{}\" in key \"{}\" is not a snake_case name", name, key));
   return {};
+}
+
+/// Whether `x` is "3.10x on DEVICE, 2026-11-30".
+bool is_measurement(std::string_view x) {
+  auto digits = [&](size_t from, size_t count) {
+    auto part = x.substr(std::min(from, x.size()), count);
+    return part.size() == count &&
+           std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  auto dot = x.find('.');
+  auto comma = x.rfind(", ");
+  if (dot == std::string_view::npos || dot == 0 || comma == std::string_view::npos) return false;
+  auto device = dot + 3 + std::string_view{"x on "}.size();
+  return digits(0, dot) && digits(dot + 1, 2) && x.substr(dot + 3, device - dot - 3) == "x on " &&
+         device < comma && x.size() == comma + 12 && digits(comma + 2, 4) && digits(comma + 7, 2) &&
+         digits(comma + 10, 2) && x[comma + 6] == '-' && x[comma + 9] == '-';
+}
+
+/// The header's `measured`, empty without one.
+expected<std::string> measurement(const header_map& header, const std::string& source) {
+  auto found = header.find(measured_key);
+  if (found == header.end()) return std::string{};
+  const auto& [text, line] = found->second;
+  for (std::string_view rest = text; !rest.empty();) {
+    auto end = rest.find("; ");
+    if (!is_measurement(rest.substr(0, end)))
+      return malformed(source, line, fmt::format("\"{}\" is not \"2.50x on DEVICE, DATE\"", text),
+                       "have launch/tools/cards/measure.py write it");
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 2);
+  }
+  return text;
 }
 
 /// Everything about a header that needs more than one key or a list of known words.
@@ -160,6 +194,10 @@ expected<knowledge_card> parse_card(std::string_view text, const std::string& so
   if (!card) return card;
   card->body = trimmed(rest);
   if (card->body.empty()) return malformed(source, 0, "the card has no body");
+  auto measured = measurement(*header, source);
+  KM_TRY(measured);
+  if (!measured->empty())
+    card->body += "\n\nThe snippet against its plain form: " + *measured + ".";
   return card;
 }
 

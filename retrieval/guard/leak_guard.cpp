@@ -181,6 +181,15 @@ void leak_guard::relate(const std::string& task, const std::string& other) {
   for (auto& x : moved.mapped().solutions) target.solutions.push_back(std::move(x));
 }
 
+std::vector<std::string> leak_guard::related(const std::string& task) const {
+  auto root = root_of(task);
+  std::vector<std::string> result{task};
+  if (root != task) result.push_back(root);
+  for (const auto& [other, towards] : related_)
+    if (other != task && root_of(other) == root) result.push_back(other);
+  return result;
+}
+
 bool leak_guard::resembles(const known& x, const shingle_set& code) const {
   auto overlap = static_cast<size_t>(
       std::count_if(code.begin(), code.end(), [&](uint64_t h) { return x.all.contains(h); }));
@@ -202,6 +211,15 @@ bool leak_guard::withholds(const std::string& asking_task, const std::string& en
   if (!entry_task.empty() && root_of(entry_task) == root) return true;
   auto x = tasks_.find(root);
   return x != tasks_.end() && resembles(x->second, code);
+}
+
+bool leak_guard::withholds(const asking_task& asks, const guarded_entry& x) const {
+  if (asks.task.empty()) return false;
+  if (withholds(asks.task, std::string{x.task}, x.shingles ? *x.shingles : shingle_set{}))
+    return true;
+  if (!asks.name.empty() && asks.name == problem_name(x.task)) return true;
+  return computes_the_same(asks, x.reference, x.reference_signature) ||
+         computes_the_same(asks, x.kernel, x.kernel_signature);
 }
 
 size_t leak_guard::solutions() const {

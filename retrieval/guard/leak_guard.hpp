@@ -4,6 +4,10 @@
 // solution. A task's id alone is not enough: the same kernel may have been verified under another
 // task, be written on a knowledge card, or come back with other names and another layout.
 //
+// Three things give a solution away: whose it is (the task, one that is related, a problem of the
+// same name), what it computes (the operators of the code that it replaces, or of its own), and
+// how it reads (a near duplicate of a known solution).
+//
 // Code is compared as sets of hashed 5-grams of tokens. Comments, layout and preprocessor lines
 // do not count; names that are not called and number suffixes are folded, so that renaming hides
 // nothing; what is called (`expf`, `_mm256_add_ps`) and all operators stay, so that two loops that
@@ -39,6 +43,39 @@ struct leak_thresholds {
 
 bool near_duplicate(const shingle_set& a, const shingle_set& b, const leak_thresholds& limits = {});
 
+/// What the guard compares entries with: made once a query.
+struct asking_task {
+  std::string task;
+  std::string name;      ///< see problem_name
+  std::string signature; ///< of its computation; empty: none was recognized
+  shingle_set reference; ///< of its computation as Python; empty: it is none
+};
+
+/// `reference` is the computation that the task asks for, as code; may be empty.
+asking_task asking(std::string task, std::string_view reference);
+
+/// What an entry shows of itself.
+struct guarded_entry {
+  std::string_view task;                ///< that it was verified for; empty: none
+  std::string_view reference;           ///< the computation that it replaces, as code; may be empty
+  std::string_view reference_signature; ///< see reference_code; empty: none
+  std::string_view kernel;              ///< its code; empty: it is no kernel
+  std::string_view kernel_signature;
+  const shingle_set* shingles{}; ///< of its text
+};
+
+/// What a problem is called, without its number, suite, language and version: "relu" of
+/// "kernelbench/level1/19_ReLU" and of "relu_cuda_v2.cu". Empty for names that say nothing.
+std::string problem_name(std::string_view task);
+
+/// Says whether two signatures of reference_code are of the same computation, in any order of its
+/// operators; of long ones a tenth may differ.
+bool nearly_same_computation(std::string_view a, std::string_view b);
+
+/// Says whether code computes what the task asks for: by its operators, which are those of
+/// `signature`, or by its text where they were not recognized.
+bool computes_the_same(const asking_task& asks, std::string_view code, std::string_view signature);
+
 class leak_guard {
 public:
   explicit leak_guard(leak_thresholds limits = {}) : limits_(limits) {}
@@ -50,10 +87,17 @@ public:
   /// under another verb. Relations chain.
   void relate(const std::string& task, const std::string& other);
 
+  /// All tasks that are related to `task`, itself among them.
+  std::vector<std::string> related(const std::string& task) const;
+
   /// Says whether an entry that was verified for `entry_task` (empty: none) and reads as `code`
   /// gives away a solution of `asking_task`.
   bool withholds(const std::string& asking_task, const std::string& entry_task,
                  const shingle_set& code) const;
+
+  /// Says the same of what an entry shows of itself. Reads its code, which takes tens of
+  /// microseconds: ask of entries that would be shown.
+  bool withholds(const asking_task& asks, const guarded_entry& x) const;
 
   /// Solutions that it remembers of all tasks.
   size_t solutions() const;

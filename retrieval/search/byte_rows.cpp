@@ -101,6 +101,30 @@ bool can_round(const float* row, size_t dimension) {
   return sum < 1e36; // false for what is no number, too
 }
 
+// A Walsh-Hadamard transform of blocks, after signs that follow no pattern: without them a row of
+// equal numbers, say, would end on one.
+void turn_row(const float* row, size_t dimension, float* to) {
+  auto stride = byte_row_stride(dimension);
+  uint64_t state = 0x9E3779B97F4A7C15;
+  for (size_t i = 0; i < dimension; ++i) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    to[i] = (state >> 33 & 1) != 0 ? -row[i] : row[i];
+  }
+  std::fill(to + dimension, to + stride, 0.0F);
+  auto block = stride & (~stride + 1); // the greatest power of two that divides it
+  for (size_t half = 1; half < block; half *= 2)
+    for (size_t begin = 0; begin < stride; begin += 2 * half)
+      for (size_t i = begin; i < begin + half; ++i) {
+        float a = to[i], b = to[i + half];
+        to[i] = a + b;
+        to[i + half] = a - b;
+      }
+  auto scale = 1 / std::sqrt(static_cast<float>(block));
+  for (size_t i = 0; i < stride; ++i) to[i] *= scale;
+}
+
 byte_row round_row(const float* row, size_t dimension, int8_t* codes) {
   float most = 0;
   for (size_t i = 0; i < dimension; ++i) most = std::max(most, std::fabs(row[i]));

@@ -7,6 +7,10 @@
 // With x = x' + e, where x' are the bytes times the scale, and likewise y = y' + f:
 //
 //   <x, y> = <x', y'> + <e, y> + <x', f>, and so |<x, y> - <x', y'>| <= |e| |y| + |x'| |f|
+//
+// A row whose weight lies on few numbers, as that of words does, has a large scale, and rounding
+// loses much of all others. So rows are turned before: all in one way, which changes no inner
+// product, and spreads the weight.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +34,12 @@ struct byte_row {
 
 /// Says whether `row` can be kept: finite, and no longer than 1e18.
 bool can_round(const float* row, size_t dimension);
+
+/// Turns a row. `to` has room for byte_row_stride(dimension).
+void turn_row(const float* row, size_t dimension, float* to);
+
+/// How much turning may change an inner product, as a share of the product of the lengths.
+inline constexpr float turning_error = 5e-6F;
 
 /// Rounds to -127..127. `codes` has room for byte_row_stride(dimension); the rest becomes 0.
 /// REQUIRES: can_round(row, dimension).

@@ -17,7 +17,7 @@ class embedder {
 public:
   virtual ~embedder() = default;
 
-  /// What decides the vectors, e.g. "hashed-lexical/1 dim=1024"; never a secret.
+  /// What decides the vectors, e.g. "hashed-lexical/2 dim=1024"; never a secret.
   virtual std::string identity() const = 0;
 
   /// Floats in a vector; 0 until an embedder that asks a server has had its first answer.

@@ -32,6 +32,10 @@ void each_field(Entry& x, F&& field) {
   field("device", x.device);
   field("date", x.date);
   field("origin", x.origin);
+  field("written_in", x.written_in);
+  field("operators", x.operators);
+  field("signature", x.signature);
+  field("own_signature", x.own_signature);
 }
 
 std::string field_names() {

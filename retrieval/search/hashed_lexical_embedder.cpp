@@ -9,8 +9,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "messages/base/text.hpp"
 #include "messages/base/utf8.hpp"
+#include "retrieval/search/words.hpp"
 
 namespace kernelmill {
 
@@ -18,7 +18,6 @@ namespace {
 
 // Longer texts are cut: the words that tell a kernel's subject stand near its top.
 constexpr size_t max_embedded_bytes = 64 << 10;
-constexpr size_t max_word_bytes = 48; // longer runs are data, e.g. base64 or hex tables
 
 constexpr float part_weight = 0.7F;
 constexpr float spelling_weight = 0.7F;
@@ -27,118 +26,115 @@ constexpr float spelling_weight = 0.7F;
 // spelling "sum" is another.
 enum feature_kind : uint64_t { word_or_part = 1, spelling = 2 };
 
-// Sorted; see the assertion below.
-constexpr std::array<std::string_view, 84> stop_words = {
-    "about", "above", "after", "all",  "also", "an",     "and",   "any",     "are",   "as",
-    "at",    "be",    "been",  "but",  "by",   "can",    "do",    "does",    "each",  "every",
-    "for",   "from",  "has",   "have", "how",  "if",     "in",    "instead", "into",  "is",
-    "it",    "its",   "just",  "like", "made", "make",   "many",  "may",     "more",  "most",
-    "much",  "must",  "no",    "not",  "of",   "often",  "on",    "one",     "only",  "or",
-    "other", "our",   "out",   "over", "same", "should", "so",    "some",    "such",  "than",
-    "that",  "the",   "their", "them", "then", "there",  "these", "they",    "this",  "those",
-    "to",    "too",   "up",    "use",  "used", "was",    "what",  "when",    "which", "while",
-    "will",  "with",  "you",   "your"};
-static_assert(std::is_sorted(stop_words.begin(), stop_words.end()));
-
-struct occurrence {
-  uint64_t hash;
-  float weight;
-  uint32_t times;
-};
-using occurrences = std::vector<occurrence>;
-
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_word_byte(char c) {
-  return is_letter(c) || is_digit(c) || c == '_';
-}
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-
-void count(occurrences& features, feature_kind kind, std::string_view x, float weight,
-           uint32_t times) {
-  features.push_back({XXH3_64bits_withSeed(x.data(), x.size(), kind), weight, times});
-}
-
-/// Says whether a new part begins at `i`: after "_", where the case rises, between letter and
-/// digit.
-bool is_part_border(std::string_view word, size_t i) {
-  char before = word[i - 1], here = word[i];
-  if (before == '_' || here == '_') return true;
-  if (is_digit(before) != is_digit(here)) return true;
-  return is_upper(here) && !is_upper(before);
-}
-
-void count_parts(occurrences& features, std::string_view word, uint32_t times) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0, i = 1; i <= word.size(); ++i) {
-    if (i < word.size() && !is_part_border(word, i)) continue;
-    auto part = word.substr(begin, i - begin);
-    if (part.size() > 1 && part.front() != '_') parts.push_back(part);
-    begin = i;
+/// Features of one text, by hash. Sums run in the order in which a text has its features first, so
+/// they round the same way everywhere. Kept between texts: most memory is for the longest.
+class feature_table {
+public:
+  void clear() {
+    for (auto place : places_of_features_) places_[place] = 0;
+    places_of_features_.clear();
+    features_.clear();
   }
-  if (parts.size() == 1 && parts.front().size() == word.size()) return;
-  for (auto part : parts) count(features, word_or_part, lowered(part), part_weight, times);
-}
 
-void count_spellings(occurrences& features, const std::string& word, uint32_t times) {
-  auto framed = '^' + word + '$';
+  void count(feature_kind kind, std::string_view x, float weight, uint32_t times) {
+    auto hash = XXH3_64bits_withSeed(x.data(), x.size(), kind);
+    if (2 * features_.size() >= places_.size()) grow();
+    auto place = place_of(hash);
+    if (places_[place] == 0) {
+      features_.push_back({hash, weight, times});
+      places_of_features_.push_back(static_cast<uint32_t>(place));
+      places_[place] = static_cast<uint32_t>(features_.size());
+      return;
+    }
+    auto& known = features_[places_[place] - 1];
+    known.weight = std::max(known.weight, weight);
+    known.times += times;
+  }
+
+  void add_to(std::vector<double>& sums) const {
+    for (const auto& x : features_) {
+      auto value = x.weight * weight_of_times(x.times);
+      // The low bit is the sign: features that share a coordinate cancel as often as they add up.
+      sums[(x.hash >> 1) % sums.size()] += (x.hash & 1) != 0 ? value : -value;
+    }
+  }
+
+private:
+  struct feature {
+    uint64_t hash;
+    float weight; ///< of its heaviest occurrence
+    uint64_t times;
+  };
+
+  static double weight_of_times(uint64_t times) {
+    static const auto known = [] {
+      std::array<double, 256> result{};
+      for (size_t i = 1; i < result.size(); ++i) result[i] = 1 + std::log(static_cast<double>(i));
+      return result;
+    }();
+    return times < known.size() ? known[times] : 1 + std::log(static_cast<double>(times));
+  }
+
+  /// Where `hash` is, or an empty place for it.
+  size_t place_of(uint64_t hash) const {
+    auto place = (hash >> 20) & (places_.size() - 1);
+    while (places_[place] != 0 && features_[places_[place] - 1].hash != hash)
+      place = (place + 1) & (places_.size() - 1);
+    return place;
+  }
+
+  void grow() {
+    places_.assign(std::max<size_t>(4096, 2 * places_.size()), 0);
+    for (size_t i = 0; i < features_.size(); ++i) {
+      auto place = place_of(features_[i].hash);
+      places_[place] = static_cast<uint32_t>(i + 1);
+      places_of_features_[i] = static_cast<uint32_t>(place);
+    }
+  }
+
+  std::vector<feature> features_;
+  std::vector<uint32_t> places_; ///< a power of two of them; 0: empty, or a feature's number + 1
+  std::vector<uint32_t> places_of_features_;
+};
+
+void count_spellings(feature_table& features, std::string_view word, uint32_t times) {
+  char framed[max_word_bytes + 2];
+  auto size = word.size() + 2;
+  framed[0] = '^';
+  std::copy(word.begin(), word.end(), framed + 1);
+  framed[size - 1] = '$';
   size_t grams = 0;
   for (size_t n = 3; n <= 5; ++n)
-    if (framed.size() >= n) grams += framed.size() - n + 1;
-  if (grams == 0) return;
+    if (size >= n) grams += size - n + 1;
   auto weight = spelling_weight / std::sqrt(static_cast<float>(grams));
   for (size_t n = 3; n <= 5; ++n)
-    for (size_t i = 0; i + n <= framed.size(); ++i)
-      count(features, spelling, std::string_view{framed}.substr(i, n), weight, times);
+    for (size_t i = 0; i + n <= size; ++i) features.count(spelling, {framed + i, n}, weight, times);
 }
 
-void count_word(occurrences& features, std::string_view word, uint32_t times) {
-  if (word.size() < 2 || word.size() > max_word_bytes || is_digit(word.front())) return;
-  auto folded = lowered(word);
-  if (std::binary_search(stop_words.begin(), stop_words.end(), std::string_view{folded})) return;
-  count(features, word_or_part, folded, 1, times);
-  count_parts(features, word, times);
-  count_spellings(features, folded, times);
-}
-
-/// Sorted by hash, so that sums round the same way everywhere; of one hash the heaviest is first.
-occurrences features_of(std::string_view text) {
+/// `features` is empty.
+void count_features(std::string_view text, feature_table& features) {
   // Code repeats its words: each is taken apart once.
-  std::unordered_map<std::string_view, uint32_t> words;
-  for (size_t i = 0; i < text.size();) {
-    if (!is_word_byte(text[i])) {
-      ++i;
-      continue;
-    }
-    size_t end = i;
-    while (end < text.size() && is_word_byte(text[end])) ++end;
-    ++words[text.substr(i, end - i)];
-    i = end;
-  }
-  occurrences features;
-  for (const auto& [word, times] : words) count_word(features, word, times);
-  std::sort(features.begin(), features.end(), [](const occurrence& a, const occurrence& b) {
-    return a.hash != b.hash ? a.hash < b.hash : a.weight > b.weight;
+  struct counted {
+    std::string_view run;
+    uint32_t times;
+  };
+  std::vector<counted> runs;
+  std::unordered_map<std::string_view, uint32_t> known;
+  each_run(text, [&](std::string_view run) {
+    if (run.size() < 2 || run.size() > max_word_bytes || is_digit_byte(run.front())) return;
+    auto [at, is_new] = known.try_emplace(run, static_cast<uint32_t>(runs.size()));
+    if (is_new) runs.push_back({run, 0});
+    ++runs[at->second].times;
   });
-  return features;
-}
-
-void add_features(std::string_view text, std::vector<double>& sums) {
-  auto features = features_of(text);
-  for (size_t i = 0, end = 0; i < features.size(); i = end) {
-    uint64_t times = 0;
-    for (; end < features.size() && features[end].hash == features[i].hash; ++end)
-      times += features[end].times;
-    auto value = features[i].weight * (1 + std::log(static_cast<double>(times)));
-    // The low bit is the sign: features that share a coordinate cancel as often as they add up.
-    auto hash = features[i].hash;
-    sums[(hash >> 1) % sums.size()] += (hash & 1) != 0 ? value : -value;
+  std::string folded;
+  for (auto [run, times] : runs) {
+    if (!fold_word(run, folded)) continue;
+    features.count(word_or_part, folded, 1, times);
+    each_part(run, [&](size_t begin, size_t size) {
+      features.count(word_or_part, std::string_view{folded}.substr(begin, size), part_weight,
+                     times);
+    });
+    count_spellings(features, folded, times);
   }
 }
 
@@ -153,15 +149,18 @@ void normalize(float* row, size_t dimension) {
 }
 
 std::string hashed_lexical_embedder::identity() const {
-  return fmt::format("hashed-lexical/1 dim={}", dimension_);
+  return fmt::format("hashed-lexical/2 dim={}", dimension_);
 }
 
 expected<std::vector<float>> hashed_lexical_embedder::embed(const std::vector<std::string>& texts) {
   std::vector<float> rows(texts.size() * dimension_, 0.0F);
   std::vector<double> sums(dimension_);
+  feature_table features;
   for (size_t i = 0; i < texts.size(); ++i) {
+    features.clear();
+    count_features(utf8_prefix(texts[i], max_embedded_bytes), features);
     std::fill(sums.begin(), sums.end(), 0.0);
-    add_features(utf8_prefix(texts[i], max_embedded_bytes), sums);
+    features.add_to(sums);
     auto* row = rows.data() + i * dimension_;
     std::transform(sums.begin(), sums.end(), row, [](double x) { return static_cast<float>(x); });
     normalize(row, dimension_);

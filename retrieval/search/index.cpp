@@ -1,210 +1,168 @@
 #include "retrieval/search/index.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "retrieval/corpora/knowledge.hpp"
+#include "retrieval/search/entry_drafts.hpp"
 #include "retrieval/search/index_files.hpp"
+#include "retrieval/search/remembered.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-/// What an entry is about, in few words: its title and its header.
-std::string subject_of(const index_entry& x, const std::string& tags) {
-  return fmt::format("{}\n{}\n{}", x.title, fmt::join(x.families, " "), tags);
-}
+constexpr size_t drafts_at_once = 256; // their texts are copied for the embedder
 
-/// One row for each entry, half subject and half text: in a page of advice the few words that
-/// name its subject would otherwise weigh no more than any others.
-expected<std::vector<float>> embed_entries(embedder& embedding,
-                                           const std::vector<index_entry>& entries,
-                                           const std::vector<std::string>& tags) {
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < entries.size(); ++i) texts.push_back(subject_of(entries[i], tags[i]));
-  for (const auto& x : entries) texts.emplace_back(x.text.view());
-  auto rows = embedding.embed(texts);
-  if (!rows) return rows;
-  auto dimension = embedding.dimension();
-  auto half = entries.size() * dimension;
-  for (size_t i = 0; i < half; ++i) (*rows)[i] += (*rows)[half + i];
-  rows->resize(half);
-  for (size_t i = 0; i < entries.size(); ++i) normalize(rows->data() + i * dimension, dimension);
-  return rows;
-}
-
-index_entry entry_of(const knowledge_card& x) {
-  index_entry result;
-  result.id = "card:" + x.id;
-  result.kind = "card";
-  result.title = x.title;
-  result.text = x.body;
-  result.source = x.source;
-  result.families = x.families;
-  result.backends = x.backends;
+row_facts facts_of(const index_entry& x, fact_table& names) {
+  // A kernel has one of each at most; cards are few, and are asked themselves.
+  row_facts result;
+  result.family = names.number(x.families.empty() ? "" : x.families.front());
+  result.backend = names.number(x.backends.empty() ? "" : x.backends.front());
+  result.written_in = names.number(x.written_in);
+  result.hidden = x.split == "dev";
   return result;
-}
-
-index_entry entry_of(const kernel_example& x) {
-  auto title = x.speedup > 0
-                   ? fmt::format("Verified kernel for {}, {:.2f} times the baseline's speed",
-                                 x.task, x.speedup)
-                   : fmt::format("Verified kernel for {}", x.task);
-  std::vector<std::string> families;
-  if (!x.operator_family.empty()) families.push_back(x.operator_family);
-  std::vector<std::string> backends;
-  if (!x.backend.empty()) backends.push_back(x.backend);
-  return {"kernel:" + x.id,
-          "kernel",
-          std::move(title),
-          x.source,
-          x.id,
-          x.task,
-          std::move(families),
-          std::move(backends),
-          x.speedup,
-          x.language,
-          x.split,
-          x.rights_source,
-          x.reference,
-          x.device,
-          x.date,
-          x.origin};
-}
-
-bool holds(const std::vector<std::string>& xs, const std::string& x) {
-  return std::find(xs.begin(), xs.end(), x) != xs.end();
-}
-
-// What is held out is for measuring alone: a prompt that showed it would train on it.
-bool is_held_out(const std::string& split) {
-  return split == "dev";
 }
 
 } // namespace
 
-void loaded_index::name_splits(
-    const std::function<std::string(const std::string& task)>& split_of) {
-  for (auto& x : entries_)
-    if (x.kind == "kernel" && x.split.empty()) x.split = split_of(x.task);
+loaded_index::loaded_index(std::shared_ptr<embedder> embedding, vector_index vectors,
+                           bm25_index words)
+    : embedding_(std::move(embedding)), vectors_(std::move(vectors)), words_(std::move(words)),
+      remembered_(std::make_unique<remembered>()) {
+  // nop
+}
+
+loaded_index::loaded_index(loaded_index&&) noexcept = default;
+loaded_index& loaded_index::operator=(loaded_index&&) noexcept = default;
+loaded_index::~loaded_index() = default;
+
+void loaded_index::name_splits(const std::function<std::string(const index_entry&)>& split_of) {
+  for (size_t row = cards_; row < entries_.size(); ++row) {
+    auto& x = entries_[row];
+    if (!x.split.empty()) continue;
+    x.split = split_of(x);
+    if (x.split == "dev") facts_.rows[row].hidden = true;
+  }
 }
 
 void loaded_index::take(index_entry x) {
-  shingles_.push_back(shingles_of(x.text));
-  if (x.kind == "kernel") {
-    guard_.add_solution(x.task, x.text);
-    ++kernels_;
-  }
-  ids_.insert(x.id);
+  facts_.rows.push_back(facts_of(x, facts_));
+  bool is_card = x.kind == "card";
+  if (is_card) ++cards_;
+  remembered_->untaught.push_back(is_card ? 0 : remembered::key_of(x.task));
   entries_.push_back(std::move(x));
 }
 
-bool loaded_index::knows(const std::string& id) const {
-  return ids_.contains("kernel:" + id);
+/// The guard learns what the entries of a task say when that task asks: of 50,000 kernels most are
+/// of tasks that never do.
+void loaded_index::teach(const std::string& task) const {
+  auto tasks = guard_.related(task);
+  auto& untaught = remembered_->untaught;
+  for (const auto& one : tasks) {
+    auto key = remembered::key_of(one);
+    for (auto at = untaught.begin(); (at = std::find(at, untaught.end(), key)) != untaught.end();) {
+      const auto& entry = entries_[static_cast<size_t>(at - untaught.begin())];
+      guard_.add_solution(entry.task, entry.text);
+      *at = 0;
+    }
+  }
+}
+
+std::shared_ptr<const shingle_set> loaded_index::shingles(size_t row) const {
+  auto& x = *remembered_;
+  {
+    std::lock_guard lock{x.shingles_mutex};
+    if (auto known = x.shingles.find(row); known != x.shingles.end()) return known->second;
+  }
+  auto made = std::make_shared<const shingle_set>(shingles_of(entries_[row].text));
+  std::lock_guard lock{x.shingles_mutex};
+  if (x.shingles.size() >= remembered::most_shingles) x.shingles.clear();
+  x.shingles.emplace(row, made);
+  return made;
 }
 
 expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
                                                const std::vector<kernel_example>& kernels,
                                                std::shared_ptr<embedder> embedding) {
-  auto cards = load_cards(knowledge);
+  expected<std::vector<knowledge_card>> cards = std::vector<knowledge_card>{};
+  if (!knowledge.empty()) cards = load_cards(knowledge);
   KM_TRY(cards);
-  std::vector<index_entry> entries;
-  std::vector<std::string> tags;
-  for (const auto& card : *cards) {
-    entries.push_back(entry_of(card));
-    tags.push_back(fmt::format("{}", fmt::join(card.tags, " ")));
-  }
-  std::unordered_set<std::string> turns;
+  loaded_index result{std::move(embedding), vector_index{0}, bm25_index{}};
+  auto& by = *result.embedding_;
+  std::vector<entry_draft> drafts;
+  auto take_drafts = [&]() -> expected<void> {
+    if (drafts.empty()) return {};
+    auto rows = embed_drafts(by, drafts);
+    KM_TRY(rows);
+    if (result.entries_.empty()) result.vectors_ = vector_index{by.dimension()};
+    KM_TRY(result.vectors_.add(*rows));
+    for (auto& x : drafts) {
+      result.words_.add(terms_of(x));
+      result.take(std::move(x.entry));
+    }
+    drafts.clear();
+    return {};
+  };
+  auto add = [&](entry_draft x) -> expected<void> {
+    drafts.push_back(std::move(x));
+    return drafts.size() < drafts_at_once ? expected<void>{} : take_drafts();
+  };
+  for (const auto& card : *cards) KM_TRY(add(draft_of(card)));
+  std::unordered_set<std::string_view> ids;
   for (const auto& kernel : kernels) {
-    if (!kernel.is_shown() || !turns.insert(kernel.id).second) continue;
-    entries.push_back(entry_of(kernel));
-    tags.push_back(kernel.task);
+    if (!kernel.is_shown())
+      result.guard_.add_solution(kernel.task, kernel.source);
+    else if (ids.insert(kernel.id).second)
+      KM_TRY(add(draft_of(kernel)));
   }
-  auto rows = embed_entries(*embedding, entries, tags);
-  KM_TRY(rows);
-  vector_index vectors{embedding->dimension()};
-  KM_TRY(vectors.add(*rows));
-  loaded_index result{std::move(embedding), std::move(vectors)};
-  for (auto& entry : entries) result.take(std::move(entry));
-  for (const auto& kernel : kernels)
-    if (!kernel.is_shown()) result.guard_.add_solution(kernel.task, kernel.source);
-  result.manifest_.embedder = result.embedding_->identity();
-  result.manifest_.dimension = result.embedding_->dimension();
+  KM_TRY(take_drafts());
+  if (result.entries_.empty()) {
+    // A server says how long its vectors are when it is asked.
+    if (by.dimension() == 0) KM_TRY(by.embed({"how many floats"}));
+    result.vectors_ = vector_index{by.dimension()};
+  }
+  result.manifest_.embedder = by.identity();
+  result.manifest_.dimension = by.dimension();
   result.manifest_.corpus_digest = corpus_digest(*cards);
-  result.manifest_.cards = cards->size();
-  result.manifest_.kernels = result.kernels_;
+  result.manifest_.cards = result.cards_;
+  result.manifest_.kernels = result.kernels();
   return result;
 }
 
 expected<bool> loaded_index::add_kernel(const kernel_example& x) {
-  if (knows(x.id)) return false;
-  if (!x.is_shown()) {
+  if (ids_.empty())
+    for (const auto& entry : entries_) ids_.insert(entry.id);
+  if (ids_.contains("kernel:" + x.id)) return false;
+  auto place = fmt::format("{}\n{}\n{}", x.task, x.device, x.language);
+  auto rival = fastest_.find(place);
+  bool is_beaten = rival != fastest_.end() && entries_[rival->second].speedup >= x.speedup;
+  if (!x.is_shown() || is_beaten) {
     guard_.add_solution(x.task, x.source);
     return false;
   }
-  auto entry = entry_of(x);
-  auto row = embed_entries(*embedding_, {entry}, {x.task});
+  std::vector<entry_draft> drafts;
+  drafts.push_back(draft_of(x));
+  auto row = embed_drafts(*embedding_, drafts);
   if (!row) {
     // Cards and kernels of other tasks may resemble it even when it cannot be an entry itself.
     guard_.add_solution(x.task, x.source);
     return tl::unexpected{row.error()};
   }
   KM_TRY(vectors_.add(*row));
-  take(std::move(entry));
+  words_.add(terms_of(drafts.front()));
+  ids_.insert(drafts.front().entry.id);
+  take(std::move(drafts.front().entry));
+  if (rival != fastest_.end()) hide(rival->second);
+  fastest_[std::move(place)] = entries_.size() - 1;
   return true;
 }
 
-double loaded_index::boost_of(const index_entry& x, const std::string& family,
-                              const std::string& backend) const {
-  double result = 0;
-  if (!family.empty() && holds(x.families, family)) result += family_boost;
-  if (!backend.empty() && holds(x.backends, backend)) result += backend_boost;
-  return result;
-}
-
-retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size_t k,
-                                      const std::string& exclude_task) const {
-  retrieval_answer answer;
-  std::vector<size_t> rows;
-  for (const auto& hit : ranked) {
-    if (answer.results.size() >= k) break;
-    const auto& entry = entries_[hit.row];
-    if (guard_.withholds(exclude_task, entry.task, shingles_[hit.row])) {
-      ++answer.withheld;
-      continue;
-    }
-    bool repeats = entry.kind == "kernel" && std::any_of(rows.begin(), rows.end(), [&](size_t row) {
-                     return near_duplicate(shingles_[row], shingles_[hit.row]);
-                   });
-    if (repeats) continue;
-    rows.push_back(hit.row);
-    answer.results.push_back({entry, hit.score});
-  }
-  return answer;
-}
-
-expected<retrieval_answer> loaded_index::query(const retrieval_query& x) const {
-  auto k = std::min(x.count, max_results);
-  if (k == 0 || entries_.empty()) return retrieval_answer{};
-  auto row = embedding_->embed({x.text});
-  KM_TRY(row);
-  const row_lift lift{[&](size_t at) {
-                        const auto& entry = entries_[at];
-                        if (is_held_out(entry.split))
-                          return -std::numeric_limits<float>::infinity();
-                        return static_cast<float>(boost_of(entry, x.family, x.backend));
-                      },
-                      static_cast<float>(family_boost + backend_boost)};
-  // Most queries need a few rows more than they show: those that the leak guard withholds, and
-  // kernels that repeat a better one.
-  for (size_t fetch = 16 + 4 * k;; fetch *= 4) {
-    auto ranked = vectors_.search(*row, fetch, lift);
-    KM_TRY(ranked);
-    auto answer = choose(*ranked, k, x.exclude_task);
-    if (answer.results.size() == k || fetch >= entries_.size()) return answer;
-  }
+void loaded_index::hide(size_t i) {
+  if (std::exchange(facts_.rows[i].hidden, true) || i < cards_) return;
+  ++hidden_kernels_;
 }
 
 // -- on disk ----------------------------------------------------------------------------------
@@ -213,7 +171,8 @@ expected<index_manifest> build_index(const index_options& options) {
   auto embedding = options.embedding ? options.embedding : lexical_embedder();
   auto index = loaded_index::in_memory(options.knowledge, options.kernels, std::move(embedding));
   KM_TRY(index);
-  return write_index_files(options.directory, index->manifest_, index->entries_, index->vectors_);
+  return write_index_files(options.directory, index->manifest_, index->entries_, index->vectors_,
+                           index->words_);
 }
 
 expected<loaded_index> open_index(const std::string& directory, std::shared_ptr<embedder> embedding,
@@ -222,7 +181,8 @@ expected<loaded_index> open_index(const std::string& directory, std::shared_ptr<
   KM_TRY(files);
   KM_TRY(match_embedder(directory, files->manifest, embedding));
   if (!knowledge.empty()) KM_TRY(match_corpus(directory, files->manifest, knowledge));
-  loaded_index result{std::move(embedding), std::move(files->vectors)};
+  loaded_index result{std::move(embedding), std::move(files->vectors), std::move(files->words)};
+  result.entries_.reserve(files->entries.size());
   for (auto& entry : files->entries) result.take(std::move(entry));
   result.manifest_ = std::move(files->manifest);
   return result;

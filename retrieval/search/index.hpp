@@ -1,53 +1,40 @@
 #pragma once
 
 // The retrieval index: what a prompt may quote. It holds knowledge cards and verified kernels,
-// each with a vector, and it is a folder of three files:
+// each with a vector and its words, and it is a folder of four files:
 //
 //   entries.rows    what the results show
 //   vectors.rows    one vector an entry
+//   words.rows      the entries of each word and operator
 //   manifest.json   written last: the embedder's identity, the dimension, the digest of the cards
-//                   and the digests of the two other files, which are mapped; opening checks all
+//                   and the digests of the other files, which are mapped; opening checks all
 //
-// Kernels that are verified while a run goes on are added in memory (add_kernel).
+// Cards come first in all of them. Kernels that are verified while a run goes on are added in
+// memory (add_kernel), and kept in a file beside these (retrieval/search/live_kernels.hpp).
+// Queries may run in several threads at once while no kernel is added.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "messages/error.hpp"
+#include "retrieval/corpora/kernel_example.hpp"
 #include "retrieval/guard/leak_guard.hpp"
+#include "retrieval/search/bm25.hpp"
 #include "retrieval/search/embedder.hpp"
+#include "retrieval/search/row_facts.hpp"
 #include "retrieval/search/shared_text.hpp"
 #include "retrieval/search/vector_index.hpp"
 
 namespace kernelmill {
 
-/// A kernel that prompts may show: the candidate of an accepted turn, or a row of a corpus.
-struct kernel_example {
-  std::string id;              ///< the turn that verified it, or "kernelbook/17"
-  std::string task;            ///< what it solves; of a row of a corpus its name there, or empty
-  std::string operator_family; ///< empty: not known
-  std::string backend = "cpu";
-  std::string source;           ///< its code
-  std::string language = "cpp"; ///< of `source`, as a fence names it: cpp, cuda, hip, python
-  std::string reference;        ///< the computation that it replaces, in PyTorch; may be empty
-  double speedup = 0;           ///< lower bound; 0: nothing measured it
-  std::string device;           ///< that measured it: "NVIDIA H200"; may be empty
-  std::string date;             ///< of the measurement, "2026-11-30"; may be empty
-  std::string origin;           ///< where it is from: "KernelBook", "flag-gems 5.0.2"; empty: a run
-  std::string split;            ///< of its task: "dev" is held out, and never an example
-  std::string rights_source;    ///< its licence counts; empty: by the task's id
-  bool hidden = false;          ///< known to the leak guard alone: its licence forbids to show it
-
-  bool is_shown() const { return !hidden && split != "dev"; }
-};
-
 struct index_manifest {
-  uint32_t schema_version = 2;
+  uint32_t schema_version = 3;
   std::string embedder; ///< its identity
   size_t dimension = 0;
   std::string corpus_digest; ///< of the cards
@@ -55,12 +42,13 @@ struct index_manifest {
   size_t kernels = 0;
   std::string entries_digest;
   std::string vectors_digest;
+  std::string words_digest;
 };
 
 struct index_options {
-  std::string knowledge;               ///< folder of cards, e.g. configs/knowledge
+  std::string knowledge;               ///< folder of cards; empty: an index without cards
   std::string directory;               ///< where the index goes; made when missing
-  std::vector<kernel_example> kernels; ///< of a store
+  std::vector<kernel_example> kernels; ///< of runs and corpora
   std::shared_ptr<embedder> embedding; ///< null: the built-in lexical embedder
 };
 
@@ -81,6 +69,10 @@ struct index_entry {
   std::string device;
   std::string date;
   std::string origin;
+  std::string written_in;    ///< what a kernel is: "triton" and "cuda" may be Python to a fence
+  shared_text operators;     ///< of its reference, with blanks between them
+  shared_text signature;     ///< of its reference (retrieval/code/reference_code.hpp)
+  shared_text own_signature; ///< of a kernel in Python
 };
 
 /// What examples are wanted for.
@@ -90,13 +82,19 @@ struct retrieval_query {
   size_t count = 0;
   std::string exclude_task; ///< nothing that solves this task comes back; empty: no task
   std::string family;
-  std::string backend;
+  std::string backend;  ///< kernels for another one are left out; empty: none are
   std::string language; ///< what kernels are written in: cpp, cuda, hip, triton; empty: any
+};
+
+/// How much of what counts in a query.
+struct retrieval_weights {
+  double code = 0.7;  ///< share of the reference in the query's vector; the words have the rest
+  double words = 2.0; ///< of the ranks by words beside those by vectors; 0: by vectors alone
 };
 
 struct retrieved {
   index_entry entry;
-  double score = 0; ///< cosine plus the boosts
+  double score = 0; ///< cosine plus the boosts; the order is that of two rankings in one
 };
 
 struct retrieval_answer {
@@ -109,27 +107,44 @@ struct retrieval_answer {
 inline constexpr double family_boost = 0.10;
 inline constexpr double backend_boost = 0.05;
 
+/// A kernel with this cosine stands before every card, and so does one that shares an operator with
+/// the query's reference that less than a fourth of all kernels have. Others stand behind all
+/// cards.
+inline constexpr double good_cosine = 0.20;
+
 /// The most results that a query gives: examples share the prompt with the task.
 inline constexpr size_t max_results = 32;
 
 class loaded_index {
 public:
-  /// Holds entries in memory only; `embedding` must not be null.
+  /// Holds entries in memory only; `embedding` must not be null. `knowledge` is a folder of cards,
+  /// or empty: no cards.
   static expected<loaded_index> in_memory(const std::string& knowledge,
                                           const std::vector<kernel_example>& kernels,
                                           std::shared_ptr<embedder> embedding);
+  loaded_index(loaded_index&&) noexcept;
+  loaded_index& operator=(loaded_index&&) noexcept;
+  ~loaded_index();
 
-  /// The best entries that give no solution of the asking task away. Kernels that repeat a better
-  /// one are left out.
+  /// The best entries that give no solution of the asking task away: kernels first. Kernels that
+  /// repeat a better one are left out; of those with one signature the best alone comes, while
+  /// there are others.
   expected<retrieval_answer> query(const retrieval_query& x) const;
 
-  /// Says which split the tasks of those kernels are in that do not name one.
-  void name_splits(const std::function<std::string(const std::string& task)>& split_of);
+  void weigh(const retrieval_weights& x) { weights_ = x; }
 
-  /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// it is there already, or when it is not to be shown: then the leak guard alone knows it.
-  /// When embedding fails, the leak guard knows it all the same.
+  /// Says which split the tasks of those kernels are in that do not name one.
+  void name_splits(const std::function<std::string(const index_entry&)>& split_of);
+
+  /// Adds a kernel and makes the leak guard know it as a solution of its task. Of the added ones of
+  /// a task, a device and a language the fastest alone is an example: it hides the one that it
+  /// beats. Answers false when it is there already, when it is no faster than that, or when it is
+  /// not to be shown: then the leak guard alone knows it. When embedding fails, the leak guard
+  /// knows it all the same.
   expected<bool> add_kernel(const kernel_example& x);
+
+  /// An entry that no query gives from now on.
+  void hide(size_t i);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
   /// share one.
@@ -137,7 +152,7 @@ public:
 
   const index_manifest& manifest() const { return manifest_; }
   size_t size() const { return entries_.size(); }
-  size_t kernels() const { return kernels_; }
+  size_t kernels() const { return entries_.size() - cards_ - hidden_kernels_; }
   const index_entry& entry(size_t i) const { return entries_[i]; }
 
   /// Says whether a query waits for another process.
@@ -147,25 +162,29 @@ private:
   friend expected<index_manifest> build_index(const index_options&);
   friend expected<loaded_index> open_index(const std::string&, std::shared_ptr<embedder>,
                                            const std::string&);
+  friend class index_search;
+  struct remembered; ///< what queries leave behind
 
-  loaded_index(std::shared_ptr<embedder> embedding, vector_index vectors)
-      : embedding_(std::move(embedding)), vectors_(std::move(vectors)) {}
+  loaded_index(std::shared_ptr<embedder> embedding, vector_index vectors, bm25_index words);
 
+  /// REQUIRES: cards come first.
   void take(index_entry x);
-  bool knows(const std::string& id) const;
-  retrieval_answer choose(const std::vector<neighbour>& ranked, size_t k,
-                          const std::string& exclude_task) const;
-  double boost_of(const index_entry& x, const std::string& family,
-                  const std::string& backend) const;
+  void teach(const std::string& task) const;
+  std::shared_ptr<const shingle_set> shingles(size_t row) const;
 
   std::shared_ptr<embedder> embedding_;
   vector_index vectors_;
-  leak_guard guard_;
+  bm25_index words_;
+  retrieval_weights weights_;
+  mutable leak_guard guard_; ///< learns what entries solve when a task first asks
   std::vector<index_entry> entries_;
-  std::vector<shingle_set> shingles_; ///< of each entry's text
-  std::unordered_set<std::string> ids_;
+  fact_table facts_;
+  std::unordered_set<std::string> ids_;             ///< filled by the first add_kernel
+  std::unordered_map<std::string, size_t> fastest_; ///< of the added kernels: see add_kernel
   index_manifest manifest_;
-  size_t kernels_ = 0;
+  size_t cards_ = 0;
+  size_t hidden_kernels_ = 0; ///< by hide()
+  std::unique_ptr<remembered> remembered_;
 };
 
 /// Builds the index and writes it; an old one in the same folder is replaced.

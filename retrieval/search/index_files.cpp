@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,8 +24,9 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr uint32_t current_schema = 2; // 1: JSON, and vectors in FAISS's format
-constexpr const char *entries_file = "entries.rows", *vectors_file = "vectors.rows";
+constexpr uint32_t current_schema = 3; // 1: JSON, and vectors in FAISS's format; 2: no words
+constexpr const char *entries_file = "entries.rows", *vectors_file = "vectors.rows",
+                     *words_file = "words.rows";
 constexpr const char* rebuild = "build it again with `kernelmill index build`";
 
 tl::unexpected<error> damaged(const fs::path& file, const std::string& cause) {
@@ -39,7 +41,7 @@ tl::unexpected<error> not_matching(const std::string& directory, const std::stri
 }
 
 constexpr std::string_view of_server = "openai-embeddings/1 model=";
-constexpr std::string_view of_words = "hashed-lexical/1 dim=";
+constexpr std::string_view of_words = "hashed-lexical/2 dim=";
 
 /// What a command or a run is told of an embedder.
 std::string how_to_use(std::string_view identity) {
@@ -80,7 +82,9 @@ expected<std::string> read_file(const fs::path& file) {
     return configuration_error(
         "index_missing",
         fmt::format("failed to open index file {}: {}", file.string(), std::strerror(errno)),
-        "make an index with `kernelmill index build`");
+        fmt::format(
+            "make an index there with `kernelmill index build {0}`, or name the folder of one",
+            file.parent_path().string()));
   return std::move(*text);
 }
 
@@ -118,12 +122,19 @@ ordered_json to_json(const index_manifest& x) {
           {"cards", x.cards},
           {"kernels", x.kernels},
           {"entries_digest", x.entries_digest},
-          {"vectors_digest", x.vectors_digest}};
+          {"vectors_digest", x.vectors_digest},
+          {"words_digest", x.words_digest}};
 }
 
 expected<index_manifest> manifest_from(const fs::path& file, const std::string& text) {
   try {
     auto x = ordered_json::parse(text);
+    // A run's folder has a file of this name, too.
+    if (!x.contains("embedder"))
+      return configuration_error(
+          "index_missing",
+          fmt::format("failed to open index file {}: it is no index's", file.string()),
+          "set retrieval.index to the folder of an index; `kernelmill index build` makes one");
     index_manifest result;
     x.at("schema_version").get_to(result.schema_version);
     if (result.schema_version > current_schema)
@@ -144,6 +155,7 @@ expected<index_manifest> manifest_from(const fs::path& file, const std::string& 
     x.at("kernels").get_to(result.kernels);
     x.at("entries_digest").get_to(result.entries_digest);
     x.at("vectors_digest").get_to(result.vectors_digest);
+    x.at("words_digest").get_to(result.words_digest);
     return result;
   } catch (const std::exception& e) {
     return damaged(file, e.what());
@@ -170,7 +182,7 @@ std::shared_ptr<embedder> lexical_embedder(size_t dimension) {
 
 expected<index_manifest> write_index_files(const std::string& directory, index_manifest manifest,
                                            const std::vector<index_entry>& entries,
-                                           const vector_index& vectors) {
+                                           const vector_index& vectors, const bm25_index& words) {
   fs::path folder{directory};
   std::error_code ec;
   fs::create_directories(folder, ec);
@@ -181,9 +193,13 @@ expected<index_manifest> write_index_files(const std::string& directory, index_m
   auto rows =
       write_beside(folder / vectors_file, [&](const std::string& to) { return vectors.save(to); });
   KM_TRY(rows);
+  auto terms =
+      write_beside(folder / words_file, [&](const std::string& to) { return words.save(to); });
+  KM_TRY(terms);
   manifest.schema_version = current_schema;
   manifest.entries_digest = *texts;
   manifest.vectors_digest = *rows;
+  manifest.words_digest = *terms;
   KM_TRY(write_file(folder / "manifest.json", to_json(manifest).dump(2) + "\n"));
   return manifest;
 }
@@ -194,15 +210,28 @@ expected<index_files> read_index_files(const std::string& directory) {
   KM_TRY(manifest_text);
   auto manifest = manifest_from(folder / "manifest.json", *manifest_text);
   KM_TRY(manifest);
+  // Each is read whole to be checked: one after the other would take as long as all of them.
+  auto vectors = std::async(std::launch::async, [&] {
+    return vector_index::load((folder / vectors_file).string(), manifest->vectors_digest);
+  });
+  auto words = std::async(std::launch::async, [&] {
+    return bm25_index::load((folder / words_file).string(), manifest->words_digest);
+  });
   auto entries = map_entry_file((folder / entries_file).string(), manifest->entries_digest);
+  auto rows = vectors.get();
+  auto terms = words.get();
   KM_TRY(entries);
-  auto vectors = vector_index::load((folder / vectors_file).string(), manifest->vectors_digest);
-  KM_TRY(vectors);
-  if (vectors->dimension() != manifest->dimension || vectors->size() != entries->size())
+  KM_TRY(rows);
+  KM_TRY(terms);
+  if (rows->dimension() != manifest->dimension || rows->size() != entries->size())
     return damaged(folder / vectors_file,
-                   fmt::format("{} rows of {} floats for {} entries of {}", vectors->size(),
-                               vectors->dimension(), entries->size(), manifest->dimension));
-  return index_files{std::move(*manifest), std::move(*entries), std::move(*vectors)};
+                   fmt::format("{} rows of {} floats for {} entries of {}", rows->size(),
+                               rows->dimension(), entries->size(), manifest->dimension));
+  if (terms->size() != entries->size())
+    return damaged(folder / words_file,
+                   fmt::format("words of {} entries for {}", terms->size(), entries->size()));
+  return index_files{std::move(*manifest), std::move(*entries), std::move(*rows),
+                     std::move(*terms)};
 }
 
 expected<void> match_embedder(const std::string& directory, const index_manifest& manifest,

@@ -14,6 +14,7 @@ struct index_files {
   index_manifest manifest;
   std::vector<index_entry> entries;
   vector_index vectors;
+  bm25_index words;
 };
 
 std::shared_ptr<embedder> lexical_embedder(size_t dimension = 0);
@@ -21,7 +22,7 @@ std::shared_ptr<embedder> lexical_embedder(size_t dimension = 0);
 /// Completes `manifest` with the digests of what it writes.
 expected<index_manifest> write_index_files(const std::string& directory, index_manifest manifest,
                                            const std::vector<index_entry>& entries,
-                                           const vector_index& vectors);
+                                           const vector_index& vectors, const bm25_index& words);
 
 expected<index_files> read_index_files(const std::string& directory);
 

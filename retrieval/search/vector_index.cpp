@@ -38,8 +38,10 @@ struct rounded_query {
 
 rounded_query rounded(const float* floats, size_t dimension) {
   rounded_query x{floats, std::vector<int8_t>(byte_row_stride(dimension)), {}, 0, 0};
-  x.facts = round_row(floats, dimension, x.codes.data());
-  x.doubt = x.facts.error + inner_product_error(dimension) * x.facts.norm;
+  std::vector<float> turned(x.codes.size());
+  turn_row(floats, dimension, turned.data());
+  x.facts = round_row(turned.data(), turned.size(), x.codes.data());
+  x.doubt = x.facts.error + (inner_product_error(dimension) + turning_error) * x.facts.norm;
   for (auto code : x.codes) x.shift += 128 * code;
   return x;
 }
@@ -66,12 +68,14 @@ public:
 
   /// Compares the floats. Nothing is left out that could be among the best.
   std::vector<neighbour> best(const rounded_query& query) {
-    std::sort(found_.begin(), found_.end(),
-              [](const contender& a, const contender& b) { return a.at_most > b.at_most; });
     std::vector<neighbour> result;
     lows_.clear(); // from here on what the best have
+    // Those that may be the best tell how good the others must be: to sort all would take longer.
+    auto first = std::min(found_.size(), most_);
+    std::nth_element(found_.begin(), found_.begin() + static_cast<ptrdiff_t>(first), found_.end(),
+                     [](const contender& a, const contender& b) { return a.at_most > b.at_most; });
     for (const auto& x : found_) {
-      if (lows_.size() == most_ && x.at_most < lows_.front()) break;
+      if (lows_.size() == most_ && x.at_most < lows_.front()) continue;
       auto score = inner_product(query.floats, x.floats, dimension_) + x.lift;
       if (!std::isfinite(score)) continue; // a file of another program may hold anything
       result.push_back({x.row, score});
@@ -134,7 +138,7 @@ struct vector_index::implementation {
   expected<found_rows> search(const std::vector<float>& queries, size_t count, const row_lift& lift,
                               size_t probes) const;
   void scan_blocks(const std::vector<rounded_query>& asked, size_t first_block,
-                   std::vector<contenders>& found) const;
+                   const row_lift& within, std::vector<contenders>& found) const;
 };
 
 vector_index::vector_index(size_t dimension) : impl_(std::make_unique<implementation>()) {
@@ -164,6 +168,7 @@ expected<void> vector_index::add(const std::vector<float>& rows) {
   for (size_t i = 0; i < count; ++i)
     if (!can_round(rows.data() + i * dimension, dimension))
       return failed("extend", "a row holds a number that is not finite");
+  std::vector<float> turned(byte_row_stride(dimension));
   for (size_t done = 0; done < count;) {
     auto& blocks = impl_->blocks;
     if (blocks.empty() || blocks.back().count == blocks.back().room) {
@@ -174,7 +179,8 @@ expected<void> vector_index::add(const std::vector<float>& rows) {
     auto& to = blocks.back();
     for (; done < count && to.count < to.room; ++done, ++to.count, ++impl_->size) {
       const auto* row = rows.data() + done * dimension;
-      auto facts = round_row(row, dimension, to.codes + to.count * byte_row_stride(dimension));
+      turn_row(row, dimension, turned.data());
+      auto facts = round_row(turned.data(), turned.size(), to.codes + to.count * turned.size());
       to.scales[to.count] = facts.scale;
       to.errors[to.count] = facts.error;
       to.norms[to.count] = facts.norm;
@@ -199,15 +205,17 @@ vector_index::search_all(const std::vector<float>& queries, size_t count,
 }
 
 void vector_index::implementation::scan_blocks(const std::vector<rounded_query>& asked,
-                                               size_t first_block,
+                                               size_t first_block, const row_lift& within,
                                                std::vector<contenders>& found) const {
   auto stride = byte_row_stride(dimension);
   auto scan = byte_scans().front().scan;
   int32_t products[rows_at_once];
   for (size_t at = first_block; at < blocks.size(); ++at) {
     const auto& block = blocks[at];
-    for (size_t begin = 0; begin < block.count; begin += rows_at_once) {
-      auto rows = std::min(rows_at_once, block.count - begin);
+    auto end = std::min(block.count, within.last - std::min(within.last, block.first));
+    for (size_t begin = within.first - std::min(within.first, block.first); begin < end;
+         begin += rows_at_once) {
+      auto rows = std::min(rows_at_once, end - begin);
       for (size_t i = 0; i < asked.size(); ++i) {
         scan(block.codes + begin * stride, rows, stride, asked[i].codes.data(), products);
         found[i].take(asked[i], block, begin, rows, products);
@@ -240,14 +248,24 @@ expected<found_rows> vector_index::implementation::search(const std::vector<floa
     for (size_t i = 0; i < asked.size(); ++i)
       for (const auto& centre : (*near)[i])
         for (size_t row : lists[centre.row]) {
+          if (row < lift.first || row >= lift.last) continue;
           int32_t product = 0;
           scan(blocks[0].codes + row * stride, 1, stride, asked[i].codes.data(), &product);
           found[i].take(asked[i], blocks[0], row, 1, &product);
         }
   }
-  scan_blocks(asked, probes > 0 ? 1 : 0, found);
+  scan_blocks(asked, probes > 0 ? 1 : 0, lift, found);
   for (size_t i = 0; i < asked.size(); ++i) result[i] = found[i].best(asked[i]);
   return result;
+}
+
+float vector_index::score(const std::vector<float>& query, size_t row) const {
+  const auto& blocks = impl_->blocks;
+  auto after = std::upper_bound(blocks.begin(), blocks.end(), row,
+                                [](size_t x, const row_block& of) { return x < of.first; });
+  const auto& of = *std::prev(after);
+  return inner_product(query.data(), of.floats + (row - of.first) * impl_->dimension,
+                       impl_->dimension);
 }
 
 std::pair<size_t, size_t> vector_index::lists() const {

@@ -33,6 +33,7 @@ struct neighbour {
 struct row_lift {
   std::function<float(size_t row)> of; ///< empty: nothing; minus infinity leaves the row out
   float most = 0;                      ///< the most that `of` answers: other rows are not asked for
+  size_t first = 0, last = SIZE_MAX;   ///< rows before `first`, and from `last` on, are not read
 };
 
 class vector_index {
@@ -56,6 +57,9 @@ public:
   /// rows.
   expected<std::vector<std::vector<neighbour>>>
   search_all(const std::vector<float>& queries, size_t count, const row_lift& lift = {}) const;
+
+  /// The score of one row, without lift. REQUIRES: query.size() == dimension(), row < size().
+  float score(const std::vector<float>& query, size_t row) const;
 
   /// Writes the rows to a file and returns its digest. Of more than `most_scanned` it makes lists.
   expected<std::string> save(const std::string& path,

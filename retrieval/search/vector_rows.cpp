@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers");
 
-constexpr char file_magic[8] = {'k', 'm', 'r', 'o', 'w', 's', '0', '1'};
+constexpr char file_magic[8] = {'k', 'm', 'r', 'o', 'w', 's', '0', '2'};
 constexpr size_t huge_page = size_t{2} << 20;
 
 struct file_header {

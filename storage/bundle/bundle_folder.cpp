@@ -80,8 +80,17 @@ expected<std::map<std::string, uint64_t>> files_in(const std::string& folder) {
 expected<void> check_free_folder(const std::string& path) {
   std::error_code code;
   auto there = fs::symlink_status(path, code);
-  if (!fs::exists(there) || (fs::is_directory(there) && fs::is_empty(path, code) && !code))
+  if (!fs::exists(there)) {
+    // A command whose work takes minutes asks before it begins.
+    auto above = fs::absolute(path, code).parent_path();
+    while (!fs::exists(above, code) && above.has_relative_path()) above = above.parent_path();
+    if (!fs::is_directory(above, code))
+      return tl::unexpected<error>{file_error(ENOTDIR, "write", path)};
+    if (::access(above.c_str(), W_OK | X_OK) != 0)
+      return tl::unexpected<error>{file_error(errno, "write", path)};
     return {};
+  }
+  if (fs::is_directory(there) && fs::is_empty(path, code) && !code) return {};
   return configuration_error("directory_not_empty",
                              "failed to write the bundle " + path +
                                  ": something is there that is not an empty folder",

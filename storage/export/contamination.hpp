@@ -52,7 +52,8 @@ struct contamination_report {
   std::vector<pair> examples; ///< the first of each, for people
 };
 
-/// The kernels that the retriever put into a prompt: blocks of code behind the heading of its part.
+/// The kernels that the retriever put into a prompt: blocks of code behind the titles of
+/// kernels, without the code of what they compute.
 /// `prompt` is the text of a message.
 std::vector<std::string> example_kernels(const std::string& prompt);
 

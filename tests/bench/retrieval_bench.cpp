@@ -1,10 +1,10 @@
 // Searches of 50,000 rows of 768 floats, and of an index of 50,000 kernels, in one run:
-//   retrieval_bench [--quick]
+//   retrieval_bench [--quick] [--index]
 //
 // Beside the product's own search stand FAISS's flat index (exact, too) and its HNSW (a graph),
 // each as Debian builds it. HNSW takes minutes to build on random rows, where it finds next to
 // nothing: of those it gets 10,000. Recall is the share of FAISS Flat's ten best. --quick: a tenth
-// of everything.
+// of everything; --index: the index of kernels alone.
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <set>
 #include <thread>
@@ -23,6 +24,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include "retrieval/search/bm25.hpp"
 #include "retrieval/search/embedder.hpp"
 #include "retrieval/search/index.hpp"
 #include "retrieval/search/vector_index.hpp"
@@ -38,6 +40,13 @@ constexpr size_t dimension = 768, best = 10;
 double now() {
   using namespace std::chrono;
   return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+/// Of this thread or of all: what other work on the machine takes does not count.
+double processor_seconds(clockid_t of = CLOCK_THREAD_CPUTIME_ID) {
+  timespec x{};
+  ::clock_gettime(of, &x);
+  return static_cast<double>(x.tv_sec) + 1e-9 * static_cast<double>(x.tv_nsec);
 }
 
 template <class F>
@@ -188,74 +197,182 @@ void compare(const std::string& name, const std::vector<float>& rows,
 
 // -- an index with texts ----------------------------------------------------------------------
 
+template <class T>
+const auto& any_of(std::mt19937& engine, const T& of) {
+  return of[engine() % std::size(of)];
+}
+
+constexpr const char* operators[] = {
+    "matmul", "softmax",  "layer_norm", "relu",   "gelu",    "conv2d",    "max_pool",  "sum",
+    "mean",   "cumsum",   "scan",       "gather", "scatter", "attention", "transpose", "sigmoid",
+    "tanh",   "rms_norm", "batch_norm", "argmax", "top_k",   "dropout",   "embedding", "einsum"};
+
 /// Code in the shape of what corpora hold: 2 to 5 KB of lines over few operators and many names.
+/// Lines differ by more than names, as the guard sees them.
 std::string code_of(std::mt19937& engine) {
-  static const char* const operators[] = {
-      "matmul", "softmax",  "layer_norm", "relu",   "gelu",    "conv2d",    "max_pool",  "sum",
-      "mean",   "cumsum",   "scan",       "gather", "scatter", "attention", "transpose", "sigmoid",
-      "tanh",   "rms_norm", "batch_norm", "argmax", "top_k",   "dropout",   "embedding", "einsum"};
   static const char* const words[] = {"row", "tile", "block", "mask",   "offset", "stride", "warp",
                                       "acc", "lane", "chunk", "shared", "weight", "bias",   "grid"};
-  auto any = [&](const auto& of) { return of[engine() % std::size(of)]; };
-  auto main = any(operators), second = any(operators);
+  static const char* const calls[] = {"tl.load",   "tl.dot",     "tl.sum",   "tl.max",
+                                      "tl.where",  "tl.exp",     "tl.log",   "tl.zeros",
+                                      "tl.arange", "tl.maximum", "tl.store", "tl.program_id",
+                                      "tl.trans",  "tl.cdiv",    "tl.sqrt",  "tl.atomic_add"};
+  static const char* const signs[] = {" + ", " - ", " * ", " / ", " % ", " < ", " & ", ", "};
+  auto main = any_of(engine, operators), second = any_of(engine, operators);
   auto text =
       fmt::format("def {}_{}_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n", main, second);
+  auto term = [&] {
+    auto name = fmt::format("{}_{}{}", any_of(engine, words), any_of(engine, words), engine() % 10);
+    switch (engine() % 4) {
+      case 0: return std::to_string(engine() % 4096);
+      case 1: return name + "[" + any_of(engine, words) + "]";
+      case 2: return fmt::format("{}({})", engine() % 2 ? main : any_of(engine, operators), name);
+      default: return name;
+    }
+  };
   for (size_t lines = 40 + engine() % 60; lines > 0; --lines)
-    text += fmt::format("    {}_{}{} = tl.load({}_ptr + {}_{} * {} + {}(x, {}))\n", any(words),
-                        any(words), engine() % 10, any(words), any(words), engine() % 100,
-                        engine() % 4096, engine() % 4 ? main : any(operators), engine() % 64);
+    text += fmt::format("    {} = {}({}{}{}{}{})\n", term(), any_of(engine, calls), term(),
+                        any_of(engine, signs), term(), any_of(engine, signs), term());
   return text;
 }
 
-void measure_index(size_t kernels, const std::string& cards, const std::string& folder) {
-  std::mt19937 engine{5};
-  index_options options;
-  options.knowledge = cards;
-  options.directory = folder + "/index";
-  size_t bytes = 0;
-  for (size_t i = 0; i < kernels; ++i) {
+/// A problem in the shape of KernelBench's and KernelBook's: a module of a few layers, 1 KB.
+std::string reference_of(std::mt19937& engine) {
+  std::string layers, calls;
+  for (size_t i = 0, count = 2 + engine() % 6; i < count; ++i) {
+    auto name = any_of(engine, operators);
+    layers += fmt::format("        self.layer{} = nn.{}({}, {})\n", i, name, 1 << engine() % 11,
+                          1 << engine() % 11);
+    calls += fmt::format("        x = torch.{}(self.layer{}(x), dim={})\n",
+                         any_of(engine, operators), i, engine() % 4);
+  }
+  return fmt::format("import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
+                     "    def __init__(self, features):\n        super().__init__()\n{}\n"
+                     "    def forward(self, x):\n{}        return x\n\n\n"
+                     "def get_inputs():\n    return [torch.rand({}, {}, {})]\n\n\n"
+                     "def get_init_inputs():\n    return [{}]\n",
+                     layers, calls, 1 << engine() % 8, 1 << engine() % 9, 1 << engine() % 12,
+                     1 << engine() % 10);
+}
+
+std::vector<kernel_example> random_kernels(size_t count, std::mt19937& engine) {
+  std::vector<kernel_example> result;
+  for (size_t i = 0; i < count; ++i) {
     kernel_example x;
-    x.task = fmt::format("corpus/{}", i);
+    x.id = fmt::format("corpus/{}", i);
+    x.task = fmt::format("corpus/problem_{}", i);
     x.operator_family = "reduction";
     x.backend = "cuda";
     x.source = code_of(engine);
-    x.id = fmt::format("row-{}", i);
-    x.language = "triton";
+    x.reference = reference_of(engine);
+    x.language = "python";
+    x.origin = "a corpus";
     x.split = "train";
-    bytes += x.source.size();
-    options.kernels.push_back(std::move(x));
+    result.push_back(std::move(x));
   }
-  fmt::print("\nindex of {} kernels, {} MB of code, built-in embedder\n", kernels, bytes >> 20);
-  fmt::print("  build {:.1f} s\n", seconds_of([&] { must(build_index(options)); }));
-  options.kernels.clear();
-  auto start = now();
-  auto index = must(open_index(options.directory));
-  fmt::print("  load {:.0f} ms\n", 1e3 * (now() - start));
-  std::vector<std::string> queries;
-  for (size_t i = 0; i < 400; ++i) queries.push_back(code_of(engine));
-  auto ask = [&](size_t begin, size_t end, std::vector<double>& times) {
-    for (size_t i = begin; i < end; ++i)
-      times.push_back(seconds_of([&] {
-        must(index.query({queries[i], {}, 4, "task", "reduction", "cuda", {}}));
-      }));
-  };
-  std::vector<double> times;
-  auto alone = seconds_of([&] { ask(0, queries.size(), times); });
-  std::sort(times.begin(), times.end());
-  fmt::print("  query p50 {:.2f} ms, p99 {:.2f} ms; {:.0f} a second on one thread\n",
-             1e3 * times[times.size() / 2], 1e3 * times[times.size() * 99 / 100],
-             static_cast<double>(queries.size()) / alone);
+  return result;
 }
 
-int bench(bool quick) {
+double median(std::vector<double>& times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+/// Search by words alone, over the kernels' texts.
+void measure_words(const std::vector<kernel_example>& kernels, const std::string& folder) {
+  bm25_index built;
+  auto terms_of = [](const kernel_example& x) {
+    term_list terms;
+    add_words(terms, x.reference);
+    add_words(terms, x.source);
+    return terms;
+  };
+  auto build = seconds_of([&] {
+    for (const auto& x : kernels) built.add(terms_of(x));
+  });
+  auto file = folder + "/words";
+  auto digest = must(built.save(file));
+  auto load = seconds_of([&] { must(bm25_index::load(file, digest)); });
+  auto index = must(bm25_index::load(file, digest));
+  std::mt19937 engine{6};
+  std::vector<double> times;
+  for (const auto& x : random_kernels(400, engine)) {
+    auto terms = terms_of(x);
+    times.push_back(seconds_of([&] { index.search(terms, 32); }));
+  }
+  auto middle = median(times);
+  fmt::print("  by words alone (BM25): build {:.1f} s, load {:.1f} ms, query p50 {:.3f} ms, "
+             "p99 {:.3f} ms\n",
+             build, 1e3 * load, 1e3 * middle, 1e3 * times[times.size() * 99 / 100]);
+}
+
+/// Queries that no cache knows: a reference and a prompt each, from `threads` threads.
+void measure_queries(const loaded_index& index, size_t threads, size_t each) {
+  std::vector<std::vector<retrieval_query>> queries(threads);
+  std::mt19937 engine{static_cast<unsigned>(7 + threads)};
+  for (auto& mine : queries)
+    for (size_t i = 0; i < each; ++i)
+      mine.push_back({"Write a kernel that computes what the module does.\n" + reference_of(engine),
+                      reference_of(engine),
+                      4,
+                      fmt::format("task{}", i % 40),
+                      "reduction",
+                      "cuda",
+                      {}});
+  std::vector<std::vector<double>> times(threads);
+  std::vector<double> processor(threads);
+  auto all = seconds_of([&] {
+    std::vector<std::thread> working;
+    for (size_t i = 0; i < threads; ++i)
+      working.emplace_back([&, i] {
+        for (const auto& x : queries[i])
+          times[i].push_back(seconds_of([&] { must(index.query(x)); }));
+        processor[i] = processor_seconds();
+      });
+    for (auto& x : working) x.join();
+  });
+  auto middle = median(times[0]);
+  fmt::print("  fused, {} thread{}: query p50 {:.2f} ms, p99 {:.2f} ms; {:.0f} distinct queries a "
+             "second, {:.2f} ms of a processor each\n",
+             threads, threads == 1 ? "" : "s", 1e3 * middle,
+             1e3 * times[0][times[0].size() * 99 / 100], static_cast<double>(threads * each) / all,
+             1e3 * std::accumulate(processor.begin(), processor.end(), 0.0) /
+                 static_cast<double>(threads * each));
+}
+
+void measure_index(size_t count, const std::string& cards, const std::string& folder) {
+  std::mt19937 engine{5};
+  index_options options{cards, folder + "/index", random_kernels(count, engine), {}};
+  size_t bytes = 0;
+  for (const auto& x : options.kernels) bytes += x.source.size() + x.reference.size();
+  fmt::print("\nindex of {} kernels with references, {} MB of code, built-in embedder\n", count,
+             bytes >> 20);
+  measure_words(options.kernels, folder);
+  fmt::print("  build {:.1f} s\n", seconds_of([&] { must(build_index(options)); }));
+  options.kernels.clear();
+  std::vector<double> loads;
+  auto before = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
+  for (int i = 0; i < 5; ++i)
+    loads.push_back(seconds_of([&] { must(open_index(options.directory)); }));
+  auto processor = processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
+  auto middle = median(loads);
+  fmt::print("  load {:.0f} ms (of five, {:.0f} to {:.0f}), {:.0f} ms of a processor\n",
+             1e3 * middle, 1e3 * loads.front(), 1e3 * loads.back(), 1e3 * processor / 5);
+  auto index = must(open_index(options.directory));
+  measure_queries(index, 1, 400);
+  measure_queries(index, 2, 400);
+}
+
+int bench(bool quick, bool index_alone) {
   const size_t rows = quick ? 5000 : 50000, few = quick ? 1000 : 10000, asked = quick ? 50 : 200;
   auto folder = (std::filesystem::temp_directory_path() / "kernelmill-bench-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return 1;
-  auto queries = random_rows(asked, 2);
-  compare("random", random_rows(rows, 1), queries, false, folder);
-  compare("random", random_rows(few, 1), queries, true, folder);
-  compare("clustered", clustered_rows(rows, rows / 100, 3), clustered_rows(asked, rows / 100, 4),
-          true, folder);
+  if (!index_alone) {
+    auto queries = random_rows(asked, 2);
+    compare("random", random_rows(rows, 1), queries, false, folder);
+    compare("random", random_rows(few, 1), queries, true, folder);
+    compare("clustered", clustered_rows(rows, rows / 100, 3), clustered_rows(asked, rows / 100, 4),
+            true, folder);
+  }
   const char* root = std::getenv("KERNELMILL_SOURCE_DIR");
   measure_index(rows, std::string{root ? root : "."} + "/configs/knowledge", folder);
   std::error_code ignored;
@@ -268,5 +385,8 @@ int bench(bool quick) {
 } // namespace kernelmill
 
 int main(int argc, char** argv) {
-  return kernelmill::bench(argc > 1 && std::string_view{argv[1]} == "--quick");
+  auto given = [&](std::string_view option) {
+    return std::count(argv + 1, argv + argc, option) > 0;
+  };
+  return kernelmill::bench(given("--quick"), given("--index"));
 }

@@ -122,6 +122,7 @@ Message<wire::RetrieveResult> found_message() {
     list[0].setId("kernel:other");
     list[0].setKind("kernel");
     list[0].setTitle("of another task");
+    list[0].setReference("import torch\n");
     list[0].setText(shown_kernel);
     list[1].setId("card:sums");
     list[1].setKind("card");

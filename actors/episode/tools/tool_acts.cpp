@@ -23,7 +23,7 @@ namespace {
 constexpr size_t max_candidate_bytes = 256 << 10; // as of an answer's kernel
 constexpr int64_t most_examples = 5;
 constexpr int64_t most_lines = 400;
-constexpr size_t around_example = 512; // its title and fences
+constexpr size_t around_example = 640; // its title, provenance and fences
 constexpr const char* file_name = "candidate";
 
 source_language language_of(const task& x) {
@@ -44,6 +44,19 @@ std::string cleaned(std::string_view text, size_t limit) {
   std::string result;
   append_clean(result, text, limit);
   return result;
+}
+
+// A kernel that the whole answer's limit cut would have no end by which a copy is known.
+void append_within(std::string& out, wire::Example::Reader x, size_t most_bytes) {
+  std::string text;
+  auto room = most_bytes - std::min(most_bytes / 2, around_example);
+  do { // of characters, which may have several bytes
+    text.clear();
+    auto reference = std::min<size_t>(x.getReference().size(), room / 3);
+    append_example(text, x, room - reference, reference);
+    room /= 2;
+  } while (text.size() > most_bytes && room > 0);
+  out += text;
 }
 
 tool_kind measure_named(std::string_view name) {
@@ -120,18 +133,20 @@ void tools_mode::query_knowledge() {
     x.setExcludeTask(episode_.where.what->id);
     x.setOperatorFamily(episode_.where.what->operator_family);
     x.setBackend(episode_.settings->backend);
+    const auto& language = episode_.where.what->terms.language;
+    if (language != "any") x.setLanguage(language);
   });
   episode_.enter(episode_phase::retrieving);
   auto tell = [this](const Message<wire::RetrieveResult>& found) {
     std::string out;
     auto view = found.open();
     auto examples = view->getExamples();
-    for (auto x : examples) {
-      // A kernel that the whole answer's limit cut would have no end by which a copy is known.
-      auto each = limit() / examples.size();
-      append_example(out, x, each - std::min(each / 2, around_example));
-      current_->examples.emplace_back(x.getId().cStr());
-    }
+    for (auto kind : {"kernel", "card"})
+      for (auto x : examples) {
+        if (x.getKind() != kind) continue;
+        append_within(out, x, limit() / examples.size());
+        current_->examples.emplace_back(x.getId().cStr());
+      }
     settle("ok", out.empty() ? "nothing was found\n" : std::move(out));
     go_on();
   };

@@ -38,7 +38,8 @@ cli::command_table grouped() {
   add(table, "Tasks, policies and retrieval",
       {task_list_row(), task_show_row(), task_check_row(), task_import_row(), policy_probe_row(),
        policy_scripted_row(), policy_attach_row(), policy_list_row(), policy_detach_row(),
-       policy_weights_row(), index_build_row(), index_query_row()});
+       policy_weights_row(), index_build_row(), index_query_row(), index_retract_row(),
+       index_audit_row()});
   add(table, "Clusters",
       {cluster_init_row(), head_row(), node_row(), node_list_row(), gpu_list_row(), submit_row(),
        drain_row(), simulate_row(), actor_list_row(), actor_show_row()});

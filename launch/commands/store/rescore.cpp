@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "launch/judging/rejudging.hpp"
 #include "launch/node/node_plan.hpp"
 #include "messages/base/json_value.hpp"
+#include "retrieval/search/live_kernels.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
 #include "storage/lineage/verdicts.hpp"
@@ -147,11 +149,27 @@ struct outcome {
   rejudging_counts counts;
   uint64_t records = 0; ///< that were not there
   double seconds = 0;
+  std::set<std::string> lost; ///< ids of turns that were accepted and are not
 
   double turns_a_minute() const {
     return seconds > 0 ? 60 * static_cast<double>(counts.turns) / seconds : 0;
   }
 };
+
+void note_lost(std::set<std::string>& to, const stored_group& before,
+               const std::vector<Message<wire::Record>>& after) {
+  auto for_accepted = [](const Message<wire::Record>& x, auto&& note) {
+    auto view = x.open();
+    if (view->isTurn() && view->getTurn().getVerdict().getOutcome() == wire::Outcome::ACCEPTED)
+      note(std::string{view->getTurn().getTurnId().cStr()});
+  };
+  std::set<std::string> lost;
+  for (const auto& episode : before.episodes)
+    for (const auto& x : episode.turns)
+      for_accepted(x, [&](std::string id) { lost.insert(std::move(id)); });
+  for (const auto& x : after) for_accepted(x, [&](const std::string& id) { lost.erase(id); });
+  to.merge(lost);
+}
 
 expected<outcome> judge_run(const run_directory& run, const scoring_rules& rules,
                             verdict_version version) {
@@ -161,7 +179,7 @@ expected<outcome> judge_run(const run_directory& run, const scoring_rules& rules
   options.directory = version.store();
   auto verdicts = store::open(options);
   KM_TRY(verdicts);
-  outcome result{std::move(version), {}, 0, 0};
+  outcome result{std::move(version), {}, 0, 0, {}};
   collected to{*verdicts};
   auto started = std::chrono::steady_clock::now();
   artifact_store artifacts{run.artifacts};
@@ -175,6 +193,7 @@ expected<outcome> judge_run(const run_directory& run, const scoring_rules& rules
   auto done = for_each_group(*facts, run.name, [&](const stored_group& group) -> expected<void> {
     auto records = rejudge(group, rules, result.counts, read);
     KM_TRY(records);
+    note_lost(result.lost, group, *records);
     return to.add(std::move(*records));
   });
   KM_TRY(done);
@@ -208,6 +227,7 @@ json document_of(const run_directory& run, const outcome& x) {
           {"mean_reward_before", mean(c.reward_before, c.paid_both)},
           {"mean_reward_after", mean(c.reward_after, c.paid_both)},
           {"new_records", x.records},
+          {"no_longer_accepted", x.lost.size()},
           {"seconds", x.seconds},
           {"turns_per_minute", x.turns_a_minute()}};
 }
@@ -268,6 +288,27 @@ expected<void> check_facts(const run_directory& run) {
                              "`kernelmill replay " + run.path + "` judges their kernels afresh");
 }
 
+/// Without --retract, says how kernels that lost their verdict leave an index. Answers what the
+/// document says of it.
+expected<json> retract_lost(const invocation& in, const run_directory& run, const outcome& x) {
+  auto turns = x.lost.size();
+  if (!in.has("--retract")) {
+    if (turns > 0)
+      cli::talk(fmt::format("{} accepted and {} not: the same command with --retract DIR takes "
+                            "their kernels out of an index",
+                            turns == 1 ? "1 turn was" : fmt::format("{} turns were", turns),
+                            turns == 1 ? "is" : "are"));
+    return nullptr;
+  }
+  const auto& index = in.value("--retract");
+  auto done = retract_kernels(
+      index, {x.lost, {}, fmt::format("verdict {} of run {}", x.version.name, run.name)});
+  KM_TRY(done);
+  cli::talk(fmt::format("{}: {} kernel{} retracted, {} before", index, done->retracted,
+                        done->retracted == 1 ? "" : "s", done->already));
+  return json{{"index", index}, {"now", done->retracted}, {"before", done->already}};
+}
+
 expected<int> rescore(const invocation& in) {
   auto run = find_run(in.value("RUN"), in.value("--root"));
   KM_TRY(run);
@@ -280,10 +321,15 @@ expected<int> rescore(const invocation& in) {
   KM_TRY(version);
   auto done = judge_run(*run, *rules, std::move(*version));
   KM_TRY(done);
-  if (in.json)
-    cli::print_json(document_of(*run, *done));
-  else
+  auto retracted = retract_lost(in, *run, *done);
+  KM_TRY(retracted);
+  if (in.json) {
+    auto document = document_of(*run, *done);
+    document["retracted"] = std::move(*retracted);
+    cli::print_json(document);
+  } else {
     cli::print(text_of(*run, *done));
+  }
   return cli::exit_ok;
 }
 
@@ -318,6 +364,13 @@ cli::command rescore_row() {
         false,
         {},
         nothing},
+       {"--retract",
+        "DIR",
+        "Index that loses the kernels of turns that were accepted and are not.",
+        "",
+        false,
+        {},
+        completes::directory},
        runs_root()},
       rescore};
 }

@@ -155,6 +155,13 @@ std::string reports_text(wire::TurnRecord::Reader turn, const artifact_store& ar
   return result;
 }
 
+/// Those that the prompt or a query of its tools showed.
+std::string examples_text(wire::TurnRecord::Reader turn) {
+  std::string result;
+  for (auto id : turn.getExamples()) result += cli::clean(id.cStr()) + "\n";
+  return result;
+}
+
 std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
   auto e = turn.getEpisode();
   auto result =
@@ -164,6 +171,7 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
   for (auto part : turn.getPrompt())
     result += section(std::string{"prompt: "} + part.getRole().cStr(),
                       stored_text(artifacts.text(part.getContent())), colour);
+  result += section("examples", examples_text(turn), colour);
   result +=
       section("completion", stored_text(artifacts.text(turn.getCompletion().getText())), colour);
   result += section("tokens", tokens_text(turn.getCompletion()), colour);

@@ -29,7 +29,7 @@ struct permit {
 struct permits {
   std::map<std::string, permit> tasks; ///< by id
   std::map<std::string, permit>
-      examples;   ///< by id, "kernel:TURN": those that differ from `kernels`
+      examples;   ///< by id, "kernel:TURN", or "kernel:SOURCE/*": those that differ from `kernels`
   permit kernels; ///< of all other retrieved kernels
   permit cards;
   std::vector<std::pair<std::string, permit>> models; ///< by globs of names

@@ -114,6 +114,8 @@ fields trajectories() {
                       f("turn_id", text, "SHA-256 of run, task, episode and turn"),
                       n("parent_turn_id", text, "the turn before"),
                       f("messages", messages(), "that this turn added to the conversation"),
+                      f("examples", list_of(text),
+                        "ids of the kernels and cards that its prompt or a tool showed"),
                       f("response", text, "the answer as the model wrote it"),
                       f("finish_reason", text, "`stop`, `length`, ..."),
                       model,

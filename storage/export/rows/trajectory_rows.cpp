@@ -41,6 +41,7 @@ row step_json(const turn& x) {
                 {"turn_id", x.id},
                 {"parent_turn_id", text_or_null(x.parent_id)},
                 {"messages", messages_json(x.added)},
+                {"examples", x.examples},
                 {"response", x.answer},
                 {"finish_reason", x.finish_reason},
                 {"model", x.model},

@@ -70,8 +70,10 @@ format_weight compile_weight correctness_weight speed_weight length_weight think
 format_penalty speed_baseline speed_scale speed_max_reward length_max length_min thinking_bonus thinking_no_think
 thinking_soft_max thinking_hard_max thinking_floor sparse_rewards partial_correctness
 checkpoint_path num_samples output_path tensorboard_log_dir tensorboard_step
---output --model --triton-only --cuda-only --sakana-levels --include-incorrect --batch-size --device --cache-dir
+--model --batch-size --device --cache-dir
 """.split()
+# Of build_rag_index, too: those that choose what is in the index.
+RAG_INDEX = "--output --triton-only --cuda-only --sakana-levels --include-incorrect".split()
 ELSEWHERE = re.compile(r"\bneeds (a GPU|nvcc|torch)")
 
 
@@ -106,6 +108,10 @@ class Page(unittest.TestCase):
     def test_every_key_of_kernel_rl_has_a_row(self):
         named = [x for (of, column), cells in ROWS if (of, column) == ("kernel_rl", "key") for x in code(cells[0])]
         self.assertEqual(sorted(named), sorted(KERNEL_RL))
+
+    def test_every_option_of_build_rag_index_has_a_row(self):
+        named = [code(cells[0])[0] for (of, column), cells in ROWS if (of, column) == ("kernel_rl", "Kernelmill")]
+        self.assertEqual({f"build_rag_index {x}" for x in RAG_INDEX} - set(named), set())
 
     def test_a_row_without_an_equivalent_says_why(self):
         for _, cells in ROWS:
@@ -158,20 +164,50 @@ class Commands(unittest.TestCase):
             "run": {"dir": "runs/first"},
         }
         (cls.folder / "config.json").write_text(json.dumps(config))
+        cls.write_corpora()
         for arguments in (
             "run config.json",
             "bundle keygen --out sign.pem",
-            "index build made/index --kernels first",
+            "index build made/index --from cards --from run=first",
         ):
             done = cls.call(shlex.split(arguments))
             assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
         shutil.copy(cls.folder / "sign.pem", cls.folder / "made/sign.pem")
 
     @classmethod
+    def write_corpora(cls):
+        """Rows with the columns of KernelBook and of Sakana's archive; KernelBook's licence counts as read."""
+        model = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return "
+        triton = "import triton\n@triton.jit\ndef kernel(x):\n    pass\nclass ModelNew:\n    pass  # "
+        book = [
+            {"python_code": f"{model}x + {i}\n", "triton_code": f"{triton}{i}\n", "entry_point": f"Add{i}"}
+            for i in range(3)
+        ]
+        archive = [
+            {
+                "PyTorch_Code_Module": f"{model}torch.{name}(x)\n",
+                "CUDA_Code": f"__global__ void k(float* x) {{ x[0] = {name}f(x[0]); }}\n",
+                "Correct": name != "exp",
+                "Op_Name": f"{name}_rows",
+                "Level_ID": level,
+                "Task_ID": level,
+                "CUDA_Speedup_Native": 1.5,
+            }
+            for level, name in ((1, "tanh"), (1, "exp"), (2, "erf"))
+        ]
+        for name, rows in (("kernelbook", book), ("sakana", archive)):
+            (cls.folder / f"{name}.jsonl").write_text("".join(json.dumps(x) + "\n" for x in rows))
+        text = (SOURCE / "configs/licences/kernelbook.json").read_text()
+        own = cls.folder / "data/kernelmill/licences"
+        own.mkdir(parents=True)
+        (own / "kernelbook.json").write_text(text.replace("{", '{ "confirmed": "2026-11-30",', 1))
+
+    @classmethod
     def call(cls, words):
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ.get("HOME", "/"),
+            "XDG_DATA_HOME": str(cls.folder / "data"),
             "LC_ALL": "C.UTF-8",
         }
         return subprocess.run(
@@ -196,7 +232,7 @@ class Commands(unittest.TestCase):
             "OUT": "made",
         }
         words = [re.sub(r"\bOUT\b", "made", x) for x in shlex.split(command)[1:]]
-        return [values.get(x, x) for x in words]
+        return [values.get(x, x.replace("run=RUN", "run=first")) for x in words]
 
     def commands(self):
         result = {}

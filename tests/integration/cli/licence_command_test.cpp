@@ -127,7 +127,7 @@ std::vector<std::vector<std::string>> ways_out(const std::string& run, bool figu
   for (const auto* part : {"", "/g0.e0.t0"})
     result.push_back({"bundle", "make", run + part, "--form", "proof", "--key", "sign.pem", "--out",
                       "never.tar.zst"});
-  result.push_back({"index", "build", "never-index", "--kernels", run});
+  result.push_back({"index", "build", "never-index", "--from", "run=" + run});
   return result;
 }
 
@@ -147,7 +147,7 @@ std::vector<std::vector<std::string>> every_way_out(const std::string& run) {
     for (const auto* form : {"run", "proof"})
       add({"bundle", "make", run + part, "--form", form, "--key", "sign.pem", "--out",
            "never.tar.zst"});
-  add({"index", "build", "never-index", "--kernels", run});
+  add({"index", "build", "never-index", "--from", "run=" + run});
   return result;
 }
 
@@ -187,7 +187,7 @@ TEST(licence_command, new_verdicts_forks_and_indexes_lift_nothing) {
       {"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch", "policy.licence=own", "--json"});
   ASSERT_EQ(fork.code, 0) << fork.err;
   expect_no_export("runs/branch", {"rl", "trajectories"});
-  expect_refused({"index", "build", "never-index", "--kernels", bound_run()});
+  expect_refused({"index", "build", "never-index", "--from", "run=" + bound_run()});
   EXPECT_FALSE(fs::exists(scratch() + "/never-index"));
 }
 
@@ -378,9 +378,9 @@ TEST(licence_command, a_store_under_the_manifest_of_another_run_is_refused) {
 TEST(licence_command, kernels_of_a_bound_model_bind_the_runs_that_show_them) {
   auto run =
       run_over("writes", add_task("mine/writes", "own"), {"policy.licence=reference-kernels"});
-  expect_refused({"index", "build", "bound-index", "--kernels", run}, "--accept-terms");
-  auto built = kernelmill({"index", "build", "bound-index", "--kernels", run, "--accept-terms",
-                           "researcher-reciprocity-1.0", "--json"});
+  expect_refused({"index", "build", "bound-index", "--from", "run=" + run}, "--accept-terms");
+  auto built = kernelmill({"index", "build", "bound-index", "--from", "run=" + run,
+                           "--accept-terms", "researcher-reciprocity-1.0", "--json"});
   ASSERT_EQ(built.code, 0) << built.err;
   ASSERT_GT(built.document()["kernels"], 0);
   auto shows = run_over("shows", add_task("mine/shows", "own"),
@@ -388,6 +388,35 @@ TEST(licence_command, kernels_of_a_bound_model_bind_the_runs_that_show_them) {
   auto examples = read_file_json(shows + "/manifest.json")["retrieval"]["examples"];
   ASSERT_FALSE(examples.empty());
   EXPECT_EQ(examples[0]["source"], "reference-kernels");
+}
+
+// A record of an episode has ids alone: what they begin with names the source.
+TEST(licence_command, rows_of_a_corpus_bind_the_runs_that_show_them) {
+  std::string rows;
+  for (const auto& [source, code] :
+       {std::pair{"reference-kernels", "float first(float x) { return x + 1; }"},
+        {"sakana-archive", "int second(int* y, int n) { while (n--) *y += n; return *y; }"}})
+    rows += json{{"kernel", code}, {"language", "cpp"}, {"source", source}}.dump() + "\n";
+  write_file("corpus.ndjson", rows);
+  auto built = kernelmill({"index", "build", "corpus-index", "--from", "ndjson=corpus.ndjson",
+                           "--accept-terms", "researcher-reciprocity-1.0", "--json"});
+  ASSERT_EQ(built.code, 0) << built.err;
+  ASSERT_EQ(built.document()["kernels"], 2);
+  auto run = run_over("shows-rows", add_task("mine/shows-rows", "own"),
+                      {"retrieval.enabled=true", "retrieval.index=corpus-index"});
+  auto retrieval = read_file_json(run + "/manifest.json")["retrieval"];
+  EXPECT_EQ(retrieval["cards"], json());
+  ASSERT_EQ(retrieval["examples"].size(), 2U) << retrieval;
+  EXPECT_EQ(retrieval["examples"][0]["id"], "kernel:reference-kernels/*");
+  expect_refused({"export", run, "--form", "sft", "--out", "never"},
+                 "--accept-terms researcher-reciprocity-1.0");
+  auto x = kernelmill({"export", run, "--form", "sft", "--out", "rows-shown", "--accept-terms",
+                       "researcher-reciprocity-1.0", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  std::set<std::string> named;
+  const auto provenance = read_file_json("rows-shown/PROVENANCE.json");
+  for (const auto& source : provenance["licences"]["sources"]) named.insert(source["source"]);
+  EXPECT_THAT(named, testing::IsSupersetOf({"reference-kernels", "sakana-archive"}));
 }
 
 /// Prompts of a run as one text.
@@ -411,13 +440,17 @@ TEST(licence_command, what_is_held_out_is_never_an_example) {
   auto trained = run_over("trained", add_task("mine/trained", "own"));
   auto held = run_over("held", add_task("mine/held", "own", "dev"));
   for (const auto& [run, index] : {std::pair{trained, "index-trained"}, {held, "index-held"}}) {
-    auto built = kernelmill({"index", "build", index, "--kernels", run, "--json"});
+    auto built =
+        kernelmill({"index", "build", index, "--from", "cards", "--from", "run=" + run, "--json"});
     ASSERT_EQ(built.code, 0) << built.err;
     EXPECT_EQ(built.document()["kernels"] > 0, run == trained) << built.out;
   }
-  auto x = kernelmill({"index", "build", "again", "--kernels", held, "--json"});
-  EXPECT_THAT(x.document()["left_out"]["mine/held"]["reason"].get<std::string>(),
-              HasSubstr("held out"));
+  auto x =
+      kernelmill({"index", "build", "again", "--from", "cards", "--from", "run=" + held, "--json"});
+  auto left = x.document()["sources"][0]["left_out"];
+  ASSERT_EQ(left.size(), 1U) << x.out;
+  EXPECT_EQ(left[0]["reason"], "mine/held: its task is held out (dev)");
+  EXPECT_GT(left[0]["rows"], 0);
   EXPECT_THAT(shows("asks-trained", "index-trained"), HasSubstr("mine/trained"));
   EXPECT_THAT(shows("asks-held", "index-held"), Not(HasSubstr("mine/held")));
 }

@@ -103,7 +103,7 @@ TEST(run_command, an_index_of_its_kernels_serves_the_next_run) {
   // Of a task that is not held out: kernels of those are never shown.
   ASSERT_EQ(kernelmill(small_run("source", {"tasks.ids=[\"native/softmax\"]"})).code, 0);
   auto kernels = kernelmill({"show", "source", "--json"}).document()["tasks"];
-  auto built = kernelmill({"index", "build", "kernels", "--kernels", "source", "--json"});
+  auto built = kernelmill({"index", "build", "kernels", "--from", "run=source", "--json"});
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_GE(built.document()["kernels"], 1) << kernels;
   auto x =

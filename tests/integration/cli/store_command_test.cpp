@@ -133,7 +133,7 @@ protected:
         {"resume", "half"},
         {"show", "half"},
         {"report", "half"},
-        {"index", "build", "cards", "--kernels", "half"},
+        {"index", "build", "cards", "--from", "run=half"},
         {"simulate", "--from", "half", source_file("configs/quickstart.json")}};
     for (auto command : commands) {
       command.push_back("--json");

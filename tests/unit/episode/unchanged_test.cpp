@@ -2,7 +2,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/prompt_parts.hpp"
 #include "messages/base/files.hpp"
+#include "messages/message.hpp"
 
 namespace kernelmill {
 namespace unchanged_test {
@@ -175,6 +178,132 @@ TEST(unchanged, the_example_answer_of_a_torch_prompt_is_known_again) {
   ASSERT_THAT(answer, testing::HasSubstr("load_inline"));
   answer.insert(answer.find("__global__"), "// faster\n");
   EXPECT_EQ(copied_from(x, prompt, "# mine\n" + answer), "an example of the prompt");
+}
+
+// -- examples that a retriever found --------------------------------------------------------------
+
+constexpr const char* example_reference = R"py(import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x).sum(1)
+)py";
+
+constexpr const char* example_kernel = R"py(import torch
+import triton
+
+@triton.jit
+def sums(x, y, BLOCK: tl.constexpr):
+    tl.store(y, tl.sum(tl.load(x)))
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty(x.shape[0])
+        sums[(x.shape[0],)](x, y, BLOCK=64)
+        return y
+)py";
+
+std::string prompt_with(const task& x, const std::string& reference, const std::string& kernel,
+                        const char* language) {
+  auto found = build<wire::RetrieveResult>([&](wire::RetrieveResult::Builder out) {
+    auto example = out.initExamples(1)[0];
+    example.setKind("kernel");
+    example.setTitle("Row sums");
+    example.setReference(reference);
+    example.setText(kernel);
+    example.setLanguage(language);
+  });
+  return task_prompt(x, *found.open());
+}
+
+TEST(unchanged, a_copied_example_in_python_is_known_again) {
+  auto x = torch_task();
+  auto prompt = prompt_with(x, example_reference, example_kernel, "python");
+  auto copy = [&](const std::string& answer) { return copied_from(x, prompt, answer); };
+  EXPECT_EQ(copy(std::string{"# mine\n"} + example_kernel), "an example of the prompt");
+  EXPECT_EQ(copy(std::string{example_reference} + example_kernel), "what was shown");
+  EXPECT_EQ(copy(std::string{problem} + example_kernel), "what was shown");
+  EXPECT_EQ(copy(std::string{example_reference} + "ModelNew = Model\n"), "an example of the prompt")
+      << "as the problem's own model, what an example computes is no answer";
+}
+
+TEST(unchanged, an_answer_may_use_what_an_example_computes) {
+  auto x = torch_task();
+  auto prompt = prompt_with(x, example_reference, example_kernel, "python");
+  std::string own = "import torch\nimport torch.nn as nn\nclass ModelNew(nn.Module):\n"
+                    "    def forward(self, x):\n        return fast(x)\n";
+  std::string quoted = "# as of this:\n";
+  std::istringstream lines{example_reference};
+  for (std::string line; std::getline(lines, line);) quoted += "# " + line + "\n";
+  for (const auto& before :
+       {std::string{}, quoted, "\"\"\"\n" + std::string{example_reference} + "\"\"\"\n",
+        std::string{example_reference}, std::string{problem}})
+    EXPECT_EQ(copied_from(x, prompt, before + own), "") << before;
+  auto changed = std::string{example_kernel};
+  changed.replace(changed.find("BLOCK=64"), 8, "BLOCK=128");
+  EXPECT_EQ(copied_from(x, prompt, changed), "");
+}
+
+TEST(unchanged, a_copied_example_in_cpp_is_known_again) {
+  auto x = native_task();
+  std::string kernel = "extern \"C\" void solve(const float* x, float* y, int n) {\n"
+                       "  for (int i = 0; i < n; ++i) y[i] = x[i] + 2;\n}\n";
+  auto prompt = prompt_with(x, "int f(int);", kernel, "cpp");
+  EXPECT_EQ(copied_from(x, prompt, "/* mine */ " + kernel), "an example of the prompt");
+  EXPECT_EQ(copied_from(x, prompt, "#include <cmath>\n" + kernel), "");
+}
+
+// Many functions, then the one that counts.
+std::string long_kernel(bool python) {
+  std::string result = python ? "import torch\n" : "#include <cmath>\n";
+  for (int i = 0; result.size() < 12'000; ++i)
+    result +=
+        python ? fmt::format("def step_{}(x):\n    # the next\n    return x + {}\n", i, i)
+               : fmt::format("// the next\nstatic int step_{}(int x) {{ return x + {}; }}\n", i, i);
+  return result + (python ? "class ModelNew(torch.nn.Module):\n    forward = step_1\n"
+                          : "extern \"C\" void solve(int n) { step_1(n); }\n");
+}
+
+TEST(unchanged, an_example_whose_end_is_left_out_is_known_again_with_any_end) {
+  for (bool python : {false, true}) {
+    auto x = python ? torch_task() : native_task();
+    auto kernel = long_kernel(python);
+    auto prompt = prompt_with(x, "", kernel, python ? "python" : "cpp");
+    ASSERT_THAT(prompt, testing::HasSubstr(std::string{cut_note}));
+    auto begin = prompt.find(python ? "def step_0" : "// the next\nstatic int step_0");
+    auto shown = prompt.substr(begin, prompt.find("\n```\n", begin) + 1 - begin);
+    ASSERT_GT(shown.size(), 9'000U);
+    shown = kernel.substr(0, kernel.find('\n') + 1) + shown;
+    auto copy = [&](const std::string& answer) { return copied_from(x, prompt, answer); };
+    EXPECT_EQ(copy(kernel), "an example of the prompt");
+    EXPECT_EQ(copy("\n\n" + kernel + "\n"), "an example of the prompt");
+    EXPECT_EQ(copy(shown), "an example of the prompt");
+    EXPECT_EQ(copy(shown + (python ? "class ModelNew(torch.nn.Module):\n    forward = step_2\n"
+                                   : "extern \"C\" void solve(int n) { step_2(n); }\n")),
+              "an example of the prompt");
+    EXPECT_EQ(copy(kernel.substr(0, 5'000) + "\n" + kernel.substr(11'000)), "");
+    EXPECT_EQ(copied_from(x, "no example", kernel), "");
+  }
+}
+
+TEST(unchanged, the_same_few_lines_may_begin_any_answer) {
+  auto x = torch_task();
+  std::string found =
+      "```python\nimport torch\nimport triton\n```\n" + std::string{cut_note} + "\n";
+  EXPECT_EQ(copied_from(x, found, example_kernel), "");
+}
+
+TEST(unchanged, device_code_of_an_example_whose_end_is_left_out_is_known_again) {
+  auto x = native_task();
+  x.terms.contract = contract_kind::device;
+  std::string kernel = "// launch: last<<<1, 1>>>(x)\n";
+  for (int i = 0; kernel.size() < 12'000; ++i)
+    kernel += fmt::format("__device__ int step_{}(int x) {{ return x + {}; }}\n", i, i);
+  kernel += "extern \"C\" __global__ void last(int* x) { x[0] = step_1(1); }\n";
+  auto prompt = prompt_with(x, "", kernel, "cuda");
+  EXPECT_EQ(copied_from(x, prompt, kernel), "an example of the prompt");
+  EXPECT_EQ(copied_from(x, prompt, kernel.substr(6'000)), "");
 }
 
 } // namespace unchanged_test

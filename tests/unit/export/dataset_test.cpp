@@ -533,5 +533,14 @@ TEST(example_kernels, are_the_blocks_behind_their_titles) {
   EXPECT_THAT(found, ElementsAre("int a;\n```\nint b;", "int c;"));
 }
 
+TEST(example_kernels, stand_behind_what_they_compute) {
+  auto found = example_kernels(
+      "### Row sums\nSpeedup: not measured here. Origin: a run.\nWhat is computed:\n"
+      "```python\n### Of\nclass Model: pass\n```\n(The rest is left out.)\nThe kernel:\n"
+      "````python\n### Its own\n```\n````\n### Sums\nSpeedup: 2.00 or more. Origin: a run.\n"
+      "```cpp\nint a;\n```\n## Notes\n### A card\n```\nadvice\n```\n");
+  EXPECT_THAT(found, ElementsAre("### Its own\n```", "int a;"));
+}
+
 } // namespace dataset_test
 } // namespace kernelmill::exports

@@ -33,9 +33,10 @@ ARROWS = {
     "storage/journal": "storage storage/lineage",
     "storage/lineage": "storage",
     "storage/restore": "storage storage/journal storage/lineage",
-    "retrieval/corpora": "",
-    "retrieval/guard": "",
-    "retrieval/search": "retrieval/corpora retrieval/guard",
+    "retrieval/code": "",
+    "retrieval/corpora": "retrieval/code retrieval/guard",
+    "retrieval/guard": "retrieval/code",
+    "retrieval/search": "retrieval/code retrieval/corpora retrieval/guard",
     # gpu/
     "gpu/cuda": "",
     "gpu/timing": "",
@@ -118,6 +119,7 @@ ARROWS = {
     "launch/commands/store": (
         "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/analysis/watch "
         "launch/cli launch/cluster launch/commands launch/config launch/import launch/judging launch/node "
+        "retrieval/corpora "
         "retrieval/guard retrieval/search storage storage/bundle storage/export storage/export/licences storage/fsck "
         "storage/lineage storage/restore"
     ),
@@ -165,6 +167,7 @@ ARROWS = {
     ),
     "launch/server/scripted": "actors/policy_client/http actors/policy_client/protocol launch/server/http",
     "launch/server/trackers": "actors/policy_client/http launch/config storage storage/lineage",
+    "launch/tools/cards": "",
 }
 
 # Libraries that folders keep to themselves.

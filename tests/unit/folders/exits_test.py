@@ -21,7 +21,7 @@ EXITS = {
     "launch/analysis/bundle/make_bundle.cpp": "bundles",
     "launch/commands/store/export_harbor_tasks.cpp": "export --form harbor-tasks",
     "launch/commands/store/export_sol.cpp": "export --form sol",
-    "launch/commands/store/index.cpp": "index build --kernels: examples of later prompts",
+    "launch/commands/store/index_run_kernels.cpp": "index build --from run=RUN: examples of later prompts",
     "launch/server/rollouts/group_rows.cpp": "serve --runs: rows for trainers",
     "storage/export/dataset.cpp": "every form of export that has rows",
 }

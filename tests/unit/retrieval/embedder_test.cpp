@@ -50,7 +50,7 @@ TEST(LexicalEmbedder, TheVectorOfAWordNeverChanges) {
                           0.2446009F, -0.2446009F, -0.1223005F, 0.0000000F};
   ASSERT_EQ(x.size(), want.size());
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], want[i], 1e-6) << i;
-  EXPECT_EQ(hashed_lexical_embedder{16}.identity(), "hashed-lexical/1 dim=16");
+  EXPECT_EQ(hashed_lexical_embedder{16}.identity(), "hashed-lexical/2 dim=16");
 }
 
 TEST(LexicalEmbedder, IdentifiersMatchByTheirParts) {
@@ -67,6 +67,7 @@ TEST(LexicalEmbedder, SpellingsBringRelatedWordsTogether) {
 
 TEST(LexicalEmbedder, CaseAndStopWordsDoNotCount) {
   EXPECT_NEAR(cosine("SOFTMAX of the ROWS", "softmax rows"), 1, 1e-6);
+  EXPECT_NEAR(cosine("relu shape 16x64", "relu"), 1, 1e-6) << "every problem has a shape";
 }
 
 } // namespace embedder_test

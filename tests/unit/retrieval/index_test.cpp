@@ -175,7 +175,7 @@ TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
   index_options options{cards, where, {verified("native/row_max", test::row_max_kernel, "t1")}, {}};
   auto manifest = build_index(options);
   ASSERT_TRUE(manifest) << failure(manifest);
-  EXPECT_EQ(manifest->embedder, "hashed-lexical/1 dim=1024");
+  EXPECT_EQ(manifest->embedder, "hashed-lexical/2 dim=1024");
   EXPECT_EQ(manifest->cards, 2U);
   EXPECT_EQ(manifest->kernels, 1U);
   auto opened = open_index(where, nullptr, cards);
@@ -196,6 +196,7 @@ TEST_F(Index, BuildingTwiceGivesTheSameBytes) {
   ASSERT_TRUE(a && b);
   EXPECT_EQ(a->vectors_digest, b->vectors_digest);
   EXPECT_EQ(a->entries_digest, b->entries_digest);
+  EXPECT_EQ(a->words_digest, b->words_digest);
 }
 
 TEST_F(Index, AMissingIndexSaysHowToMakeOne) {
@@ -210,7 +211,7 @@ TEST_F(Index, AnotherEmbedderOrOtherCardsAreAMismatch) {
   auto text = failure(open_index(where, other));
   EXPECT_THAT(text, HasSubstr("index_mismatch"));
   EXPECT_THAT(text,
-              HasSubstr("\"hashed-lexical/1 dim=1024\", not with \"hashed-lexical/1 dim=512\""));
+              HasSubstr("\"hashed-lexical/2 dim=1024\", not with \"hashed-lexical/2 dim=512\""));
   EXPECT_THAT(text, HasSubstr("retrieval.embedder.dimension"));
   EXPECT_THAT(text, HasSubstr("kernelmill index build " + where + " --dimension 512`"));
   folder.write("cards/turns.md", card_text("turns", "Changed.", "transpose"));
@@ -222,13 +223,15 @@ TEST_F(Index, AnotherEmbedderOrOtherCardsAreAMismatch) {
 
 TEST_F(Index, DamagedFilesAreRefused) {
   ASSERT_TRUE(build_index({cards, where, {}, {}}));
-  forge("schema_version", 3);
+  forge("schema_version", 4);
   EXPECT_THAT(failure(open_index(where)), HasSubstr("newer_schema"));
+  forge("schema_version", 2);
+  EXPECT_THAT(failure(open_index(where)), HasSubstr("an older kernelmill wrote it"));
   forge("schema_version", "one");
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
   folder.write("index/manifest.json", "{");
   EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
-  for (const char* file : {"entries.rows", "vectors.rows"}) {
+  for (const char* file : {"entries.rows", "vectors.rows", "words.rows"}) {
     ASSERT_TRUE(build_index({cards, where, {}, {}}));
     folder.write(std::string{"index/"} + file, "kmrows01 something else");
     EXPECT_THAT(failure(open_index(where)), HasSubstr(file));
@@ -243,7 +246,7 @@ TEST_F(Index, AnIndexThatIsHalfReplacedIsRefusedWithTheCommand) {
   std::filesystem::copy(where, folder / "older", std::filesystem::copy_options::recursive);
   ASSERT_TRUE(
       build_index({cards, where, {verified("native/row_max", test::row_max_kernel, "t1")}, {}}));
-  for (const char* file : {"entries.rows", "vectors.rows"}) {
+  for (const char* file : {"entries.rows", "vectors.rows", "words.rows"}) {
     auto half = folder / std::string{"half-"} + file;
     std::filesystem::copy(where, half, std::filesystem::copy_options::recursive);
     std::filesystem::copy_file(folder / "older/" + file, half + "/" + file,
@@ -269,6 +272,8 @@ TEST_F(Index, EntriesOfAnyBytesComeBackAsTheyWere) {
   x.families = {"", "reduction", std::string(5000, 'x')};
   x.speedup = 1.25;
   x.language = "triton";
+  x.written_in = "triton";
+  x.operators = std::string{"conv2d relu"};
   auto file = folder / "entries";
   auto digest = write_entry_file(file, {x, {}, x});
   ASSERT_TRUE(digest) << failure(digest);
@@ -284,6 +289,8 @@ TEST_F(Index, EntriesOfAnyBytesComeBackAsTheyWere) {
     EXPECT_EQ(y.families, x.families);
     EXPECT_EQ(y.speedup, x.speedup);
     EXPECT_EQ(y.language, x.language);
+    EXPECT_EQ(y.written_in, x.written_in);
+    EXPECT_EQ(y.operators, x.operators.view());
   }
   EXPECT_TRUE((*got)[1].text.empty());
 }
@@ -335,7 +342,7 @@ TEST_F(Index, AnOlderIndexHidesWhatIsHeldOutOnceItIsSaid) {
   auto index = open_index(where);
   ASSERT_TRUE(index) << failure(index);
   EXPECT_THAT(ids(index->query(about(sum_query, 9))), ::testing::Contains("kernel:held"));
-  index->name_splits([](const std::string& task) { return task == "t/held" ? "dev" : "train"; });
+  index->name_splits([](const index_entry& one) { return one.task == "t/held" ? "dev" : "train"; });
   EXPECT_THAT(ids(index->query(about(sum_query, 9))), Not(::testing::Contains("kernel:held")));
 }
 

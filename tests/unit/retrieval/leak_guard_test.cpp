@@ -92,5 +92,49 @@ TEST(LeakGuard, RelatedTasksShareTheirSolutions) {
   EXPECT_FALSE(guard.withholds("native/x", "native/softmax", {}));
 }
 
+TEST(LeakGuard, ProblemsAreKnownByNameAcrossSuitesAndLanguages) {
+  EXPECT_EQ(problem_name("kernelbench/level1/19_ReLU"), "relu");
+  EXPECT_EQ(problem_name("relu_cuda_v2.cu"), "relu");
+  EXPECT_EQ(problem_name("native/row_sum"), "rowsum");
+  EXPECT_EQ(problem_name("kernelbook/17"), "");
+  EXPECT_EQ(problem_name("others/Model_New.py"), "");
+  EXPECT_EQ(problem_name(""), "");
+  leak_guard guard;
+  shingle_set none;
+  auto asks = asking("native/row_sum", "");
+  EXPECT_TRUE(guard.withholds(asks, {"triton/row_sum", {}, {}, {}, {}, &none}));
+  EXPECT_FALSE(guard.withholds(asks, {"triton/row_max", {}, {}, {}, {}, &none}));
+  EXPECT_FALSE(guard.withholds(asking("", ""), {"triton/row_sum", {}, {}, {}, {}, &none}));
+}
+
+TEST(LeakGuard, TheSameOperatorsAreTheSameComputationInAnyOrder) {
+  EXPECT_TRUE(nearly_same_computation("linear; relu", "linear; relu"));
+  EXPECT_TRUE(nearly_same_computation("exp; tanh; add", "tanh; exp; add"));
+  EXPECT_FALSE(nearly_same_computation("linear; relu", "linear; relu; relu"));
+  EXPECT_FALSE(nearly_same_computation("", ""));
+  std::string deep = "linear; relu";
+  for (int i = 0; i < 10; ++i) deep += "; linear; relu";
+  EXPECT_TRUE(nearly_same_computation(deep, deep + "; dropout")) << "a tenth may differ";
+  EXPECT_FALSE(nearly_same_computation(deep, deep + "; tanh; tanh; tanh; tanh"));
+}
+
+TEST(LeakGuard, CodeThatNothingRecognizedIsComparedAsText) {
+  auto problem = [](const std::string& name, const std::string& call) {
+    return "import torch\nimport odd\nclass " + name +
+           "(torch.nn.Module):\n"
+           "    def forward(self, " +
+           name +
+           "_x):\n"
+           "        a = odd." +
+           call + "(" + name +
+           "_x)\n"
+           "        b = odd.mix(a, a, 3)\n        return odd.fold(b + a, 2 * b, a)\n";
+  };
+  auto asks = asking("t/a", problem("First", "spread"));
+  EXPECT_TRUE(asks.signature.empty());
+  EXPECT_TRUE(computes_the_same(asks, problem("Second", "spread"), {}));
+  EXPECT_FALSE(computes_the_same(asks, "import torch\ndef other(x):\n    return odd.run(x)\n", {}));
+}
+
 } // namespace leak_guard_test
 } // namespace kernelmill

@@ -41,6 +41,31 @@ const question questions[] = {
     {"bound by memory bandwidth", "", "memory-bandwidth-bound"},
 };
 
+struct device_question {
+  const char* text;
+  const char* backend;
+  const char* want;
+};
+
+// What a writer of kernels for GPUs, of Triton or of PyTorch asks for.
+const device_question device_questions[] = {
+    {"Triton kernel: which num_stages and num_warps for the dot loop", "cuda", "triton-num-stages"},
+    {"autotune a Triton kernel over block sizes", "cuda", "triton-autotune"},
+    {"Triton matrix product in float32 loses accuracy with tf32", "cuda", "triton-dot-precision"},
+    {"load tiles with TMA and an mbarrier on Hopper", "cuda", "cuda-tma-tile"},
+    {"wgmma with shared memory descriptors on sm_90a", "cuda", "cuda-wgmma"},
+    {"thread block cluster with distributed shared memory", "cuda", "cuda-cluster-dsmem"},
+    {"dequantise int4 weights to half in a CUDA kernel", "cuda", "cuda-int4-to-half"},
+    {"ldmatrix swizzle against bank conflicts", "cuda", "cuda-ldmatrix-swizzle"},
+    {"single-pass prefix sum with decoupled look-back", "cuda", "cuda-decoupled-look-back"},
+    {"MFMA matrix core instruction for fp16 tiles on CDNA3", "hip", "hip-mfma-f16"},
+    {"port CUDA warp code with 32 lanes to wavefronts of 64", "hip", "hip-wave64"},
+    {"fold BatchNorm into Conv2d for inference in PyTorch", "cuda", "torch-fold-batch-norm"},
+    {"torch.nn scaled dot product attention with causal mask in PyTorch", "cuda", "torch-sdpa"},
+    {"int8 dot product with AVX-512 VNNI", "cpu", "cpu-int8-vnni"},
+    {"OpenMP schedule for a triangular causal loop", "cpu", "cpu-triangular-schedule"},
+};
+
 std::string list(const retrieval_answer& x) {
   std::string result;
   for (const auto& hit : x.results) result += hit.entry.id + " ";
@@ -59,6 +84,17 @@ TEST(Ranking, TheCardOnTheSubjectIsAmongTheFirstThree) {
   ASSERT_TRUE(index) << test::failure(index);
   for (const auto& q : questions) {
     auto got = index->query(about(q.text, 3, {}, q.family, "cpu"));
+    ASSERT_TRUE(got) << test::failure(got);
+    EXPECT_TRUE(among(*got, std::string{"card:"} + q.want)) << q.text << ": " << list(*got);
+  }
+}
+
+TEST(Ranking, QuestionsOfTheirWritersFindCardsOnDevicesAndLibraries) {
+  auto index = loaded_index::in_memory(test::knowledge_folder(), {},
+                                       std::make_shared<hashed_lexical_embedder>());
+  ASSERT_TRUE(index) << test::failure(index);
+  for (const auto& q : device_questions) {
+    auto got = index->query(about(q.text, 3, {}, {}, q.backend));
     ASSERT_TRUE(got) << test::failure(got);
     EXPECT_TRUE(among(*got, std::string{"card:"} + q.want)) << q.text << ": " << list(*got);
   }

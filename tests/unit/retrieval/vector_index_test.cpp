@@ -316,5 +316,31 @@ TEST(VectorIndex, SeveralThreadsMaySearchAtOnce) {
       expect_same((*one)[i], by_floats(rows, queries.data() + i * dimension, dimension, 10));
 }
 
+TEST(VectorIndex, ASearchOfSomeRowsReadsThoseAlone) {
+  constexpr size_t dimension = 48, count = 3000;
+  auto rows = random_rows(count, dimension, 21), queries = random_rows(4, dimension, 22);
+  vector_index x{dimension};
+  for (size_t begin : {size_t{0}, size_t{700}, size_t{1900}}) { // in blocks of several sizes
+    size_t end = begin == 0 ? 700 : begin == 700 ? 1900 : count;
+    ASSERT_TRUE(x.add({rows.data() + begin * dimension, rows.data() + end * dimension}));
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    std::vector<float> query(queries.data() + i * dimension, queries.data() + (i + 1) * dimension);
+    auto all = by_floats(rows, query.data(), dimension, count);
+    EXPECT_EQ(x.score(query, 1950),
+              inner_product(query.data(), &rows[1950 * dimension], dimension));
+    using range = std::pair<size_t, size_t>;
+    for (auto [first, last] : {range{0, 1}, range{5, 133}, range{690, 1910}, range{2999, 9999},
+                               range{700, 700}, range{3000, 4000}}) {
+      std::vector<neighbour> want;
+      for (const auto& hit : all)
+        if (hit.row >= first && hit.row < last && want.size() < 10) want.push_back(hit);
+      auto got = x.search(query, 10, {{}, 0, first, last});
+      ASSERT_TRUE(got) << failure(got);
+      expect_same(*got, want);
+    }
+  }
+}
+
 } // namespace vector_index_test
 } // namespace kernelmill

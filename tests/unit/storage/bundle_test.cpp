@@ -181,6 +181,14 @@ TEST_F(bundle, a_folder_that_holds_something_is_not_written) {
   EXPECT_EQ(again.error().category, "directory_not_empty");
 }
 
+TEST_F(bundle, a_folder_that_cannot_be_made_is_refused_before_the_work) {
+  auto path = make_folder("there");
+  auto below = check_free_folder(path + "/manifest.json/deeper/bundle");
+  ASSERT_FALSE(below);
+  EXPECT_THAT(below.error().message, HasSubstr("manifest.json/deeper/bundle"));
+  EXPECT_TRUE(check_free_folder(path + "/new/deeper"));
+}
+
 TEST_F(bundle, the_same_files_give_the_same_bytes) {
   EXPECT_EQ(*read_file(make("one")), *read_file(make("two")));
 }

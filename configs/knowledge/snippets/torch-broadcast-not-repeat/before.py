@@ -1,0 +1,3 @@
+# bench: f(x float[64x32x8192], b float[64x8192]) within 0
+def f(x, b):
+    return x * b.repeat_interleave(32, dim=0).view(64, 32, 8192)

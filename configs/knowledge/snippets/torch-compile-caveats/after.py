@@ -1,0 +1,3 @@
+@torch.compile(fullgraph=True)
+def gated(x, gate, bias):
+    return F.silu(gate) * (x + bias)

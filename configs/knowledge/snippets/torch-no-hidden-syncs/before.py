@@ -1,0 +1,3 @@
+# bench: f(x float[1024x1024], m uint8[1024x1024 < 2]) within 1e-4
+def f(x, m):
+    return (x[m.bool()] ** 2).mean()
