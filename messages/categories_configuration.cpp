@@ -82,6 +82,8 @@ constexpr error_category table[] = {
     {"contaminated",
      "code of `train` nearly repeats code of `dev`, or an answer an example of its prompt",
      "`--on-contamination drop` leaves it out; `report` exports it and says so"},
+    {"export_empty", "an export has no row",
+     "the message says what was left out and why; give fewer filters or another form"},
     {"bad_problem", "a problem in Python cannot be used, or a list of problems cannot be read",
      "the message names file and line; a problem defines `class Model`, `get_inputs` and "
      "`get_init_inputs`"},
@@ -113,8 +115,9 @@ constexpr error_category table[] = {
     {"missing_file", "a file that another one needs is missing", "the message names it"},
     {"head_exists", "another head serves that folder of runs",
      "end that one, or name another with `--root`"},
-    {"not_live", "a run of a head is not in progress",
-     "`kernelmill resume RUN --head ...` continues one that was cancelled or has failed"},
+    {"not_live", "a run takes no such order: it is not in progress, or another process has it",
+     "`kernelmill resume RUN` continues one that was cancelled or has failed, of a head with "
+     "--head"},
     {"not_found", "a run, record, store or folder does not exist", "check name and path"},
     {"verdicts_exist", "a run has verdicts of that name by other rules",
      "name others with `--name`"},

@@ -17,14 +17,6 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr size_t longest_name = 128;
-
-bool is_run_name(const std::string& name) {
-  constexpr char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  return !name.empty() && name.size() <= longest_name && name.front() != '.' &&
-         name.front() != '-' && name.find_first_not_of(allowed) == name.npos;
-}
-
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -94,6 +86,13 @@ expected<void> check_parts(const run_directory& run) {
 }
 
 } // namespace
+
+bool is_run_name(const std::string& name) {
+  constexpr size_t longest_name = 128;
+  constexpr char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.size() <= longest_name && name.front() != '.' &&
+         name.front() != '-' && name.find_first_not_of(allowed) == name.npos;
+}
 
 bool is_imported(const run_directory& run) {
   auto manifest = read_json(run.manifest_file());

@@ -10,6 +10,7 @@
 //   metrics.jsonl   a line per turn and per ended group    } grow as it does: run_journal.hpp
 //   tensorboard/    an event file for TensorBoard: a step per ended group; likewise
 //   choices.jsonl   what people decided of candidates: lineage/candidate_choices.hpp
+//   tags.json       words that people put on the run: run_tags.hpp
 //   logs/  control.sock
 
 #include <string>
@@ -43,6 +44,9 @@ struct new_run {
   std::string name;         ///< letters, digits, '.', '_', '-'; empty: the last part of the path
   std::string shared_store; ///< a folder; empty: the run has its own store
 };
+
+/// Up to 128 letters, digits, '.', '_' and '-', of which the first is neither '.' nor '-'.
+bool is_run_name(const std::string& name);
 
 /// Lays a run out. `manifest` gets "schema_version", "run", "store" and "created_at" added. What a
 /// process left that was killed inside this function is taken over, since nothing was recorded.

@@ -86,6 +86,15 @@ std::string help_text(const command_table& commands, const std::string& noun);
 /// docs/reference/cli.md.
 std::string reference_page(const command_table& commands);
 
+/// kernelmill.1, as roff.
+std::string manual_page(const command_table& commands);
+
+// What help, the reference page and the manual say of one row.
+std::string argument_usage(const argument_spec& x);
+std::string option_usage(const option_spec& x);
+std::string option_doc(const option_spec& x);
+std::string usage_of(const command& x);
+
 /// A completion script for "bash", "zsh" or "fish".
 std::string completion_script(const command_table& commands, const std::string& shell);
 

@@ -11,6 +11,7 @@
 
 #include "launch/cli/command.hpp"
 #include "launch/cli/exit_code.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/config/keys.hpp"
 #include "messages/base/suggest.hpp"
@@ -23,6 +24,20 @@ namespace {
 
 tl::unexpected<error> usage_error(std::string message, std::string hint) {
   return configuration_error("usage", std::move(message), std::move(hint));
+}
+
+/// Whether errors are documents: before options are parsed, and whether they can be.
+bool wants_documents(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const auto& x = arguments[i];
+    auto next = i + 1 < arguments.size() ? arguments[i + 1] : std::string{};
+    auto value = x == "-o" || x == "--output" ? next
+                 : x.starts_with("--output=") ? x.substr(9)
+                 : x.starts_with("-o")        ? x.substr(x.starts_with("-o=") ? 3 : 2)
+                                              : std::string{};
+    if (x == "--json" || value == "json" || value == "yaml") return true;
+  }
+  return false;
 }
 
 bool given(const std::vector<std::string>& arguments, const std::string& flag) {
@@ -47,7 +62,8 @@ expected<selection> select(const command_table& commands,
   auto take_options = [&] {
     for (; i < arguments.size() && arguments[i].size() > 1 && arguments[i][0] == '-'; ++i) {
       result.rest.push_back(arguments[i]);
-      if (arguments[i] == "--color" && i + 1 < arguments.size())
+      static const std::set<std::string> with_value{"--color", "-o", "--output", "--columns"};
+      if (with_value.contains(arguments[i]) && i + 1 < arguments.size())
         result.rest.push_back(arguments[++i]);
     }
   };
@@ -235,7 +251,7 @@ int fail(const error& x, bool json) {
 
 int handle(const command& x, invocation in) {
   auto when = in.has("--color") ? in.value("--color") : "auto";
-  in.json = in.has("--json");
+  if (auto ok = choose_output(in); !ok) return fail(ok.error(), in.has("--json"));
   keep_quiet(in.json);
   in.colour_out = wants_colour(1, when);
   in.colour_err = wants_colour(2, when);
@@ -246,6 +262,14 @@ int handle(const command& x, invocation in) {
     result = infrastructure_error(
         "internal", "failed to run '" + x.name + "': " + without_stack(e.what()),
         "this is a defect of Kernelmill; please report it with the command");
+  }
+  show_activity({});
+  if (result && prints_tables_alone()) {
+    auto tables = taken_tables(x.name);
+    if (tables)
+      print_all(*tables);
+    else
+      result = tl::unexpected<error>{tables.error()};
   }
   if (!result) {
     print_error(result.error(), in.json, in.colour_err);
@@ -290,7 +314,7 @@ expected<int64_t> invocation::integer(const std::string& name, int64_t low, int6
 }
 
 int dispatch(const command_table& commands, const std::vector<std::string>& arguments) {
-  auto json = given(arguments, "--json");
+  auto json = wants_documents(arguments);
   auto words = arguments;
   bool help = given(words, "--help") || given(words, "-h");
   if (!words.empty() && words[0] == "help") {
@@ -307,7 +331,7 @@ int dispatch(const command_table& commands, const std::vector<std::string>& argu
       return exit_ok;
     }
     auto unknown = std::find_if(words.begin(), words.end(), [](const std::string& x) {
-      return x.starts_with("-") && x != "--json" && x != "--color";
+      return x.starts_with("-") && x != "--json" && x != "--color" && !x.starts_with("-o");
     });
     if (selected->noun.empty() && unknown != words.end())
       return fail({fault_class::configuration, "usage",

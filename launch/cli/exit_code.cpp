@@ -21,6 +21,7 @@ constexpr rule rules[] = {
     {"unknown_task", exit_not_found},
     {"index_missing", exit_not_found},
     {"knowledge_missing", exit_not_found},
+    {"export_empty", exit_quality},
     {"credentials_missing", exit_not_found},
     {"credentials_exist", exit_conflict},
     {"run_exists", exit_conflict},

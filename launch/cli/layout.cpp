@@ -6,6 +6,7 @@
 
 #include <sys/ioctl.h>
 
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/utf8.hpp"
 
@@ -163,6 +164,14 @@ std::string shorten(std::string_view text, size_t width) {
 
 std::string format_table(const std::vector<std::string>& headers,
                          const std::vector<std::vector<std::string>>& rows, size_t width) {
+  if (!prints_tables_alone()) return layout_table(headers, rows, width);
+  take_table(headers, rows, width);
+  return {};
+}
+
+std::string layout_table(const std::vector<std::string>& headers,
+                         const std::vector<std::vector<std::string>>& rows, size_t width,
+                         bool with_headers) {
   auto columns = columns_for(headers, rows);
   std::vector<std::string> names;
   for (const auto& x : columns) names.push_back(x.name);
@@ -170,7 +179,7 @@ std::string format_table(const std::vector<std::string>& headers,
     columns.resize(count_that_fits(columns, width));
     narrow(columns, width);
   }
-  auto result = row_text(columns, names, width);
+  auto result = with_headers ? row_text(columns, names, width) : std::string{};
   for (const auto& row : rows) result += row_text(columns, row, width);
   return result;
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "launch/cli/output.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/categories.hpp"
@@ -34,8 +35,16 @@ std::string next_step(const error& x) {
 
 bool reader_gone = false;
 std::atomic<bool> quiet{false};
+std::atomic<bool> activity_shown{false};
+
+constexpr const char* erased_line = "\r\x1b[K";
+
+void end_activity() {
+  if (activity_shown.exchange(false)) std::fputs(erased_line, stderr);
+}
 
 void to_stderr(std::string_view text) {
+  end_activity();
   // One write: lines of several threads do not mix.
   auto line = std::string{text} + "\n";
   std::fflush(stdout);
@@ -99,7 +108,22 @@ std::string format_bytes(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
+void show_activity(std::string_view words) {
+  if (words.empty()) return end_activity();
+  if (quiet || ::isatty(2) != 1) return;
+  auto line = erased_line + std::string{words} + " ...";
+  activity_shown = true;
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+}
+
 void print(std::string_view text) {
+  if (prints_tables_alone()) return drop_text();
+  print_all(text);
+}
+
+void print_all(std::string_view text) {
+  end_activity();
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && errno == EPIPE)
     reader_gone = true;
@@ -129,7 +153,7 @@ void print_json(const nlohmann::ordered_json& document) {
   nlohmann::ordered_json result = {{"schema_version", document_version}};
   for (const auto& [key, value] : document.items())
     if (key != "schema_version") result[key] = value;
-  print(result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print(document_text(result));
 }
 
 void print_error(const error& x, bool json, bool colour) {

@@ -44,9 +44,15 @@ std::string shorten(std::string_view text, size_t width);
 
 /// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned. So that a
 /// row fits into `width` columns, long cells are folded and the last ones stand below; 0: no end.
+/// Empty where tables alone are printed (launch/cli/output.hpp): the table then stands for itself.
 std::string format_table(const std::vector<std::string>& headers,
                          const std::vector<std::vector<std::string>>& rows,
                          size_t width = terminal_width(1));
+
+/// The same, as text in any case.
+std::string layout_table(const std::vector<std::string>& headers,
+                         const std::vector<std::vector<std::string>>& rows, size_t width,
+                         bool with_headers = true);
 
 /// "1.234 s", "12 ms", "3 min 20 s".
 std::string format_seconds(double seconds);
@@ -54,12 +60,19 @@ std::string format_seconds(double seconds);
 /// "1.5 GiB".
 std::string format_bytes(double bytes);
 
-void print(std::string_view text); ///< to stdout
-/// The same of a line that a reader of a pipe or a file waits for.
+/// To stdout; nothing where tables alone are printed.
+void print(std::string_view text);
+/// To stdout in any case.
+void print_all(std::string_view text);
+/// As print(), of a line that a reader of a pipe or a file waits for.
 void print_now(std::string_view text);
 /// What became of stdout: a full disk or a pipe without a reader shows only at the end.
 enum class output_state : unsigned char { written, reader_gone, lost };
 output_state finish_output();
+
+/// Says on a terminal's stderr what a command is at, such as "compiling", until it says or prints
+/// something else; "" takes that away. Elsewhere nothing.
+void show_activity(std::string_view words);
 
 /// To stderr, with a newline. With --json it says nothing: stderr is for one document then.
 void talk(std::string_view text);
@@ -68,7 +81,7 @@ void keep_quiet(bool on); ///< for --json
 /// The schema_version of every document that commands print.
 inline constexpr int document_version = 1;
 
-/// Prints one document to stdout, with schema_version first.
+/// Prints one document to stdout, with schema_version first; as YAML with -o yaml.
 void print_json(const nlohmann::ordered_json& document);
 
 /// Prints an error with its next step to stderr; as JSON when asked.

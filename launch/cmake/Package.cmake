@@ -54,6 +54,13 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/learning/trainer
 install(FILES ${CMAKE_SOURCE_DIR}/launch/tools/systemd/kernelmill-head.service
     ${CMAKE_SOURCE_DIR}/launch/tools/systemd/kernelmill-node.service
   DESTINATION lib/systemd/system COMPONENT programs)
+# `man kernelmill`, from the table of commands.
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/kernelmill.1
+  COMMAND kernelmill __reference man > ${CMAKE_BINARY_DIR}/kernelmill.1
+  DEPENDS kernelmill VERBATIM)
+add_custom_target(manual ALL DEPENDS ${CMAKE_BINARY_DIR}/kernelmill.1)
+install(FILES ${CMAKE_BINARY_DIR}/kernelmill.1
+  DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
 # The README and what it links to.
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/SECURITY.md
     ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md

@@ -29,6 +29,9 @@ cli::command bundle_keygen_row();
 cli::command import_gpu_rl_row();
 cli::command import_kernel_rl_row();
 cli::command runs_row();
+cli::command runs_rm_row();
+cli::command runs_rename_row();
+cli::command runs_tag_row();
 cli::command ps_row();
 cli::command top_row();
 cli::command watch_row();
@@ -75,11 +78,16 @@ cli::command index_audit_row();
 cli::command config_list_row();
 cli::command config_show_row();
 cli::command config_validate_row();
+cli::command config_init_row();
+cli::command config_diff_row();
 cli::command config_schema_row();
 cli::command completion_row();
 cli::command version_row();
 cli::command complete_row();
 cli::command reference_row();
+
+/// `status` with --head.
+expected<int> head_status(const invocation& in);
 
 /// `resume` with --head.
 expected<int> resume_at_head(const invocation& in);

@@ -11,7 +11,8 @@ option_spec flag(const char* name, const char* doc) {
 
 argument_spec config_words() {
   return {"CONFIG",
-          "Configuration file, preset, or override: a.b=value, +a.b=value, ~a.b.",
+          "Configuration file, preset, or override: a.b=value, a.b+=value of a list, a.b=@FILE, "
+          "~a.b.",
           true,
           true,
           completes::config,

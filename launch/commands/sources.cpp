@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "launch/config/paths.hpp"
+
 namespace kernelmill::commands {
 
 config_sources sources_of(const std::vector<std::string>& words) {
@@ -12,6 +14,8 @@ config_sources sources_of(const std::vector<std::string>& words) {
     else
       result.files.push_back(locate_config(word));
   }
+  std::error_code absent;
+  if (auto own = user_config_file(); std::filesystem::exists(own, absent)) result.user_file = own;
   result.environment = process_environment();
   std::error_code code;
   result.directory = std::filesystem::current_path(code).string();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "launch/config/keys.hpp"
 #include "messages/base/suggest.hpp"
@@ -56,6 +58,38 @@ nlohmann::json override_value(const config_key& key, const std::string& text) {
   return value;
 }
 
+// The contents of a file: of a list a value a line, without blank lines and those that begin with
+// #.
+expected<nlohmann::json> value_of_file(const config_key& key, const std::string& path) {
+  std::ifstream in{path, std::ios::binary};
+  std::stringstream bytes;
+  if (!in || !(bytes << in.rdbuf()))
+    return configuration_error(
+        "missing_file",
+        "failed to read '" + key.name + "' from " + path + ": it cannot be read, or is empty",
+        "a value that begins with @ itself stands in quotes: '" + key.name + "=\"@...\"'");
+  auto text = bytes.str();
+  if (key.kind != value_kind::text_list) {
+    while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
+    return override_value(key, text);
+  }
+  auto list = nlohmann::json::array();
+  std::string line;
+  while (std::getline(bytes, line)) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    line.erase(0, line.find_first_not_of(" \t"));
+    if (!line.empty() && line.front() != '#') list.push_back(line);
+  }
+  return list;
+}
+
+// What `+=` adds to.
+nlohmann::json list_before(const raw_layers& layers, const config_key& key) {
+  auto at = layers.values.find(key.name);
+  auto result = at == layers.values.end() ? key.default_value() : at->second.value;
+  return result.is_array() ? result : nlohmann::json::array();
+}
+
 std::string environment_section(const std::string& name) {
   std::string key;
   for (size_t i = std::string_view{"KERNELMILL_"}.size(); i < name.size(); ++i) {
@@ -70,6 +104,20 @@ std::string environment_section(const std::string& name) {
 }
 
 } // namespace
+
+nlohmann::json as_list(std::string text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  auto result = nlohmann::json::array();
+  for (size_t begin = 0; begin <= text.size();) {
+    auto end = std::min(text.find(',', begin), text.size());
+    auto word = text.substr(begin, end - begin);
+    auto first = word.find_first_not_of(" \"'");
+    if (first != std::string::npos)
+      result.push_back(word.substr(first, word.find_last_not_of(" \"'") - first + 1));
+    begin = end + 1;
+  }
+  return result;
+}
 
 void add_file_layer(raw_layers& layers, const json_text& file) {
   if (!file.value.is_object()) {
@@ -105,6 +153,8 @@ void add_override(raw_layers& layers, const std::string& text, const std::string
   auto begin = remove || text.starts_with("+") ? 1u : 0u;
   auto equals = text.find('=');
   auto name = text.substr(begin, equals == std::string::npos ? equals : equals - begin);
+  bool adds = !remove && name.ends_with('+');
+  if (adds) name.pop_back();
   const auto* key = find_config_key(name);
   if (!key && !(remove && is_config_section(name))) {
     if (is_config_section(name))
@@ -121,7 +171,28 @@ void add_override(raw_layers& layers, const std::string& text, const std::string
     });
     return;
   }
-  auto value = override_value(*key, text.substr(equals + 1));
+  auto said = text.substr(equals + 1);
+  auto value = override_value(*key, said);
+  if (said.starts_with('@')) {
+    auto path = std::filesystem::path{directory} / said.substr(1);
+    auto read = value_of_file(*key, path.string());
+    if (!read) {
+      layers.problems.push_back(read.error());
+      return;
+    }
+    value = std::move(*read);
+  }
+  if (adds) {
+    if (key->kind != value_kind::text_list)
+      return complain(layers, "config_wrong_type",
+                      "failed to read the command line: '" + name +
+                          "' is no list, so nothing can "
+                          "be added to it",
+                      "give it a value: " + name + "=VALUE");
+    auto list = list_before(layers, *key);
+    for (auto& x : value.is_array() ? value : as_list(said)) list.push_back(x);
+    value = std::move(list);
+  }
   layers.values.insert_or_assign(name, raw_value{value, "the command line", directory});
 }
 

@@ -23,6 +23,9 @@ struct raw_layers {
   std::vector<error> problems;
 };
 
+/// Reads a list that is no JSON: `a`, `a,b`, or `[a, b]` after a shell took the quotes.
+nlohmann::json as_list(std::string text);
+
 void add_file_layer(raw_layers& layers, const json_text& file);
 void add_environment_layer(raw_layers& layers, const config_sources& sources);
 void add_override(raw_layers& layers, const std::string& text, const std::string& directory);

@@ -24,21 +24,6 @@ std::string absolute_path(const std::string& path, const std::string& directory)
   return std::filesystem::absolute(base / path, code).lexically_normal().string();
 }
 
-/// Reads a list that is no JSON: `a`, `a,b`, or `[a, b]` after a shell took the quotes.
-nlohmann::json as_list(std::string text) {
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  auto result = nlohmann::json::array();
-  for (size_t begin = 0; begin <= text.size();) {
-    auto end = std::min(text.find(',', begin), text.size());
-    auto word = text.substr(begin, end - begin);
-    auto first = word.find_first_not_of(" \"'");
-    if (first != std::string::npos)
-      result.push_back(word.substr(first, word.find_last_not_of(" \"'") - first + 1));
-    begin = end + 1;
-  }
-  return result;
-}
-
 std::string hint_for(const config_key& key, const nlohmann::json& value) {
   if (key.kind == value_kind::text_list && value.is_string() && !key.sensitive)
     return "write a list, on a command line in quotes: '" + key.name + "=" +
@@ -189,7 +174,9 @@ std::vector<error> check_consistency(const run_config& config) {
 config_report examine_config(const config_sources& sources) {
   config_report report;
   raw_layers layers;
-  for (const auto& path : sources.files) {
+  auto files = sources.files;
+  if (!sources.user_file.empty()) files.insert(files.begin(), sources.user_file);
+  for (const auto& path : files) {
     auto file = read_json_file(path);
     if (file)
       add_file_layer(layers, *file);
@@ -237,9 +224,11 @@ bool is_override(const std::string& argument) {
   if (begin == std::string::npos || begin > 1) return false;
   if (argument[0] == '~') return true;
   auto equals = argument.find('=');
-  return equals != std::string::npos && equals > begin &&
+  if (equals == std::string::npos || equals <= begin) return false;
+  auto end = argument[equals - 1] == '+' ? equals - 1 : equals; // a list grows by +=
+  return end > begin &&
          argument.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.", begin) == equals;
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.", begin) == end;
 }
 
 std::string config_digest(const run_config& config) {

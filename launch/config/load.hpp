@@ -1,7 +1,8 @@
 #pragma once
 
 // From files, environment and command line to one checked run_config. Later layers win: defaults,
-// files from left to right, KERNELMILL_SECTION__FIELD, overrides. Objects merge, lists replace.
+// the user's own file, files from left to right, KERNELMILL_SECTION__FIELD, overrides. Objects
+// merge, lists replace.
 
 #include <map>
 #include <string>
@@ -18,8 +19,10 @@ namespace kernelmill {
 struct config_sources {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, std::string>> environment; ///< name, value; ours and others'
-  std::vector<std::string> overrides; ///< "a.b=value", "+a.b=value", "~a.b"
-  std::string directory;              ///< overrides' paths start here; empty: the working directory
+  /// "a.b=value", "+a.b=value", "a.b+=value" of a list, "a.b=@FILE", "~a.b"
+  std::vector<std::string> overrides;
+  std::string directory;      ///< overrides' paths start here; empty: the working directory
+  std::string user_file = {}; ///< below all files; empty: none
 };
 
 struct resolved_config {

@@ -64,6 +64,14 @@ std::string user_tasks_root() {
   return {};
 }
 
+std::string user_config_file() {
+  if (const char* config = variable("XDG_CONFIG_HOME"); config && *config == '/')
+    return std::string{config} + "/kernelmill/config.json";
+  if (const char* home = variable("HOME"))
+    return std::string{home} + "/.config/kernelmill/config.json";
+  return {};
+}
+
 std::vector<std::string> default_tasks_roots() {
   std::vector<std::string> result;
   if (auto shipped = default_tasks_root(); !shipped.empty()) result.push_back(shipped);

@@ -22,6 +22,10 @@ std::string default_tasks_root();
 /// ~/.local/share/kernelmill/tasks. It need not exist; empty when neither variable is set.
 std::string user_tasks_root();
 
+/// $XDG_CONFIG_HOME/kernelmill/config.json, or ~/.config/kernelmill/config.json: what a user wants
+/// in every configuration. It need not exist; empty when neither variable is set.
+std::string user_config_file();
+
 /// What an empty tasks.root means: the installation's tasks, then the user's where there are any.
 std::vector<std::string> default_tasks_roots();
 

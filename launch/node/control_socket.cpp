@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "actors/snapshots.hpp"
 #include "messages/framing.hpp"
 
 namespace kernelmill {
@@ -18,6 +19,7 @@ namespace kernelmill {
 struct control_socket::state {
   std::string path;
   std::function<Message<wire::Snapshot>()> document;
+  std::function<expected<void>(const std::string&)> obey;
   int listener = -1;
   int stopped = -1;
   std::thread thread;
@@ -58,7 +60,20 @@ struct control_socket::state {
   void answer(int peer) const {
     constexpr int patience_ms = 2000;
     constexpr uint32_t kind_of_snapshot = 1;
-    (void)send_message(peer, kind_of_snapshot, document(), {}, patience_ms);
+    if (!send_message(peer, kind_of_snapshot, document(), {}, patience_ms)) return;
+    auto order = receive_frame(peer, patience_ms); // most clients close now
+    if (!order) return;
+    Message<wire::Snapshot> asked{std::move(order->words)};
+    std::string verb;
+    try {
+      verb = asked.open()->getState().cStr();
+    } catch (const kj::Exception&) {
+      return; // no order of ours
+    }
+    auto done = obey(verb);
+    auto says = snapshot_of("order", {}, done ? "done" : "refused",
+                            done ? std::string{} : done.error().message, {});
+    (void)send_message(peer, kind_of_snapshot, says, {}, patience_ms);
   }
 };
 
@@ -69,7 +84,8 @@ control_socket::control_socket(std::unique_ptr<state> x) : state_(std::move(x)) 
 control_socket::~control_socket() = default;
 
 expected<std::unique_ptr<control_socket>>
-control_socket::open(const std::string& path, std::function<Message<wire::Snapshot>()> document) {
+control_socket::open(const std::string& path, std::function<Message<wire::Snapshot>()> document,
+                     std::function<expected<void>(const std::string&)> obey) {
   auto fail = [&](const char* what) {
     return infrastructure_error("control_socket",
                                 std::string{"failed to "} + what + " " + path + ": " +
@@ -86,6 +102,7 @@ control_socket::open(const std::string& path, std::function<Message<wire::Snapsh
   auto x = std::make_unique<state>();
   x->path = path;
   x->document = std::move(document);
+  x->obey = std::move(obey);
   x->stopped = ::eventfd(0, EFD_CLOEXEC);
   x->listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ::unlink(path.c_str()); // of a node that was killed; a live one holds the store's lock

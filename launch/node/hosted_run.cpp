@@ -136,8 +136,9 @@ run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& clus
   x.watch(services->lineage);
   for (auto& actor : others) x.watch(actor);
   if (x.hooks) x.watch_nodes(others);
-  auto control = control_socket::open(x.directory.control_socket(),
-                                      [raw = &x] { return raw->introspection(); });
+  auto control = control_socket::open(
+      x.directory.control_socket(), [raw = &x] { return raw->introspection(); },
+      [raw = &x](const std::string& verb) { return raw->obey(verb); });
   if (control) x.control = std::move(*control); // without the socket `ps` is blind
   return x.run;
 }
@@ -154,6 +155,7 @@ progress hosted_run::state::read_progress() const {
   now.accepted = counters.accepted;
   now.rejected = counters.rejected;
   now.infrastructure = counters.infrastructure;
+  now.paused = paused;
   now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return now;
 }
@@ -235,7 +237,25 @@ Message<wire::Snapshot> hosted_run::state::introspection() const {
 }
 
 void hosted_run::pause(bool on) {
-  caf::anon_send(state_->run, atom::pause_v, on);
+  state_->pause(on);
+}
+
+void hosted_run::state::pause(bool on) {
+  paused = on;
+  caf::anon_send(run, atom::pause_v, on);
+}
+
+// The head would not know: it alone changes the states of its runs.
+expected<void> hosted_run::state::obey(const std::string& verb) {
+  if (!options.on_cancel)
+    return configuration_error("not_live", "a head has the run and takes its orders");
+  if (verb == "cancel")
+    options.on_cancel();
+  else if (verb == "pause" || verb == "resume")
+    pause(verb == "pause");
+  else
+    return configuration_error("usage", "it does not know the order '" + verb + "'");
+  return {};
 }
 
 void hosted_run::hold(bool on) {

@@ -83,6 +83,7 @@ struct hosted_run::state {
   monitor_actor monitor;
   std::vector<caf::actor> actors;
   std::unique_ptr<control_socket> control;
+  std::atomic<bool> paused = false;
   std::future<expected<Message<wire::RunSummary>>> summary;
   std::chrono::steady_clock::time_point started;
 
@@ -101,6 +102,8 @@ struct hosted_run::state {
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
   void begin_run();
+  void pause(bool on);
+  expected<void> obey(const std::string& verb);
   void watch_nodes(const std::vector<status_actor>& others);
   progress read_progress() const;
 

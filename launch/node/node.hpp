@@ -40,6 +40,7 @@ struct progress {
   uint32_t accepted = 0;    ///< episodes
   uint32_t rejected = 0;
   uint32_t infrastructure = 0;
+  bool paused = false;
   double seconds = 0; ///< since this process started the run
 };
 
@@ -56,6 +57,9 @@ struct run_options {
   std::function<void(const progress&)> on_progress;
   /// Called with the run once its actors work, and with null before they end. May be empty.
   std::function<void(hosted_run*)> on_hosted;
+  /// Ends the run as Ctrl-C does, where `kernelmill cancel` asks for it; called on a thread of the
+  /// run. Empty: the run takes no orders over its control socket, since a head has it.
+  std::function<void()> on_cancel;
   /// Called with the number of each group right after its record was committed, on a thread of the
   /// run. May be empty.
   std::function<void(uint32_t)> on_group;

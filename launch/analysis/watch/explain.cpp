@@ -260,7 +260,8 @@ std::vector<finding> findings_of(const live_view& of, const stored_summary& stor
   for (auto& x : of_troubles(stored, true)) result.push_back(std::move(x));
   if (of.state == "paused")
     result.push_back({"person", true, "It is paused: no new episodes start.",
-                      "`kernelmill resume " + of.run + " --head ...` ends the pause"});
+                      "`kernelmill resume " + of.run +
+                          "` ends the pause; of a head's run with --head ADDR:PORT"});
   std::stable_sort(result.begin(), result.end(),
                    [](const finding& a, const finding& b) { return a.starved && !b.starved; });
   if (result.empty()) result.push_back(of_bottleneck(of));

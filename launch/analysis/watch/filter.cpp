@@ -218,13 +218,13 @@ private:
     return [=](const json& row) {
       auto i = row.find(key);
       bool there = i != row.end() && !i->is_null();
-      if (sign == "~") {
-        if (!there || !pattern) return there && text_of(*i).find(value) != std::string::npos;
-        return matches(value, text_of(*i));
-      }
-      bool same =
-          there && (number && i->is_number() ? i->get<double>() == *number : text_of(*i) == value);
-      return sign == "!=" ? !same : same;
+      auto holds = [&](const json& x) {
+        if (sign == "~")
+          return pattern ? matches(value, text_of(x)) : text_of(x).find(value) != std::string::npos;
+        return number && x.is_number() ? x.get<double>() == *number : text_of(x) == value;
+      };
+      bool any = there && (i->is_array() ? std::any_of(i->begin(), i->end(), holds) : holds(*i));
+      return sign == "!=" ? !any : any;
     };
   }
 

@@ -32,8 +32,8 @@ struct condition {
 
 /// Reads a condition. `=` and `!=` compare texts or numbers, `<` `<=` `>` `>=` numbers. `~` looks
 /// for a text within another; with `*` or `?` in it, it is a pattern for the whole text. A row
-/// without the key matches `!=` alone. Empty: every row. Errors: "usage" with the place and the
-/// next step.
+/// without the key matches `!=` alone. Of a list each element may be what is asked for. Empty:
+/// every row. Errors: "usage" with the place and the next step.
 expected<condition> parse_condition(const std::string& text, const condition_keys& keys);
 
 /// The same over keys without flags.

@@ -1,6 +1,7 @@
 // All runs of a root: what the store says, and for those in progress what their monitors say.
 
 #include <algorithm>
+#include <filesystem>
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
@@ -9,11 +10,14 @@
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/run_tags.hpp"
 
 namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
   static const std::vector<std::string> all{"run",
+                                            "folder",
+                                            "tags",
                                             "state",
                                             "live",
                                             "progress",
@@ -38,8 +42,9 @@ const std::vector<std::string>& keys_of_runs() {
 
 namespace {
 
-json unreadable(const std::string& name, const error& why) {
+json unreadable(const std::string& folder, const std::string& name, const error& why) {
   return {{"run", name},
+          {"folder", folder},
           {"state", "unreadable"},
           {"failure", why.message},
           {"failure_category", why.category},
@@ -70,15 +75,17 @@ std::optional<double> left_of(const stored_summary& stored, const live_view& liv
 }
 
 json row_of(const world& in, const run_directory& run) {
+  auto folder = std::filesystem::path{run.path}.filename().string();
   auto stored = summarize(in, run);
-  if (!stored) return unreadable(run.name, stored.error());
-  json row = {{"run", run.name}, {"directory", run.path}};
+  if (!stored) return unreadable(folder, run.name, stored.error());
+  json row = {
+      {"run", run.name}, {"folder", folder}, {"directory", run.path}, {"tags", tags_of(run)}};
   std::optional<live_view> live;
   if (stored->state == "open") {
     if (auto says = in.ask_run(run))
       live = read_live({run, std::move(*says)});
     else if (stored = summarize_silent(in, run, std::move(*stored)); !stored)
-      return unreadable(run.name, stored.error());
+      return unreadable(folder, run.name, stored.error());
   }
   row["state"] = live ? live->state : stored->state == "open" ? "interrupted" : stored->state;
   row["live"] = live ? live->live : 0;
@@ -110,11 +117,16 @@ json row_of(const world& in, const run_directory& run) {
 } // namespace
 
 expected<json> runs_view(const world& in, const json& query) {
-  KM_TRY(check_query(query, {"where", "sort"}));
+  KM_TRY(check_query(query, {"run", "where", "sort"}));
   std::vector<json> rows;
+  if (auto name = text_in(query, "run"); !name.empty()) {
+    auto run = find_run(name, in.root);
+    KM_TRY(run);
+    return json{{"root", in.root}, {"runs", json::array({row_of(in, *run)})}};
+  }
   for (const auto& name : list_runs(in.root)) {
     auto run = find_run(in.root + "/" + name, in.root);
-    rows.push_back(run ? row_of(in, *run) : unreadable(name, run.error()));
+    rows.push_back(run ? row_of(in, *run) : unreadable(name, name, run.error()));
   }
   auto chosen = chosen_rows(std::move(rows), query, keys_of_runs());
   KM_TRY(chosen);

@@ -14,7 +14,7 @@ namespace kernelmill::watch {
 /// Errors: "usage" for an unknown view or key, and those of the view.
 expected<json> answer(const world& in, const std::string& view, const json& query);
 
-/// All runs of the root, in progress or not. {where, sort}
+/// All runs of the root, in progress or not; `run`: that one alone. {run, where, sort}
 expected<json> runs_view(const world& in, const json& query);
 
 /// Live episodes of runs in progress, with totals. {run, where, sort, offset, limit}

@@ -62,6 +62,37 @@ expected<snapshot> ask_control_socket(const run_directory& run) {
   }
 }
 
+// Behind the snapshot, so that a process of an older version, which closes then, is told apart.
+expected<void> order_run(const run_directory& run, const std::string& verb) {
+  auto socket = connect_to(run);
+  KM_TRY(socket);
+  if (auto first = receive_frame(socket->get(), silence_ms); !first)
+    return not_live(run, first.error().message);
+  constexpr uint32_t kind_of_order = 2;
+  auto order = build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
+    x.setActor("order");
+    x.setState(verb);
+  });
+  auto sent = send_message(socket->get(), kind_of_order, order, {}, silence_ms);
+  auto answer = sent ? receive_frame(socket->get(), silence_ms)
+                     : expected<frame>{tl::unexpected<error>{sent.error()}};
+  if (!answer)
+    return configuration_error(
+        "not_live", "failed to " + verb + " the run '" + run.name + "': its process took no order",
+        "is it of an older version? Then press Ctrl-C where it runs");
+  snapshot says{std::move(answer->words)};
+  try {
+    auto view = says.open();
+    if (view->getState() == "done") return {};
+    return configuration_error(
+        "not_live",
+        "failed to " + verb + " the run '" + run.name + "': " + view->getDetail().cStr(),
+        "`kernelmill " + verb + " " + run.name + " --head ADDR:PORT` asks it");
+  } catch (const kj::Exception& why) {
+    return not_live(run, std::string{"its answer cannot be read: "} + why.getDescription().cStr());
+  }
+}
+
 bool is_worked_on(const run_directory& run) {
   return connect_to(run, SOCK_NONBLOCK).has_value();
 }

@@ -50,6 +50,10 @@ world local_world(const std::string& root);
 /// Errors: "run_not_live".
 expected<snapshot> ask_control_socket(const run_directory& run);
 
+/// Has the process that works on the run `verb` it: "pause", "resume" or "cancel". Errors:
+/// "run_not_live"; "not_live" when a head has the run, which takes its orders elsewhere.
+expected<void> order_run(const run_directory& run, const std::string& verb);
+
 /// Whether a process works on the run: something listens at its control socket. Cheap,
 /// since no actor has to answer.
 bool is_worked_on(const run_directory& run);

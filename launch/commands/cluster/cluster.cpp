@@ -152,30 +152,8 @@ expected<int> submit(const invocation& in) {
   return cli::exit_ok;
 }
 
-expected<int> status(const invocation& in) {
-  auto answer = ask(in, "status");
-  KM_TRY(answer);
-  if (in.json)
-    cli::print_json(*answer);
-  else
-    cli::print(status_text(*answer));
-  return cli::exit_ok;
-}
-
 expected<int> drain(const invocation& in) {
   return ask_for_one(in, "drain", "NODE", "draining");
-}
-
-expected<int> cancel(const invocation& in) {
-  return ask_for_one(in, "cancel", "RUN", "cancelling");
-}
-
-expected<int> pause(const invocation& in) {
-  return ask_for_one(in, "pause", "RUN", "paused");
-}
-
-cli::argument_spec run_of_head() {
-  return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
 }
 
 } // namespace
@@ -194,16 +172,6 @@ cli::command submit_row() {
       submit};
 }
 
-cli::command status_row() {
-  return {"status",
-          "Shows a head's nodes, queues and runs.",
-          "kernelmill status --head 10.0.0.1:7612",
-          "Exit code 69 when the head cannot be reached.",
-          {},
-          with_head_options({}),
-          status};
-}
-
 cli::command drain_row() {
   return {"drain",
           "Drains a node: it gets no new jobs, finishes the current ones, and ends.",
@@ -214,25 +182,14 @@ cli::command drain_row() {
           drain};
 }
 
-cli::command cancel_row() {
-  return {"cancel",
-          "Cancels a run of a head. Committed turns are kept.",
-          "kernelmill cancel first",
-          "`kernelmill resume first --head ADDR:PORT` continues it.",
-          {run_of_head()},
-          with_head_options({}),
-          cancel};
-}
-
-cli::command pause_row() {
-  return {"pause",
-          "Pauses a run of a head: no new episodes start.",
-          "kernelmill pause first",
-          "Episodes in progress continue. `kernelmill resume first --head ADDR:PORT` ends the "
-          "pause.",
-          {run_of_head()},
-          with_head_options({}),
-          pause};
+expected<int> head_status(const invocation& in) {
+  auto answer = ask(in, "status");
+  KM_TRY(answer);
+  if (in.json)
+    cli::print_json(*answer);
+  else
+    cli::print(status_text(*answer));
+  return cli::exit_ok;
 }
 
 expected<int> resume_at_head(const invocation& in) {

@@ -171,6 +171,7 @@ expected<int> bench(const invocation& in) {
   auto shapes = shapes_of(in, *candidate.what);
   KM_TRY(shapes);
   Message<wire::BuildResult> built;
+  cli::show_activity("compiling");
   if (candidate.parsed.ok) built = build_candidate(bench.toolchain(), candidate);
   // The document has the list in each case.
   if (!built.open()->getCompiled())

@@ -35,9 +35,11 @@ expected<int> build_file(const invocation& in) {
   KM_TRY(listed);
   const auto& candidate = offer->candidate;
   Message<wire::BuildResult> built;
+  cli::show_activity("compiling");
   if (candidate.parsed.ok) built = build_candidate(offer->bench.toolchain(), candidate);
   if (!*listed || !built.open()->getCompiled())
     return show_build(in, offer->bench, candidate, built, *bundle);
+  cli::show_activity("listing the code");
   auto listing = inspecting::inspect_source(offer->bench.walls(), candidate.parsed.kernel,
                                             offer->architecture);
   KM_TRY(listing);

@@ -22,10 +22,12 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   Message<wire::BuildResult> built;
   Message<wire::EvaluateResult> evaluated;
   std::optional<error> fault;
+  cli::show_activity("compiling");
   if (x.parsed.ok) built = build_candidate(bench.toolchain(), x);
   if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
     auto referee = bench.referee();
     KM_TRY(referee);
+    cli::show_activity(in.has("--no-timing") ? "checking" : "checking and timing");
     auto result = evaluate_candidate(
         **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)

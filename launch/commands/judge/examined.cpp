@@ -19,6 +19,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 expected<void> build_it(examined_candidate& x) {
+  cli::show_activity("compiling");
   x.built = build_candidate(x.bench.toolchain(), x.candidate);
   auto opened = x.built.open();
   x.log = std::string{opened->getLog().cStr(), opened->getLog().size()};

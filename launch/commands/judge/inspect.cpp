@@ -99,7 +99,19 @@ surroundings_of(const std::string& architecture, const std::string& source, cons
   return result;
 }
 
-// Of a CPU's source, which compiles as CUDA as well: every section would be empty.
+// A CPU's source compiles as CUDA as well, in seconds, and every section would be empty.
+expected<void> check_gpu_source(const std::string& file, const std::string& source) {
+  bool is_cpp = !is_hip_name(file) && (file.ends_with(".cpp") || file.ends_with(".cc") ||
+                                       file.ends_with(".cxx") || file.ends_with(".c"));
+  if (!is_cpp || source.find("__global__") != std::string::npos) return {};
+  return configuration_error("usage",
+                             "failed to inspect " + file +
+                                 ": it defines no kernel of a GPU, and `inspect` shows the code of "
+                                 "those",
+                             "`kernelmill build " + file + "` compiles a CPU's source");
+}
+
+// A file of CUDA whose kernels are none of its own.
 void say_without_kernels(const std::string& file, inspecting::inspected& x) {
   for (const auto& one : x.codes)
     if (!one.nearest().empty() || !one.code.kernels.empty() || !one.amd.empty()) return;
@@ -119,11 +131,13 @@ expected<inspected_file> inspect_file(const invocation& in, const inspecting::sh
   KM_TRY(what);
   auto source = read_candidate(in.value("FILE"));
   KM_TRY(source);
+  bool python =
+      in.value("FILE").ends_with(".py") || (*what && (*what)->contract == contract_kind::torch);
+  if (!python) KM_TRY(check_gpu_source(in.value("FILE"), *source));
   auto processes = start_spawner();
   KM_TRY(processes);
   sandbox walls{*processes};
-  bool python =
-      in.value("FILE").ends_with(".py") || (*what && (*what)->contract == contract_kind::torch);
+  cli::show_activity("compiling");
   auto x = python ? inspect_python(in, walls, *source, *what)
                   : inspecting::inspect_source(walls, *source, architecture_of(in));
   KM_TRY(x);

@@ -79,6 +79,7 @@ expected<void> count(const invocation& in, const std::string& ncu, examined_cand
       lay_out_profiled(x.bench.walls(), x.python, x.what(), *x.artifact, calls, x.options.limit_ms);
   KM_TRY(files);
   auto pack = in.value("--pack") == "full" ? metric_pack::full : metric_pack::quick;
+  cli::show_activity("profiling");
   auto found =
       examine_by_ncu(x.bench.walls(), x.options, {ncu, pack, in.value("--kernel")}, calls, *files);
   KM_TRY(found);

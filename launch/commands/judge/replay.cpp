@@ -291,6 +291,7 @@ expected<replay_summary> replay_all(const invocation& in, const place& at, repla
         bool skip = open || (in.has("--accepted") && outcome != wire::Outcome::ACCEPTED);
         result.others += skip;
         if (skip) continue;
+        cli::show_activity(fmt::format("judging turn {} again", result.turns + 1));
         auto one = by.replay(turn);
         KM_TRY(one);
         result.note(*one);

@@ -95,6 +95,7 @@ expected<int> sanitize_on_gpu(const invocation& in, examined_candidate& x, left_
   checks_made made;
   for (std::string check : gpu_checks) {
     if (!is_wanted(in, check)) continue;
+    cli::show_activity("running " + check);
     auto found = examine_by_sanitizer(x.bench.walls(), x.options, tool, check, *files);
     KM_TRY(found);
     tell(in, check, *found, "compute-sanitizer", made);
@@ -119,6 +120,7 @@ expected<int> sanitize_on_cpu(const invocation& in, examined_candidate& x, left_
   for (auto check : host_checks) {
     std::string name{to_string(check)};
     if (!is_wanted(in, name)) continue;
+    cli::show_activity("running " + name);
     auto found =
         examine_on_host(x.bench.walls(), x.options, {}, what, x.candidate.parsed.kernel, check);
     if (!found && found.error().cls == fault_class::candidate) found = not_built(found.error());

@@ -291,6 +291,7 @@ expected<int> task_check(const invocation& in) {
   json tasks = json::array();
   size_t failures = 0;
   for (const auto& id : *ids) {
+    cli::show_activity(fmt::format("checking {}, {} of {}", id, tasks.size() + 1, ids->size()));
     auto checked = check_one(*benches, *roots, id, in.value("--backend") == "auto");
     KM_TRY(checked);
     failures += checked->ok() ? 0 : 1;

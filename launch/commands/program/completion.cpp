@@ -49,6 +49,7 @@ expected<int> reference(const invocation& in) {
              : page == "tools"        ? tools_page()
              : page == "openapi"      ? services::openapi_text()
              : page == "page-openapi" ? page_api_text()
+             : page == "man"          ? cli::manual_page(all())
                                       : cli::reference_page(all()));
   return 0;
 }
@@ -82,11 +83,11 @@ cli::command reference_row() {
           "kernelmill __reference errors",
           "",
           {{"PAGE",
-            "cli, errors, tools, openapi or page-openapi; without it cli.",
+            "cli, errors, tools, openapi, page-openapi or man; without it cli.",
             false,
             false,
             nothing,
-            {"cli", "errors", "tools", "openapi", "page-openapi"}}},
+            {"cli", "errors", "tools", "openapi", "page-openapi", "man"}}},
           {},
           reference,
           true};

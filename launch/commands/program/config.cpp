@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
@@ -6,6 +8,8 @@
 #include "launch/config/keys.hpp"
 #include "launch/config/schema.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/files.hpp"
+#include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {
 
@@ -88,6 +92,82 @@ expected<int> config_validate(const invocation& in) {
   return valid ? cli::exit_ok : cli::exit_code(report.problems.front());
 }
 
+// -- init and diff --------------------------------------------------------------------------------
+
+constexpr const char* first_config =
+    R"(// A run of your own model. `kernelmill config schema --markdown` explains every key.
+{
+  // What asks it: a server with OpenAI's API, such as vLLM (kind "vllm") or SGLang ("sglang").
+  // `kernelmill policy probe http://127.0.0.1:8000/v1` tells what the server can do.
+  "policy": {
+    "kind": "openai",
+    "base_url": "http://127.0.0.1:8000/v1",
+    "model": "MODEL",
+    "sampling": {"temperature": 1.0, "max_tokens": 8192}
+  },
+  // `kernelmill task list` shows the ids. Each task gets `groups` groups of `group_size` episodes.
+  "tasks": {"ids": ["native/row_sum", "native/softmax"], "groups": 1, "group_size": 4, "max_turns": 4}
+}
+)";
+
+expected<int> config_init(const invocation& in) {
+  auto file = in.has("FILE") ? in.value("FILE") : std::string{"kernelmill.json"};
+  std::error_code code;
+  if (std::filesystem::exists(file, code))
+    return configuration_error("directory_not_empty",
+                               "failed to write " + file + ": it is there already",
+                               "name another file, or remove it");
+  KM_TRY(write_file(file, first_config));
+  if (in.json) {
+    cli::print_json({{"file", file}});
+    return cli::exit_ok;
+  }
+  cli::talk("wrote " + file +
+            "; give policy.base_url and policy.model in it, then\n  kernelmill "
+            "config validate " +
+            file + "\n  kernelmill run " + file);
+  return cli::exit_ok;
+}
+
+/// A file, a preset, or a run: its name or its directory.
+expected<resolved_config> configuration_of(const invocation& in, const std::string& word) {
+  std::error_code code;
+  auto place = locate_config(word);
+  if (!std::filesystem::is_regular_file(place, code))
+    if (auto run = find_run(word, in.value("--root"), true)) place = run->config_file();
+  config_sources sources;
+  sources.files = {place};
+  return load_config(sources);
+}
+
+expected<int> config_diff(const invocation& in) {
+  auto a = configuration_of(in, in.value("A"));
+  KM_TRY(a);
+  auto b = configuration_of(in, in.value("B"));
+  KM_TRY(b);
+  auto changes = json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& key : config_keys()) {
+    auto before = key.get(a->config), after = key.get(b->config);
+    if (before == after) continue;
+    rows.push_back({key.name, cli::clean(before.dump()), cli::clean(after.dump()),
+                    key.may_change ? "how" : "what"});
+    changes.push_back(
+        {{"key", key.name}, {"a", before}, {"b", after}, {"may_change", key.may_change}});
+  }
+  bool same = config_digest(a->config) == config_digest(b->config);
+  if (in.json) {
+    cli::print_json({{"same_experiment", same}, {"changes", changes}});
+  } else if (rows.empty()) {
+    cli::talk("no key differs");
+  } else {
+    cli::print(cli::format_table({"KEY", "A", "B", "SAYS"}, rows));
+    cli::talk(same ? "both measure the same: no key that says what is measured differs"
+                   : "keys that say `what` is measured make them different experiments");
+  }
+  return cli::exit_ok;
+}
+
 expected<int> config_schema(const invocation& in) {
   bool markdown = in.has("--markdown");
   if (in.json)
@@ -117,12 +197,39 @@ cli::command config_show_row() {
   return {"config show",
           "Shows the configuration that results from files, environment and overrides.",
           "kernelmill config show configs/quickstart.json tasks.groups=2\n"
-          "kernelmill config show --resolved --origin quickstart",
-          "",
+          "kernelmill config show --resolved --origin quickstart\n"
+          "kernelmill config show quickstart tasks.ids+=torch/row_softmax tasks.group_size=8\n"
+          "kernelmill config show quickstart tasks.ids=@ids.txt",
+          "Later layers win: defaults, $XDG_CONFIG_HOME/kernelmill/config.json (else that of "
+          "~/.config), files from left to\n"
+          "right, KERNELMILL_SECTION__KEY, overrides. Objects merge, lists replace; += adds to a "
+          "list. key=@FILE takes the text\n"
+          "of a file, of a list one value a line.",
           {config_words()},
           {flag("--resolved", "Shows every key, including defaults."),
            flag("--origin", "Shows the origin of each value.")},
           config_show};
+}
+
+cli::command config_init_row() {
+  return {"config init",
+          "Writes a configuration to begin with, for a model of your own.",
+          "kernelmill config init\nkernelmill config init mine.json",
+          "It never replaces a file.",
+          {{"FILE", "File to write. Default: kernelmill.json.", false, false, completes::file, {}}},
+          {},
+          config_init};
+}
+
+cli::command config_diff_row() {
+  return {"config diff",
+          "Lists the keys in which two configurations differ, defaults included.",
+          "kernelmill config diff quickstart mine.json\nkernelmill config diff first second",
+          "SAYS: `what` is measured, or only `how` it is done, which a resumed run may change.",
+          {{"A", "Configuration file, preset, or run.", true, false, completes::config, {}},
+           {"B", "The other one.", true, false, completes::config, {}}},
+          {runs_root()},
+          config_diff};
 }
 
 cli::command config_validate_row() {

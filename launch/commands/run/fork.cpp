@@ -108,6 +108,7 @@ expected<run_config> fork_config(const invocation& in, const fork_origin& origin
     sources.overrides.push_back(std::move(x));
   for (const auto& x : in.list("OVERRIDE")) {
     auto key = x.substr(0, x.find('='));
+    if (key.ends_with('+')) key.pop_back();
     if (key == "tasks.ids" || key == "tasks.groups" || key == "tasks.quorum")
       return fork_usage("a fork is one group of its episode's task, and " + key + " is given",
                         "tasks.group_size says how many episodes it has");

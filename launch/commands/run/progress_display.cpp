@@ -50,18 +50,19 @@ void progress_display::note_pace(const progress& x) {
 
 std::vector<std::string> progress_display::parts(const progress& x) const {
   std::vector<std::string> result;
+  if (x.paused) result.emplace_back("paused: no new episodes start");
   auto to_come = watch::forecast_of(pace_);
   auto planned = std::llround(static_cast<double>(x.turns) + to_come.turns);
   result.push_back(fmt::format("{}/{} turns", x.turns, planned));
   result.push_back(fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total));
-  if (to_come.seconds && to_come.turns > 0)
+  if (!x.paused && to_come.seconds && to_come.turns > 0)
     result.push_back("about " + cli::format_seconds(std::ceil(*to_come.seconds)) + " left");
   if (auto waiting = waiting_text(x); !waiting.empty()) result.push_back(waiting);
   if (x.in_slots > 0) result.push_back(fmt::format("{} in slots", x.in_slots));
   result.push_back(fmt::format("{} accepted, {} rejected", x.accepted, x.rejected));
   if (x.infrastructure > 0) result.push_back(fmt::format("{} infrastructure", x.infrastructure));
   if (x.tried_again > 0)
-    result.insert(result.begin() + 2,
+    result.insert(result.begin() + (x.paused ? 3 : 2),
                   fmt::format("policy: {} tried again, attempt {}: {}", x.tried_again, x.attempts,
                               cli::shorten(cli::clean(x.last_error), longest_error)));
   return result;

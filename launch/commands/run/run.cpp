@@ -101,18 +101,26 @@ std::string work_text(const run_view& view) {
   return result;
 }
 
+std::string counts_text(wire::RunSummary::Reader x) {
+  auto t = x.getTotals();
+  return fmt::format("{} groups, {} episodes, {} turns", t.getGroups(), t.getEpisodes(),
+                     t.getTurns());
+}
+
+std::string finished_before(wire::RunSummary::Reader x) {
+  return "finished before: " + counts_text(x) + "; nothing was left to do\n";
+}
+
 std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   auto t = x.getTotals();
   std::string result;
   if (view && !view->episodes.empty()) result += task_table(*view) + "\n";
-  auto counts =
-      fmt::format("{} groups, {} episodes, {} turns", t.getGroups(), t.getEpisodes(), t.getTurns());
   double worked = 0;
   for (auto stage : x.getStages()) worked += stage.getValue();
   if (x.getOutcome() == "finished" && worked <= 0)
-    result += "finished before: " + counts + "; nothing was left to do\n";
+    result += finished_before(x);
   else
-    result += fmt::format("{}: {} in {}\n", x.getOutcome().cStr(), counts,
+    result += fmt::format("{}: {} in {}\n", x.getOutcome().cStr(), counts_text(x),
                           cli::format_seconds(x.getSeconds()));
   result += fmt::format("{} accepted, {} rejected, {} infrastructure", t.getAccepted(),
                         t.getRejected(), t.getInfrastructure());
@@ -132,6 +140,16 @@ int outcome_code(wire::RunSummary::Reader x) {
   if (outcome == "cancelled") return 128 + (interrupt::signal() == 0 ? 2 : interrupt::signal());
   if (outcome == "finished") return cli::exit_ok;
   return cli::exit_code(fault_of(x.getFault()));
+}
+
+// Of a demonstration, which one who has just come runs.
+void tell_next(const std::string& directory) {
+  cli::talk("next:\n  kernelmill show " + directory + "    its episodes; " + directory +
+            "/g0.e0.t0 is a turn\n  kernelmill report " + directory +
+            "  its metrics by task\n  kernelmill page " +
+            (fs::path{directory}.has_parent_path() ? fs::path{directory}.parent_path().string()
+                                                   : std::string{"."}) +
+            "  all runs in a browser");
 }
 
 void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
@@ -177,7 +195,7 @@ expected<void> accept_terms(const invocation& in, run_config& config) {
 
 } // namespace
 
-expected<int> drive_run(const invocation& in, run_options options) {
+expected<int> drive_run(const invocation& in, run_options options, bool was_finished) {
   interrupt signals;
   std::stop_source wanted; // by a signal, or by the page
   std::stop_callback pass_on{signals.token(), [&] { wanted.request_stop(); }};
@@ -193,19 +211,23 @@ expected<int> drive_run(const invocation& in, run_options options) {
     cli::talk("page: " + page->url());
   }
   progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
+  options.on_cancel = [&] {
+    if (wanted.request_stop()) display.say("ending: `kernelmill cancel` asked for it");
+  };
   std::stop_callback tell{
       signals.token(), [&display] {
         display.say("ending: waiting for steps in progress; press Ctrl-C again to end at once");
       }};
-  if (!in.json) {
+  if (!in.json && !was_finished) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
   }
   std::optional<run_rights> rights;
   options.on_start = [&] {
+    rights = stored_rights(options);
+    if (was_finished) return;
     cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
               shown_path(options.directory));
-    rights = stored_rights(options);
     for (const auto& line : lines_of(*rights)) cli::talk(line);
   };
   auto summary = run_node(options, wanted.get_token());
@@ -219,10 +241,15 @@ expected<int> drive_run(const invocation& in, run_options options) {
     if (view) document["tasks"] = to_json(*view)["tasks"];
     if (rights) document["licences"] = to_json(*rights);
     cli::print_json(document);
+  } else if (was_finished && opened->getOutcome() == "finished") {
+    cli::print(options.config.run.name + " " + finished_before(*opened));
   } else {
     cli::print(summary_text(*opened, view ? &*view : nullptr));
   }
   tell_outcome(in, *opened);
+  if (opened->getOutcome() == "finished" && options.config.policy.kind == "scripted" &&
+      !options.resume)
+    tell_next(shown_path(options.directory));
   return outcome_code(*opened);
 }
 
@@ -311,6 +338,34 @@ expected<void> check_not_imported(const run_directory& run, bool from_traces) {
                   : "`kernelmill show " + run.path + "` reads it");
 }
 
+/// Whether its latest session finished; not of a store that cannot be read now.
+bool has_finished(const run_directory& run) {
+  auto from = open_for_reading(run);
+  if (!from) return false;
+  std::string state;
+  auto read = from->scan_openings(run.name, [&](wire::Record::Reader x) {
+    state = x.getRun().getState().cStr();
+    return true;
+  });
+  return read && state == "finished";
+}
+
+/// Ends the pause of a run in progress, which another process has; so `resume` of one that is not
+/// paused changes nothing. False: there is none, or it is a head's, or more was asked.
+expected<bool> goes_on_elsewhere(const invocation& in, const run_directory& run) {
+  if (in.has("OVERRIDE") || in.has("--from-traces") || !watch::is_worked_on(run) ||
+      is_marked_by_head(run.path))
+    return false;
+  auto done = watch::order_run(run, "resume");
+  if (!done && done.error().category == "run_not_live") return false; // it has ended meanwhile
+  KM_TRY(done);
+  if (in.json)
+    cli::print_json({{"run", run.name}, {"directory", run.path}, {"order", "resume"}});
+  else
+    cli::talk(run.name + " goes on");
+  return true;
+}
+
 expected<int> resume(const invocation& in) {
   bool from_traces = in.has("--from-traces");
   if (in.has("--head") && from_traces)
@@ -321,6 +376,9 @@ expected<int> resume(const invocation& in) {
   auto found = find_run(in.value("RUN"), in.value("--root"), from_traces);
   KM_TRY(found);
   KM_TRY(check_not_imported(*found, from_traces));
+  auto goes_on = goes_on_elsewhere(in, *found);
+  KM_TRY(goes_on);
+  if (*goes_on) return cli::exit_ok;
   std::error_code code;
   auto directory = fs::canonical(found->path, code).string();
   config_sources sources;
@@ -341,7 +399,10 @@ expected<int> resume(const invocation& in) {
   options.resume = true;
   options.directory = directory;
   options.config_json = kernelmill::to_json(options.config).dump(2);
-  auto result = drive_run(in, std::move(options));
+  bool finished = !from_traces && has_finished(*found);
+  if (finished && after->origins["log.level"] != "the command line")
+    options.config.log.level = "warn";
+  auto result = drive_run(in, std::move(options), finished);
   if (!result && result.error().category == "store_locked" && is_marked_by_head(directory))
     return configuration_error(
         "store_locked", "failed to resume " + found->name + ": a head works on it",
@@ -389,10 +450,12 @@ cli::command run_row() {
 cli::command resume_row() {
   return {"resume",
           "Continues a run from its last committed turns.",
-          "kernelmill resume runs/first",
-          "Overrides may change addresses, keys, slots, deadlines and the log. They may not "
-          "change what the run\n"
-          "measures. --from-traces restores episodes that have ended and have all their rows, "
+          "kernelmill resume first\nkernelmill resume runs/first "
+          "policy.base_url=http://127.0.0.1:8000/v1",
+          "A run that `pause` holds goes on in the process that has it. Overrides may change "
+          "addresses, keys, slots,\n"
+          "deadlines and the log. They may not change what the run measures. --from-traces "
+          "restores episodes that have ended and have all their rows, "
           "does others again,\n"
           "and keeps the rows as traces.jsonl.before. With --head it continues a run of that head "
           "that was paused,\n"

@@ -5,6 +5,7 @@
 
 #include "actors/cluster/cluster.hpp"
 #include "launch/cli/exit_code.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/link.hpp"
 #include "launch/commands/commands.hpp"
@@ -90,7 +91,7 @@ expected<int> run_training(const invocation& in, const training::train_config& c
         {config, std::move(tasks), training::handoff_client{*handoff},
          std::make_shared<spawner>(std::move(*processes)), stopped,
          [&in](const training::training_record::line& x) {
-           cli::print(in.json ? json_line(x) + "\n" : training_line(x) + "\n");
+           cli::print(in.json ? cli::line_text(x) : training_line(x) + "\n");
            cli::finish_output();
          }});
     KM_TRY(loop);

@@ -198,16 +198,26 @@ std::string text_of(const ex::report& x, const invocation& in) {
   for (const auto& f : x.files)
     result += fmt::format("wrote {}/{}: {} rows, {}\n", in.value("--out"), f.path, f.rows,
                           cli::format_bytes(static_cast<double>(f.bytes)));
-  if (x.rows == 0) result += "no row was written\n";
   for (const auto& [reason, count] : x.without)
     result += fmt::format("left out: {} {}\n", count, reason);
   return result;
 }
 
-void say_why_empty(const ex::report& x) {
-  if (x.rows == 0 && x.without.contains("without_token_ids"))
-    cli::talk("this form is made of token ids, and the policy server told none: "
-              "docs/how-to/attach-a-policy-server.md says which servers do");
+error empty_export(const ex::report& x, const invocation& in) {
+  std::string why;
+  for (const auto& [reason, count] : x.without)
+    why += fmt::format("{}{} {}", why.empty() ? "" : ", ", count, reason);
+  std::replace(why.begin(), why.end(), '_', ' ');
+  auto message = fmt::format("failed to export: none of {} turns in {} groups gives a row of the "
+                             "form {}",
+                             x.turns, x.groups, in.value("--form"));
+  if (!why.empty()) message += "; left out: " + why;
+  return {fault_class::configuration, "export_empty", std::move(message),
+          x.without.contains("without_token_ids")
+              ? "this form is made of token ids, and the policy server told none: "
+                "docs/how-to/attach-a-policy-server.md says which servers do"
+              : "give fewer filters, another form, or a run that has such turns; "
+                "`kernelmill query '' RUN` lists its turns"};
 }
 
 void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
@@ -246,15 +256,16 @@ expected<int> export_runs(const invocation& in) {
                    .stream = to_stdout,
                    .made_by = made_by()};
   if (in.has("--follow")) return export_following(in, *runs, what);
+  cli::show_activity("reading the runs");
   auto done = ex::write_dataset(runs->sources, what);
   if (!done && stream && std::ferror(stdout)) return 0;
   KM_TRY(done);
-  say_why_empty(*done);
   say_what_was_kept_out(*done, what);
   if (in.json)
     cli::print_json(document_of(*done, in));
   else if (!stream)
     cli::print(text_of(*done, in));
+  if (done->rows == 0) return tl::unexpected<error>{empty_export(*done, in)};
   return 0;
 }
 

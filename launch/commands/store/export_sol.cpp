@@ -124,6 +124,9 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
   for (const auto& [reason, count] : without)
     said += fmt::format("left out: {} {}\n", count, reason);
   cli::print(said);
+  if (solutions == 0)
+    return configuration_error("export_empty", "failed to export: no turn gives a solution",
+                               "`kernelmill query 'accepted' RUN` lists the accepted turns");
   return 0;
 }
 

@@ -44,6 +44,7 @@ std::string next_step(const run_directory& run, const fsck_report& x) {
 expected<int> check(const invocation& in) {
   auto run = find_run(in.value("RUN"), in.value("--root"), true);
   KM_TRY(run);
+  cli::show_activity("reading all that is stored");
   auto found = check_run(*run, in.has("--repair"));
   KM_TRY(found);
   bool sound = !found->has(finding_state::damage) && !found->has(finding_state::lost);

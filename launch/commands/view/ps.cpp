@@ -1,5 +1,7 @@
 // `kernelmill ps` and `runs`: what is in progress, and what there is.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "launch/cli/terminal.hpp"
@@ -75,6 +77,19 @@ expected<int> ps(const invocation& in) {
 
 // -- runs -----------------------------------------------------------------------------------------
 
+/// The folder, by which commands find the run, and the name of its records where that differs.
+std::string run_cell(const json& x) {
+  auto folder = cell(x, "folder"), name = cell(x, "run");
+  return folder == "-" || folder == name ? name : folder + " (" + name + ")";
+}
+
+std::string tags_cell(const json& x) {
+  std::string result;
+  for (const auto& tag : x.value("tags", json::array()))
+    result += (result.empty() ? "" : " ") + one_line(tag.get<std::string>());
+  return result.empty() ? "-" : result;
+}
+
 std::string progress_text(const json& x) {
   if (!x.contains("episodes")) return "-";
   auto result = fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
@@ -92,20 +107,25 @@ expected<int> runs(const invocation& in) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const auto& x : (*document)["runs"])
-    rows.push_back({cell(x, "run"), cell(x, "state"), progress_text(x), count_cell(x, "turns"),
+    rows.push_back({run_cell(x), cell(x, "state"), progress_text(x), count_cell(x, "turns"),
                     count_cell(x, "accepted"), count_cell(x, "rejected"),
                     count_cell(x, "infrastructure"), number_cell(x, "reward", 3),
                     number_cell(x, "best_speedup_lower"), number_cell(x, "geomean_speedup"),
-                    number_cell(x, "evidence"), seconds_cell(x, "seconds"), cell(x, "failure")});
+                    number_cell(x, "evidence"), seconds_cell(x, "seconds"), cell(x, "failure"),
+                    tags_cell(x)});
+  std::vector<std::string> headers{"RUN",       "STATE",  "EPISODES>", "TURNS>",      "ACCEPTED>",
+                                   "REJECTED>", "INFRA>", "REWARD>",   "BEST LOWER>", "GEOMEAN>",
+                                   "EVIDENCE>", "TIME>",  "WHY",       "TAGS"};
+  if (std::all_of(rows.begin(), rows.end(), [](const auto& x) { return x.back() == "-"; })) {
+    headers.pop_back();
+    for (auto& x : rows) x.pop_back();
+  }
   if (rows.empty())
     cli::talk(in.has("--where") ? "no run matches"
               : asks_head(in)   ? "the head has no run"
                                 : "no runs in " + in.value("--root"));
   else
-    cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
-                                  "INFRA>", "REWARD>", "BEST LOWER>", "GEOMEAN>", "EVIDENCE>",
-                                  "TIME>", "WHY"},
-                                 rows));
+    cli::print(cli::format_table(headers, rows));
   return 0;
 }
 
@@ -133,10 +153,12 @@ cli::command runs_row() {
   return {"runs",
           "Lists all runs: state, progress, reward, speedups, and why a run failed.",
           "kernelmill runs\nkernelmill runs --where 'state=failed' --sort=-began_at\n"
+          "kernelmill runs --where 'tags=paper' -o csv\n"
           "kernelmill runs --head 10.0.0.1:7612 --json",
-          "REWARD is the mean of the best rewards of ended episodes; BEST LOWER the lower bound of "
-          "the best speedup;\nGEOMEAN the geometric mean of the episodes' best speedups; EVIDENCE "
-          "the mean score of the turns.",
+          "RUN is the folder, and the name that the run began with where it is another. REWARD is "
+          "the mean of\nthe best rewards of ended episodes; BEST LOWER the lower bound of the best "
+          "speedup; GEOMEAN the\ngeometric mean of the episodes' best speedups; EVIDENCE the mean "
+          "score of the turns.",
           {},
           with_list_options({}),
           runs};

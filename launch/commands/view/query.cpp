@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/study/turn_query.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
@@ -157,7 +158,7 @@ expected<int> query(const invocation& in) {
       rows.push_back(std::move(row));
       return {};
     }
-    cli::print(json_line(row) + "\n");
+    cli::print(cli::line_text(row));
     if (std::ferror(stdout)) return infrastructure_error("io_error", "failed to write to stdout");
     return {};
   };

@@ -516,7 +516,7 @@ class Bundles(unittest.TestCase):
         self.assertEqual(document("show", "kernel_rl")["episodes"][0]["outcome"], "accepted")
         turns = found("accepted", "kernel_rl")
         self.assertEqual(sorted(x["reward"] for x in turns), [0.3, 1.8])
-        call("export", "kernel_rl", "--form", "sft", "--out", "sft")
+        call("export", "kernel_rl", "--form", "sft", "--out", "sft", code=5)  # no row
         self.assertEqual(json.loads((self.folder / "sft/PROVENANCE.json").read_text())["rows"], 0)
         settings = json.loads((self.folder / "runs/kernel_rl/manifest.json").read_text())["imported"]["settings"]
         self.assertEqual(

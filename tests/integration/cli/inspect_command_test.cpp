@@ -246,14 +246,15 @@ TEST(inspect_module, answers_no_task_of_another_contract) {
   EXPECT_EQ(x.fault()["category"], "unsupported_contract");
 }
 
-// It compiles as CUDA, too, and every section of it is empty.
-TEST(inspect_source, of_a_cpu_is_told_that_it_has_no_kernels) {
+// It compiles as CUDA, too, and every section of it would be empty.
+TEST(inspect_source, of_a_cpu_is_refused_before_a_compiler_is_asked) {
+  const std::string plain = "extern \"C\" void solve(const float*, float*, int, int) {}\n";
+  auto x = kernelmill({"inspect", write_file("plain.cpp", plain), "--json"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.fault()["message"].get<std::string>(), HasSubstr("defines no kernel of a GPU"));
+  EXPECT_THAT(x.fault()["hint"].get<std::string>(), HasSubstr("kernelmill build"));
   if (!has_nvcc()) GTEST_SKIP() << "no nvcc on this machine";
-  auto none =
-      inspected("plain.cpp", "extern \"C\" void solve(const float*, float*, int, int) {}\n");
-  EXPECT_EQ(none["compiled"], true);
-  EXPECT_THAT(words(none["missing"]),
-              AllOf(HasSubstr("plain.cpp defines none"), HasSubstr("kernelmill build")));
+  EXPECT_THAT(words(inspected("plain.cu", plain)["missing"]), HasSubstr("plain.cu defines none"));
   EXPECT_THAT(words(inspected("sums.cu", device_kernel)["missing"]),
               Not(HasSubstr("defines none")));
 }

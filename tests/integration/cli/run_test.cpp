@@ -93,7 +93,10 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   auto resumed = kernelmill({"resume", "one", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"], t);
-  EXPECT_THAT(kernelmill({"resume", "one"}).out, HasSubstr("nothing was left to do"));
+  auto sentence = kernelmill({"resume", "one"});
+  EXPECT_EQ(sentence.out,
+            "one finished before: 1 groups, 2 episodes, 4 turns; nothing was left to do\n");
+  EXPECT_EQ(sentence.err, "");
 }
 
 TEST(run_command, an_index_of_its_kernels_serves_the_next_run) {
@@ -225,8 +228,10 @@ TEST(run_command, logs_its_opening_its_turns_and_its_end) {
     return line["actor"] == "episode" && line["episode"] == "g0.e1" && line.contains("turn");
   });
   EXPECT_EQ(turns, 2);
-  // A run that goes on has the log that it had.
+  // A run that has finished has nothing to log, unless that is asked for.
   ASSERT_EQ(kernelmill({"resume", "logged"}).code, 0);
+  EXPECT_EQ(log_of("logged").size(), lines.size());
+  ASSERT_EQ(kernelmill({"resume", "logged", "log.level=info"}).code, 0);
   auto more = log_of("logged");
   EXPECT_TRUE(std::any_of(
       more.begin() + static_cast<std::ptrdiff_t>(lines.size()), more.end(), [](const auto& line) {

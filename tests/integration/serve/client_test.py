@@ -6,7 +6,9 @@ import http.server
 import json
 import os
 import pathlib
+import socket
 import sys
+import tempfile
 import threading
 import unittest
 import urllib.parse
@@ -102,6 +104,52 @@ class Client(unittest.TestCase):
             client.get("ev-1")
         self.assertEqual(self.asked[0][2]["Authorization"], "Bearer s3cret")
         self.assertNotIn("s3cret", repr(client) + str(said.exception))
+
+    def test_a_token_may_lie_in_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "token")
+            path.write_text(" f1led\n")
+            client = kernelmill.Client(self.client.url, token_file=str(path))
+            self.answers = [(200, evaluation())]
+            client.get("ev-1")
+            self.assertEqual(self.asked[0][2]["Authorization"], "Bearer f1led")
+            self.assertNotIn("f1led", repr(client))
+            with self.assertRaisesRegex(ValueError, "keep one"):
+                kernelmill.Client(self.client.url, "t0ken", token_file=str(path))
+
+    def test_a_url_holds_no_password_and_is_that_of_a_kernelmill(self):
+        with self.assertRaises(ValueError) as said:
+            kernelmill.Client("http://me:s3cret@127.0.0.1:1")
+        self.assertNotIn("s3cret", str(said.exception))
+        self.answers = [(200, b"<html>")]
+        with self.assertRaisesRegex(kernelmill.KernelmillError, "is no kernelmill"):
+            self.client.get("ev-1")
+
+    def test_an_address_that_keeps_silent_is_given_up_at_first_contact(self):
+        with socket.socket() as full:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)  # nothing accepts: further connections are not answered
+            where = full.getsockname()
+            held = []
+            try:
+                for _ in range(3):
+                    one = socket.socket()
+                    held.append(one)
+                    one.setblocking(False)
+                    one.connect_ex(where)
+                client = kernelmill.Client(f"http://127.0.0.1:{where[1]}", first_contact=0, timeout=3600)
+                with self.assertRaisesRegex(kernelmill.Unavailable, "does not answer"):
+                    client.get("ev-1")
+            finally:
+                for one in held:
+                    one.close()
+
+    def test_what_is_printed_is_short(self):
+        self.answers = [(200, evaluation())]
+        self.assertEqual(
+            repr(self.client.get("ev-1")), "Evaluation(id='ev-1', state='done', outcome='accepted', reward=1.0)"
+        )
+        self.assertNotIn("code", repr(kernelmill.Candidate("native/x", "code")))
 
     def test_errors_are_what_the_server_says(self):
         said = {"error": {"category": "c", "message": "m", "hint": "h"}}

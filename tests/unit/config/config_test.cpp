@@ -213,6 +213,32 @@ TEST_F(config, what_is_written_reads_back_as_the_same) {
   EXPECT_EQ(to_json(y->config).dump(2), written);
 }
 
+TEST_F(config, lists_grow_and_values_come_from_files) {
+  sources_.overrides = {"tasks.ids+=native/gelu", "tasks.ids+=[\"a\", \"b\"]", "tasks.ids+=c,d"};
+  EXPECT_THAT(load().config.tasks.ids,
+              ElementsAre("native/row_sum", "native/softmax", "native/gelu", "a", "b", "c", "d"));
+  auto ids = scratch_.write("ids.txt", "# mine\nnative/gelu\n\n  native/matmul \r\n");
+  sources_.overrides = {"tasks.ids=@" + ids, "policy.model=@" + scratch_.write("model", "big\n")};
+  auto x = load().config;
+  EXPECT_THAT(x.tasks.ids, ElementsAre("native/gelu", "native/matmul"));
+  EXPECT_EQ(x.policy.model, "big");
+  sources_.overrides = {"tasks.ids+=@" + ids, "policy.model=\"@here\""};
+  EXPECT_EQ(load().config.tasks.ids.size(), 4u);
+  EXPECT_EQ(load().config.policy.model, "@here");
+  sources_.overrides = {"tasks.ids=@/nowhere"};
+  EXPECT_THAT(render(load_config(sources_).error()), HasSubstr("/nowhere"));
+  sources_.overrides = {"tasks.groups+=2"};
+  EXPECT_THAT(render(load_config(sources_).error()), HasSubstr("is no list"));
+}
+
+TEST_F(config, of_the_user_lies_below_all_files) {
+  sources_.user_file = scratch_.write("own.json", R"({"tasks": {"group_size": 2, "groups": 3}})");
+  auto x = load();
+  EXPECT_EQ(x.config.tasks.group_size, 8u);
+  EXPECT_EQ(x.config.tasks.groups, 3u);
+  EXPECT_THAT(x.origins["tasks.groups"], HasSubstr("own.json"));
+}
+
 TEST_F(config, the_digest_ignores_only_the_name_and_place_of_the_run) {
   auto x = load().config;
   auto digest = config_digest(x);
@@ -224,9 +250,9 @@ TEST_F(config, the_digest_ignores_only_the_name_and_place_of_the_run) {
 }
 
 TEST(overrides, are_told_from_files) {
-  for (const auto* text : {"a.b=c", "+a.b=c", "~a.b", "a=", "a.b=c/d.json"})
+  for (const auto* text : {"a.b=c", "+a.b=c", "~a.b", "a=", "a.b=c/d.json", "a.b+=c", "a.b=@c"})
     EXPECT_TRUE(is_override(text)) << text;
-  for (const auto* text : {"a.json", "./a=b.json", "a/b=c", "", "+", "=x", "configs/x.json"})
+  for (const auto* text : {"a.json", "./a=b.json", "a/b=c", "", "+", "=x", "+=x", "configs/x.json"})
     EXPECT_FALSE(is_override(text)) << text;
 }
 

@@ -108,7 +108,7 @@ ARROWS = {
     ),
     "launch/commands/program": (
         "actors/episode/tools gpu/inspect gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
-        "launch/machine launch/server/api storage/export storage/lineage"
+        "launch/machine launch/server/api storage storage/export storage/lineage"
     ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
@@ -117,8 +117,9 @@ ARROWS = {
         "storage storage/lineage storage/restore"
     ),
     "launch/commands/store": (
-        "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/cli launch/cluster "
-        "launch/commands launch/config launch/import launch/judging launch/node retrieval/corpora "
+        "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/analysis/watch "
+        "launch/cli launch/cluster launch/commands launch/config launch/import launch/judging launch/node "
+        "retrieval/corpora "
         "retrieval/guard retrieval/search storage storage/bundle storage/export storage/export/licences storage/fsck "
         "storage/lineage storage/restore"
     ),

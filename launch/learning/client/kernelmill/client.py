@@ -43,12 +43,13 @@ class Candidate:
     """What is to be judged: the source, or a policy's whole `completion`."""
 
     task: str
-    source: Optional[str] = None
-    completion: Optional[str] = None
+    source: Optional[str] = dataclasses.field(default=None, repr=False)
+    completion: Optional[str] = dataclasses.field(default=None, repr=False)
     name: str = ""
     contract: str = "auto"
 
     def to_json(self) -> Dict[str, str]:
+        """What a request has of it."""
         given = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
         if not self.name:
             del given["name"]
@@ -61,8 +62,13 @@ class Evaluation:
 
     document: Dict[str, Any]
 
+    def __repr__(self) -> str:
+        told = "" if self.verdict is None else f", outcome={self.outcome!r}, reward={self.reward}"
+        return f"Evaluation(id={self.id!r}, state={self.state!r}{told})"
+
     @property
     def id(self) -> str:
+        """By which `Client.get()` finds it."""
         return str(self.document["id"])
 
     @property
@@ -72,6 +78,7 @@ class Evaluation:
 
     @property
     def over(self) -> bool:
+        """Whether it will not change any more."""
         return self.state in ("done", "cancelled")
 
     @property
@@ -91,6 +98,7 @@ class Evaluation:
 
     @property
     def correct(self) -> bool:
+        """Whether its outputs are right; False until that is known."""
         return self.verdict is not None and bool(self.verdict["correct"])
 
     @property
@@ -108,6 +116,8 @@ class Evaluation:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
+    """A task of the server. `digest` changes with its files; `prompt` is what a policy is asked first."""
+
     id: str
     title: str
     verb: str
@@ -115,7 +125,7 @@ class Task:
     difficulty: str
     operator_family: str
     digest: str
-    prompt: str
+    prompt: str = dataclasses.field(repr=False)
 
 
 class Client(Transport):
@@ -124,6 +134,8 @@ class Client(Transport):
     patience: seconds for which a full queue (429, 503) or a lost connection is asked again.
     first_contact: the same until the server has answered once; 0 asks once.
     timeout: seconds for one answer that is not waited for.
+    token: what the server asks clients for; token_file: the file that holds it. Blanks and newlines around it do
+    not count, and it is shown nowhere.
     ca_file: PEM of the authority that signed an https server's certificate; else the system's are trusted.
     """
 
@@ -194,10 +206,12 @@ class Client(Transport):
                 raise TimeoutError(f"{evaluation_id} is {now.state} after {timeout} s")
 
     def cancel(self, evaluation_id: str) -> Evaluation:
+        """Ends an evaluation whose verdict is not wanted any more; one that is over stays as it is."""
         path = "/v1/evaluations/" + urllib.parse.quote(evaluation_id, safe="")
         return Evaluation(self._ask("DELETE", path))
 
     def tasks(self) -> List[Task]:
+        """The tasks that the server judges."""
         known = [x.name for x in dataclasses.fields(Task)]  # a later server may say more
         return [Task(**{k: x[k] for k in known}) for x in self._ask("GET", "/v1/tasks")["tasks"]]
 
@@ -222,6 +236,7 @@ class Client(Transport):
         return self._ask("GET", "/v1/rollouts/" + urllib.parse.quote(order, safe=""))  # type: ignore[no-any-return]
 
     def cancel_order(self, order: str) -> Dict[str, Any]:
+        """Ends an order: no more of its groups begin. Says where it stands."""
         return self._ask("DELETE", "/v1/rollouts/" + urllib.parse.quote(order, safe=""))  # type: ignore[no-any-return]
 
     def rollouts(self, order: str, **options: Any) -> Rollouts:

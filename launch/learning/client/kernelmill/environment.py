@@ -27,11 +27,8 @@ def connect(url: str = "", token_file: str = "", patience: float = 600.0) -> Cli
     url = url or os.environ.get("KERNELMILL_URL", "")
     if not url:
         raise KernelmillError(0, "no_server", "failed to find a server", "set KERNELMILL_URL, or give its URL")
-    token = None
-    if path := token_file or os.environ.get("KERNELMILL_TOKEN_FILE"):
-        with open(path) as file:
-            token = file.read().strip()
-    return Client(url, token, patience)
+    path = token_file or os.environ.get("KERNELMILL_TOKEN_FILE") or None
+    return Client(url, patience=patience, token_file=path)
 
 
 _prompts: Dict[str, Dict[str, str]] = {}  # by server and task
@@ -45,7 +42,7 @@ def prompt_of(client: Client, task: str) -> str:
         return _prompts[client.url][task]
     except KeyError:
         raise NotFound(
-            404, "task_unknown", f"the server has no task {task!r}", "`kernelmill tasks` shows those of a folder"
+            404, "task_unknown", f"the server has no task {task!r}", "`Client.tasks()` lists those that it has"
         ) from None
 
 

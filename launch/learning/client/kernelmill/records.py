@@ -21,6 +21,7 @@ T = TypeVar("T")
 Names = Union[str, Sequence[str]]
 
 _ERRORS = {2: RequestError, 3: NotFound, 69: Unavailable}  # by exit code
+_NO_ROW = 5  # exit code of an export without a row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Run:
 
     @property
     def over(self) -> bool:
+        """Whether no process works on it."""
         return self.state not in ("running", "queued", "paused")
 
 
@@ -100,7 +102,7 @@ def _words(names: Names, form: str, root: str, options: Sequence[str], out: str)
 def export(
     names: Names, form: str, out: str, *, root: str = "runs", options: Sequence[str] = (), program: Optional[str] = None
 ) -> Dict[str, Any]:
-    """Writes runs as a data set into a new folder, and says what is in it.
+    """Writes runs as a data set into a new folder, and says what is in it. No row is an error.
 
     `options` are more options of `kernelmill export`, such as ["--accepted", "--min-reward", "1"].
     """
@@ -119,7 +121,7 @@ def export_rows(
             assert exporter.stdout
             for line in exporter.stdout:
                 yield json.loads(line)
-            if code := exporter.wait():
+            if (code := exporter.wait()) not in (0, _NO_ROW):
                 said.seek(0)
                 raise _error(code, said.read().decode(errors="replace"))
         finally:

@@ -27,7 +27,7 @@ class Group:
     delivered: int
     min_version: Optional[str]
     max_version: Optional[str]
-    rows: List[Dict[str, Any]]
+    rows: List[Dict[str, Any]] = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Batch:
 
     @property
     def rows(self) -> List[Dict[str, Any]]:
+        """Those of all groups, in order."""
         return [row for group in self.groups for row in group.rows]
 
 

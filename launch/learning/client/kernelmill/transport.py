@@ -60,6 +60,11 @@ _ERRORS: Dict[int, Type[KernelmillError]] = {
 _BY_CATEGORY: Dict[str, Type[KernelmillError]] = {"lease_lost": LeaseLost, "consumer_fenced": Fenced}
 
 
+def _read_token(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 class Transport:
     """One server, with the token and the certificates that its requests need."""
 
@@ -71,10 +76,18 @@ class Transport:
         timeout: float = 60.0,
         ca_file: Optional[str] = None,
         first_contact: float = 5.0,
+        *,
+        token_file: Optional[str] = None,
     ) -> None:
         parts = urllib.parse.urlsplit(url)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("the URL of a server holds no name and no password: give a token")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"no URL of a server: {url!r}")
+            raise ValueError(f"no URL of a server, such as http://127.0.0.1:8700: {url!r}")
+        if token_file is not None:
+            if token is not None:
+                raise ValueError("a token and a token_file are given: keep one of them")
+            token = _read_token(token_file)
         self.url = url.rstrip("/")
         self._parts = parts
         self._token = (token or "").strip() or None  # one that was read from a file has its newline
@@ -87,7 +100,7 @@ class Transport:
         self._is_met = False  # it has answered once, so it is there and may be away for a while
 
     def __repr__(self) -> str:
-        return f"Client({self.url!r})"
+        return f"{type(self).__name__}({self.url!r})"
 
     def _ask(
         self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None, extra_s: float = 0.0
@@ -109,6 +122,13 @@ class Transport:
                 )
                 if status not in (429, 503):
                     raise error
+            except ssl.SSLCertVerificationError as x:
+                raise Unavailable(
+                    0,
+                    "certificate",
+                    f"{self.url} is not trusted: {x.verify_message}",
+                    "name the PEM of its authority: Client(url, ca_file=...)",
+                ) from None
             except (OSError, http.client.HTTPException) as x:
                 after = 0.0
                 hint = "" if self._is_met else "start `kernelmill serve`, or correct the URL"
@@ -124,12 +144,16 @@ class Transport:
         self, method: str, path: str, body: Any, headers: Dict[str, str], extra_s: float
     ) -> Tuple[int, float, Any]:
         where, port, limit = self._parts.hostname or "", self._parts.port, self.timeout + extra_s
+        # An address at which nothing is may keep silent, too.
+        connecting = limit if self._is_met else min(limit, max(self.first_contact, 1.0))
         link = (
-            http.client.HTTPConnection(where, port, timeout=limit)
+            http.client.HTTPConnection(where, port, timeout=connecting)
             if self._trust is None
-            else http.client.HTTPSConnection(where, port, timeout=limit, context=self._trust)
+            else http.client.HTTPSConnection(where, port, timeout=connecting, context=self._trust)
         )
         try:
+            link.connect()
+            link.sock.settimeout(limit)
             sent = dict(headers, Connection="close")
             if self._token:
                 sent["Authorization"] = "Bearer " + self._token
@@ -139,14 +163,16 @@ class Transport:
             try:
                 link.request(method, self._parts.path.rstrip("/") + path, text, sent)
             except (BrokenPipeError, ConnectionResetError):
-                if link.sock is None:
-                    raise  # it was lost before it was there: a server that ends
-                # It refused the body before it had all of it; its answer says why.
+                pass  # it refused the body before it had all of it; its answer says why
             answer = link.getresponse()
             data = answer.read()
             try:
                 document = json.loads(data)
             except ValueError:
+                if answer.status < 300 and data:
+                    raise KernelmillError(
+                        answer.status, "not_ours", f"{self.url} answers, and is no kernelmill", "correct the URL"
+                    ) from None
                 document = {"error": {"message": f"HTTP {answer.status}"}}
             try:
                 after = float(answer.getheader("Retry-After") or 0)

@@ -1,0 +1,45 @@
+#pragma once
+
+// In which form a command's results go to stdout: -o, --columns and --no-headers of every command.
+// A command prints as ever; its tables and documents pass through here.
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launch/cli/command.hpp"
+#include "messages/error.hpp"
+
+namespace kernelmill::cli {
+
+/// Sets the form for this process, before a command prints, and `in.json` for documents. Errors:
+/// "usage" for options that do not go together.
+expected<void> choose_output(invocation& in);
+
+/// Whether tables alone are printed: with -o csv, --columns or --no-headers. Other texts are not.
+bool prints_tables_alone();
+
+/// Notes that a text was not printed for that.
+void drop_text();
+
+/// Takes a table for the end of the command, where tables alone are printed; `columns` are as in
+/// format_table().
+void take_table(const std::vector<std::string>& columns,
+                const std::vector<std::vector<std::string>>& rows, size_t width);
+
+/// The tables that were taken. Errors: "usage" when no table has the columns that were asked for,
+/// or texts were dropped and there is none.
+expected<std::string> taken_tables(const std::string& command);
+
+/// A document as JSON, or as YAML with -o yaml.
+std::string document_text(const nlohmann::ordered_json& document);
+
+/// One of the lines of a command that prints a document a line: JSON, or with -o yaml an element
+/// of a list.
+std::string line_text(const nlohmann::ordered_json& row);
+
+/// "best_speedup" of the header "BEST SPEEDUP".
+std::string column_key(const std::string& header);
+
+} // namespace kernelmill::cli
