@@ -82,7 +82,7 @@ struct retrieval_query {
   size_t count = 0;
   std::string exclude_task; ///< nothing that solves this task comes back; empty: no task
   std::string family;
-  std::string backend;  ///< kernels for another one are left out; empty: none are
+  std::string backend;  ///< what is for another one alone is left out; empty: nothing is
   std::string language; ///< what kernels are written in: cpp, cuda, hip, triton; empty: any
 };
 

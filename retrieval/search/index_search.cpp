@@ -129,9 +129,11 @@ private:
 
   float lift_of_card(size_t row) const {
     const auto& x = index_.entries_[row];
+    bool is_named = is_among(x.backends, query_.backend);
+    if (!query_.backend.empty() && !x.backends.empty() && !is_named) return left_out;
     float result = 0;
     if (is_among(x.families, query_.family)) result += family_boost;
-    if (is_among(x.backends, query_.backend)) result += backend_boost;
+    if (is_named) result += backend_boost;
     return result;
   }
 

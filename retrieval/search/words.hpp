@@ -2,7 +2,7 @@
 
 // The words of a text as searches take them: runs of ASCII letters, digits and "_" that begin with
 // no digit, in lower case, without those that carry no subject ("the", "with"). An identifier has
-// parts: "row_sum" has "row" and "sum", "maxPool2d" has "max", "Pool", "2" and "d".
+// parts: "row_sum" has "row" and "sum", "maxPool2d" has "max", "Pool" and "RMSNorm" "RMS", "Norm".
 
 #include <cstddef>
 #include <string>
@@ -57,7 +57,10 @@ void each_part(std::string_view run, F&& take) {
     char before = run[i - 1], here = run[i];
     if (before == '_' || here == '_') return true;
     if (is_digit_byte(before) != is_digit_byte(here)) return true;
-    return is_upper_byte(here) && !is_upper_byte(before);
+    if (!is_upper_byte(here)) return false;
+    // "RMSNorm" has "RMS" and "Norm".
+    bool begins_a_word = i + 1 < run.size() && run[i + 1] >= 'a' && run[i + 1] <= 'z';
+    return !is_upper_byte(before) || begins_a_word;
   };
   for (size_t begin = 0, i = 1; i <= run.size(); ++i) {
     if (i < run.size() && !is_border(i)) continue;

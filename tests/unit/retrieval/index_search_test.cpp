@@ -173,7 +173,8 @@ TEST_F(WithCards, ABackendAndALanguageLeaveOtherKernelsOut) {
     auto query = about("sum rows of a matrix", 9, {}, {}, backend);
     query.language = language;
     auto all = ids(index.query(query));
-    EXPECT_THAT(all, ::testing::Contains("card:turns")) << "a card is for every backend";
+    bool has_card = std::find(all.begin(), all.end(), "card:turns") != all.end();
+    EXPECT_EQ(has_card, backend.empty() || backend == "cpu") << "it names one backend";
     std::erase_if(all, [](const std::string& x) { return x.starts_with("card:"); });
     return all;
   };

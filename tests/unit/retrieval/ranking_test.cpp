@@ -105,7 +105,8 @@ TEST(Ranking, FamilyAndBackendLiftAnEntryModestly) {
                                        std::make_shared<hashed_lexical_embedder>());
   ASSERT_TRUE(index) << test::failure(index);
   auto plain = index->query(about("bank conflicts in shared memory", 1));
-  auto lifted = index->query(about("bank conflicts in shared memory", 1, {}, "elementwise", "cpu"));
+  auto lifted =
+      index->query(about("bank conflicts in shared memory", 1, {}, "elementwise", "cuda"));
   ASSERT_TRUE(plain && lifted);
   EXPECT_EQ(plain->results[0].entry.id, "card:shared-memory-bank-conflicts");
   EXPECT_EQ(lifted->results[0].entry.id, "card:shared-memory-bank-conflicts")
