@@ -37,12 +37,7 @@ expected<void> open_live_kernels(node_retrieval& to, const retrieval_section& co
                                  const std::vector<std::shared_ptr<const task>>& tasks) {
   auto lines = read_live_kernels(config.index);
   KM_TRY(lines);
-  if (lines->unreadable > 0)
-    to.warning = fmt::format(
-        "{}: {} left out, which a write that was cut off or a newer program "
-        "left there",
-        live_file_of(config.index),
-        lines->unreadable == 1 ? "1 line is" : fmt::format("{} lines are", lines->unreadable));
+  to.warning = warning_of(*lines, config.index);
   name_held_out(*lines, tasks);
   KM_TRY(take_up_live_kernels(*to.index, *lines));
   if (config.live) {

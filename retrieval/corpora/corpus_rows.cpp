@@ -64,6 +64,8 @@ public:
     return std::nullopt;
   }
 
+  bool has(const char* column) const { return !at(column).is_null(); }
+
   /// What is wrong with a column that must hold code; empty: nothing.
   std::string fault_of(const char* column) const {
     if (!row_.contains(column)) return fmt::format("the column \"{}\" is missing", column);
@@ -167,8 +169,15 @@ read_row own_row(const row_columns& row, const file_row& at) {
   if (kernel.language == "triton") kernel.language = "python"; // as a fence names it
   kernel.backend = row.text("backend");
   if (kernel.backend.empty()) kernel.backend = backend_of(kernel.language);
+  static const std::string backends[] = {"cpu", "cuda", "hip"};
+  if (std::find(std::begin(backends), std::end(backends), kernel.backend) == std::end(backends))
+    return tl::unexpected{fmt::format("the column \"backend\" is \"{}\", and none of {}",
+                                      kernel.backend, joined(backends))};
   kernel.reference = row.text("reference");
-  kernel.speedup = std::max(0.0, row.number("speedup").value_or(0));
+  auto speedup = row.number("speedup");
+  if (row.has("speedup") && (!speedup || *speedup < 0))
+    return tl::unexpected{std::string{"the column \"speedup\" is no number from 0 on"}};
+  kernel.speedup = speedup.value_or(0);
   kernel.device = row.text("device");
   kernel.date = row.text("date");
   kernel.origin = row.text("origin");

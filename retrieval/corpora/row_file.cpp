@@ -55,7 +55,8 @@ public:
         chunk.remove_prefix(*used);
       }
       if (row_.size() > most_row_bytes)
-        return bad_rows(path_, begun_, fmt::format("a row has more than {} bytes", most_row_bytes));
+        return bad_rows(path_, begun_, fmt::format("a row has more than {} bytes", most_row_bytes),
+                        "leave it out; if it is several rows, put each on a line of its own");
     }
     return {};
   }

@@ -15,12 +15,13 @@ std::string subject_of(const entry_draft& x) {
 
 std::string title_of(const kernel_example& x) {
   const auto& what = x.task.empty() ? x.id : x.task;
-  if (x.speedup > 0)
+  // A speedup that a corpus tells without a device is its own word, and a prompt calls it
+  // unmeasured.
+  if (x.speedup > 0 && (x.origin.empty() || !x.device.empty()))
     return fmt::format("Verified kernel for {}, {:.2f} times the baseline's speed", what,
                        x.speedup);
   // Nothing says that a row of a corpus was ever judged.
-  if (!x.origin.empty()) return fmt::format("Kernel of {} for {}", x.origin, what);
-  return fmt::format("Verified kernel for {}", what);
+  return fmt::format("{} for {}", x.origin.empty() ? "Verified kernel" : "Kernel", what);
 }
 
 } // namespace

@@ -173,9 +173,9 @@ private:
     auto body = question.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     auto got = post_with_retries(body);
     if (got.status == 0)
-      return failed(
-          fmt::format("{}: {}", endpoint_of(options_.base_url), got.cause),
-          "check that the embedding server runs and that retrieval.embedder.base_url is right");
+      return failed(fmt::format("{}: {}", endpoint_of(options_.base_url), got.cause),
+                    "check that the embedding server runs there: its address is "
+                    "retrieval.embedder.base_url of a run, --base-url of a command");
     if (got.status != 200)
       return failed(fmt::format("{} answered {}: {}", endpoint_of(options_.base_url), got.status,
                                 without_key(complaint_of(got.body))));
@@ -228,8 +228,11 @@ expected<std::vector<float>> parse_embeddings(std::string_view body, size_t coun
 
 expected<void> validate(const http_embedder_options& x) {
   auto wrong = [](const char* key, const char* cause) {
-    return configuration_error("bad_config",
-                               fmt::format("failed to use embedder option {}: {}", key, cause));
+    std::string option = key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    return configuration_error(
+        "bad_config", fmt::format("failed to use embedder option {}: {}", key, cause),
+        fmt::format("set retrieval.embedder.{} of a run, --{} of a command", key, option));
   };
   if (!x.base_url.starts_with("http://") && !x.base_url.starts_with("https://"))
     return wrong("base_url", "it must begin with http:// or https://");
@@ -238,8 +241,9 @@ expected<void> validate(const http_embedder_options& x) {
   if (x.model.empty()) return wrong("model", "it is empty");
   if (!x.api_key_env.empty() && !x.api_key_file.empty())
     return wrong("api_key_env", "api_key_file is given too; give one of the two");
-  if (x.batch == 0) return wrong("batch", "it must be at least 1");
-  if (x.attempts == 0) return wrong("attempts", "it must be at least 1");
+  if (x.batch == 0 || x.attempts == 0)
+    return configuration_error("bad_config",
+                               "failed to use an embedder: batch and attempts must be at least 1");
   if (x.timeout_ms == 0) return wrong("timeout_ms", "it must be at least 1");
   return {};
 }

@@ -152,8 +152,12 @@ public:
 
   const index_manifest& manifest() const { return manifest_; }
   size_t size() const { return entries_.size(); }
+  size_t cards() const { return cards_; }
   size_t kernels() const { return entries_.size() - cards_ - hidden_kernels_; }
   const index_entry& entry(size_t i) const { return entries_[i]; }
+
+  /// False of what is held out or retracted, and of a live kernel that a faster one replaced.
+  bool may_show(size_t i) const { return !facts_.rows[i].hidden; }
 
   /// Says whether a query waits for another process.
   bool blocking() const { return embedding_->blocking(); }

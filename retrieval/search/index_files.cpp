@@ -46,12 +46,12 @@ constexpr std::string_view of_words = "hashed-lexical/2 dim=";
 /// What a command or a run is told of an embedder.
 std::string how_to_use(std::string_view identity) {
   if (identity.starts_with(of_words))
-    return "leave retrieval.embedder.kind and retrieval.embedder.dimension out: the index's are "
-           "taken";
+    return "leave retrieval.embedder.kind and retrieval.embedder.dimension out (of a command: "
+           "--embedder and --dimension): the index's are taken";
   if (identity.starts_with(of_server)) {
     auto model = identity.substr(of_server.size());
     return fmt::format("set retrieval.embedder.kind=http, retrieval.embedder.model={} and "
-                       "retrieval.embedder.base_url (of `index query`: --embedder http --model {} "
+                       "retrieval.embedder.base_url (of a command: --embedder http --model {} "
                        "--base-url URL)",
                        model, model);
   }
@@ -128,7 +128,8 @@ ordered_json to_json(const index_manifest& x) {
 
 expected<index_manifest> manifest_from(const fs::path& file, const std::string& text) {
   try {
-    auto x = ordered_json::parse(text);
+    auto x = ordered_json::parse(text, nullptr, false);
+    if (!x.is_object()) return damaged(file, "it is no JSON object");
     // A run's folder has a file of this name, too.
     if (!x.contains("embedder"))
       return configuration_error(

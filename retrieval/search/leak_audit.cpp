@@ -270,7 +270,7 @@ duplicate_count count_duplicates(const loaded_index& index) {
   near_duplicates known;
   for (size_t i = 0; i < index.size(); ++i) {
     const auto& entry = index.entry(i);
-    if (entry.kind != "kernel") continue;
+    if (entry.kind != "kernel" || !index.may_show(i)) continue;
     if (!texts.insert(entry.text.view()).second) {
       ++result.exact;
       continue;

@@ -147,6 +147,14 @@ std::string live_file_of(const std::string& index_directory) {
   return index_directory + "/live.jsonl";
 }
 
+std::string warning_of(const live_lines& x, const std::string& index_directory) {
+  if (x.unreadable == 0) return {};
+  return fmt::format(
+      "{}: {} left out, which a write that was cut off or a newer program left there",
+      live_file_of(index_directory),
+      x.unreadable == 1 ? "1 line is" : fmt::format("{} lines are", x.unreadable));
+}
+
 expected<live_lines> read_live_kernels(const std::string& index_directory) {
   live_lines result;
   auto path = live_file_of(index_directory);

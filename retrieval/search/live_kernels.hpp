@@ -77,6 +77,9 @@ private:
   std::unordered_map<std::string, double> fastest_; ///< speedups of known texts
 };
 
+/// What to say of lines that cannot be read; empty: there are none.
+std::string warning_of(const live_lines& x, const std::string& index_directory);
+
 /// What to retract: kernels with one of the ids, or all of a run.
 struct retraction {
   std::set<std::string> ids;

@@ -7,6 +7,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/base/source_text.hpp"
 #include "messages/base/text.hpp"
+#include "retrieval/code/reference_code.hpp"
 #include "retrieval/search/index.hpp"
 #include "retrieval/search/live_kernels.hpp"
 #include "storage/files.hpp"
@@ -26,6 +27,11 @@ expected<retrieval_query> query_of(const invocation& in) {
     auto code = read_file(in.value("--reference"));
     KM_TRY(code);
     query.reference = normal_source(*code);
+    if (read_reference(query.reference).operators.empty())
+      cli::talk(
+          fmt::format("{}: no operator of PyTorch was found in it, so that its words alone are "
+                      "searched",
+                      in.value("--reference")));
   }
   if (query.text.empty() && query.reference.empty())
     return configuration_error("usage", "failed to run 'index query': there is nothing to search",
@@ -47,6 +53,7 @@ expected<int> index_query(const invocation& in) {
   KM_TRY(index);
   auto live = read_live_kernels(in.value("DIR"));
   KM_TRY(live);
+  if (auto warning = warning_of(*live, in.value("DIR")); !warning.empty()) cli::talk(warning);
   KM_TRY(take_up_live_kernels(*index, *live));
   auto answer = index->query(*query);
   KM_TRY(answer);
@@ -76,7 +83,9 @@ expected<int> index_query(const invocation& in) {
   else
     cli::print(cli::format_table({"SCORE>", "KIND", "SPEEDUP>", "ORIGIN", "ID", "TITLE"}, rows));
   if (answer->withheld > 0)
-    cli::talk(fmt::format("{} entries left out: they solve the excluded task", answer->withheld));
+    cli::talk(fmt::format("{} left out, which would give a solution of the excluded task away",
+                          answer->withheld == 1 ? "1 entry"
+                                                : fmt::format("{} entries", answer->withheld)));
   return 0;
 }
 
@@ -88,7 +97,9 @@ cli::command index_query_row() {
        "Searches a retrieval index.",
        "kernelmill index query index sum of each row\n"
        "kernelmill index query index --reference problem.py --language triton",
-       "",
+       "Kernels that are good enough come before cards. SCORE is by vectors alone; the order "
+       "counts "
+       "words, too.",
        {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
         {"TEXT", "Search text. Not needed with --reference.", false, true, nothing, {}}},
        {{"--reference",
@@ -103,7 +114,7 @@ cli::command index_query_row() {
          "Only kernels written in it.",
          "",
          false,
-         {"cpp", "cuda", "hip", "triton"},
+         {"cpp", "cuda", "hip", "triton", "python"},
          nothing},
         {"--count", "N", "Maximum number of results.", "5", false, {}, nothing},
         {"--exclude-task",
@@ -119,7 +130,7 @@ cli::command index_query_row() {
          "Leaves out kernels for other backends, and ranks its cards higher.",
          "",
          false,
-         {},
+         {"cpu", "cuda", "hip"},
          nothing}},
        index_query});
 }

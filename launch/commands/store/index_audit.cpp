@@ -50,6 +50,7 @@ expected<loaded_index> index_of(const invocation& in, const std::vector<task_ptr
   know_tasks(*index, tasks);
   auto lines = read_live_kernels(directory);
   KM_TRY(lines);
+  if (auto warning = warning_of(*lines, directory); !warning.empty()) cli::talk(warning);
   KM_TRY(take_up_live_kernels(*index, *lines));
   return index;
 }
@@ -70,6 +71,25 @@ expected<std::vector<audit_problem>> problems_of(const invocation& in,
   return result;
 }
 
+/// What kernels() counts: retracted ones are examples no more, held-out ones are to be seen here.
+bool is_counted(const loaded_index& index, size_t i) {
+  const auto& x = index.entry(i);
+  return x.kind == "kernel" && (index.may_show(i) || x.split == "dev");
+}
+
+/// Without the row's own name: "KernelBook, owner/name, MIT" is "KernelBook, MIT". A corpus has
+/// thousands of rows, and a table of them says nothing.
+std::string corpus_of(const index_entry& x) {
+  if (x.origin.empty()) return "runs";
+  auto result = x.origin;
+  if (x.rights_source != "kernelbook" && x.rights_source != "sakana-archive") return result;
+  auto first = result.find(", ");
+  if (first == result.npos) return result;
+  if (auto second = result.find(", ", first + 1); second != result.npos)
+    result.erase(first, second - first);
+  return result;
+}
+
 /// Kernels of one origin under one licence.
 struct source_count {
   std::string origin, source, licence;
@@ -80,12 +100,12 @@ std::vector<source_count> count_sources(const loaded_index& index, const licence
   std::map<std::pair<std::string, std::string>, size_t> counts;
   for (size_t i = 0; i < index.size(); ++i) {
     const auto& x = index.entry(i);
-    if (x.kind != "kernel") continue;
+    if (!is_counted(index, i)) continue;
     auto source = x.rights_source;
     if (source.empty())
       if (auto by_task = licences.of_task({x.task, "", ""}); !by_task.empty())
         source = by_task.front()->source;
-    ++counts[{x.origin.empty() ? "runs" : x.origin, source}];
+    ++counts[{corpus_of(x), source}];
   }
   std::vector<source_count> result;
   for (const auto& [key, count] : counts) {
@@ -98,7 +118,7 @@ std::vector<source_count> count_sources(const loaded_index& index, const licence
 std::map<std::string, size_t> splits_of_kernels(const loaded_index& index) {
   std::map<std::string, size_t> result;
   for (size_t i = 0; i < index.size(); ++i)
-    if (const auto& x = index.entry(i); x.kind == "kernel")
+    if (const auto& x = index.entry(i); is_counted(index, i))
       ++result[x.split.empty() ? "unknown" : x.split];
   return result;
 }
@@ -109,8 +129,8 @@ audit_json audit_document(const std::string& directory, const loaded_index& inde
                           const duplicate_count& duplicates, const leak_report& report,
                           bool guarded) {
   audit_json document = {{"directory", directory},
-                         {"entries", index.size()},
-                         {"cards", index.size() - index.kernels()},
+                         {"entries", index.cards() + index.kernels()},
+                         {"cards", index.cards()},
                          {"kernels", index.kernels()},
                          {"embedder", index.manifest().embedder},
                          {"dimension", index.manifest().dimension},
@@ -146,10 +166,10 @@ void print_audit(const std::string& directory, const loaded_index& index,
   std::string split_text;
   for (const auto& [split, count] : splits)
     split_text += fmt::format("{}{} {}", split_text.empty() ? "" : ", ", count, split);
-  cli::print(fmt::format("{}: {} cards, {} kernels{}, {}\n", directory,
-                         index.size() - index.kernels(), index.kernels(),
-                         split_text.empty() ? "" : " (" + split_text + ")",
-                         index.manifest().embedder));
+  cli::print(
+      fmt::format("{}: {} card{}, {} kernel{}{}, {}\n", directory, index.cards(),
+                  index.cards() == 1 ? "" : "s", index.kernels(), index.kernels() == 1 ? "" : "s",
+                  split_text.empty() ? "" : " (" + split_text + ")", index.manifest().embedder));
   cli::print(fmt::format("duplicates: {} exact, {} near\n", duplicates.exact, duplicates.near));
   cli::print(fmt::format("leaks: {} among {} results for {} problems, {} entries withheld\n",
                          report.leaks.size(), report.results, report.problems, report.withheld));

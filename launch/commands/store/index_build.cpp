@@ -35,9 +35,11 @@ build_json build_document(const index_manifest& x, const std::string& directory,
 std::string build_text(const index_manifest& x, const std::string& directory,
                        const std::vector<source_report>& reports) {
   auto result =
-      fmt::format("{}: {} cards, {} kernels, {}\n", directory, x.cards, x.kernels, x.embedder);
+      fmt::format("{}: {} card{}, {} kernel{}, {}\n", directory, x.cards, x.cards == 1 ? "" : "s",
+                  x.kernels, x.kernels == 1 ? "" : "s", x.embedder);
   for (const auto& one : reports) {
-    result += fmt::format("{}: {} rows read, {} kept\n", cli::clean(one.from), one.rows, one.kept);
+    result += fmt::format("{}: {} row{} read, {} kept\n", cli::clean(one.from), one.rows,
+                          one.rows == 1 ? "" : "s", one.kept);
     for (const auto& [unused, why] : one.without)
       result += fmt::format("  {} left out: {}\n", why.rows, cli::clean(why.reason));
   }

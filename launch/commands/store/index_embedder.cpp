@@ -76,7 +76,8 @@ expected<std::shared_ptr<embedder>> embedder_of(const cli::invocation& in) {
   auto dimension = in.integer("--dimension", 0, 32768);
   KM_TRY(dimension);
   if (config.kind == "hashed" && *dimension > 0 && *dimension < 64)
-    return configuration_error("bad_config", "failed to use --dimension: it is below 64");
+    return configuration_error("bad_config", "failed to use --dimension: it is below 64",
+                               "give 64 or more, or leave it out: 1024");
   config.dimension = static_cast<uint32_t>(*dimension);
   auto timeout = in.integer("--timeout-ms", 1, 600'000);
   KM_TRY(timeout);

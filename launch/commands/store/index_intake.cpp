@@ -136,6 +136,14 @@ std::optional<licence_refusal> kernel_intake::decided(const kernel_example& x) c
       return licence_refusal{"licence", "their rows do not say whose they are",
                              R"(name a source of docs/reference/licences.md in their column )"
                              R"("source", or "own" for your own work)"};
+    if (!x.rights_source.empty() && !licences_.find(x.rights_source))
+      return licence_refusal{
+          "licence of " + x.rights_source,
+          fmt::format("their source \"{}\" has no file of licences", x.rights_source),
+          fmt::format("name a source of docs/reference/licences.md in their column \"source\" "
+                      "(\"own\": your own work), or describe it in "
+                      "~/.local/share/kernelmill/licences/{}.json",
+                      x.rights_source)};
     return licence_refusal{"licence of " + may.source, may.reason, may.hint};
   }
   return std::nullopt;

@@ -37,7 +37,9 @@ expected<int> index_retract(const invocation& in) {
         fmt::format("failed to retract from {}: it has no kernel of {}", directory,
                     what.run.empty() ? cli::clean(fmt::format("{}", fmt::join(missing, ", ")))
                                      : "run " + cli::clean(what.run)),
-        "`kernelmill index query` lists ids of turns: kernel:ID");
+        what.run.empty()
+            ? "`kernelmill index query` lists ids of turns: kernel:ID"
+            : fmt::format("`kernelmill index audit {}` lists the runs of its kernels", directory));
   if (in.json) {
     cli::print_json({{"directory", directory},
                      {"retracted", done->retracted},

@@ -85,7 +85,9 @@ expected<void> take_corpus(kernel_intake& to, const index_source& from) {
   if (malformed == report.rows)
     return configuration_error(
         "malformed_corpus",
-        fmt::format("failed to read {}: none of its {} rows can be used", first, report.rows),
+        report.rows == 1
+            ? fmt::format("failed to read {}: its only row cannot be used", first)
+            : fmt::format("failed to read {}: none of its {} rows can be used", first, report.rows),
         columns_of(from.kind));
   return to.end();
 }

@@ -39,7 +39,7 @@ std::string planted_index() {
   write_file("audited_corpus/one.md",
              "---\nid: one\ntitle: About one\nkind: operator\noperator_family: reduction\n"
              "backends: cpu\ntags: test\n---\nAdvice.\n");
-  EXPECT_EQ(kernelmill({"index", "build", directory, "--corpus", cards}).code, 0);
+  EXPECT_EQ(kernelmill({"index", "build", directory, "--from", "cards=" + cards}).code, 0);
   std::ofstream lines{directory + "/live.jsonl"};
   lines << kernel("1", its_function, "__global__ void fused(float* x) { x[0] = spread(x[1]); }")
         << "\n"
@@ -80,6 +80,52 @@ TEST(index_audit, a_planted_leak_is_withheld_and_found_without_the_guard) {
   } else {
     ADD_FAILURE() << open.out;
   }
+}
+
+TEST(index_audit, what_is_retracted_is_counted_no_more) {
+  auto directory = planted_index();
+  ASSERT_EQ(kernelmill({"index", "retract", directory, "--turn", "1"}).code, 0);
+  auto audit = kernelmill({"index", "audit", "--json", directory});
+  ASSERT_EQ(audit.code, 0) << audit.err;
+  auto document = audit.document();
+  EXPECT_EQ(document["cards"], 1);
+  EXPECT_EQ(document["kernels"], 1);
+  EXPECT_EQ(document["entries"], 2);
+  EXPECT_EQ(document["splits"], (nlohmann::json{{"train", 1}}));
+  EXPECT_EQ(document["sources"][0]["kernels"], 1);
+}
+
+TEST(index_audit, rows_of_a_corpus_are_one_line_and_a_broken_live_line_is_told) {
+  std::string rows;
+  for (const char* operation : {"exp", "log"})
+    rows +=
+        nlohmann::json{{"Op_Name", operation},
+                       {"Kernel_Name", std::string{operation} + "_vec4"},
+                       {"Correct", true},
+                       {"CUDA_Speedup_Native", 2.0},
+                       {"PyTorch_Code_Module", std::string{"import torch\ndef f(x):\n    return "
+                                                           "torch."} +
+                                                   operation + "(x)\n"},
+                       {"CUDA_Code", std::string{"__global__ void k(float* x) { *x = "} +
+                                         operation + "f(*x); }"}}
+            .dump() +
+        "\n";
+  auto directory = scratch() + "/audited_rows";
+  auto from = "sakana=" + write_file("audited_rows.jsonl", rows);
+  ASSERT_EQ(kernelmill({"index", "build", directory, "--from", from}).code, 0);
+  std::ofstream{directory + "/live.jsonl"} << "{\"kind\": \"ker\n";
+  auto audit = kernelmill({"index", "audit", "--json", directory});
+  ASSERT_EQ(audit.code, 0) << audit.err;
+  auto sources = audit.document()["sources"];
+  ASSERT_EQ(sources.size(), 1U) << sources;
+  EXPECT_EQ(sources[0]["origin"], "AI CUDA Engineer Archive, CC-BY-4.0");
+  EXPECT_EQ(sources[0]["kernels"], 2);
+  EXPECT_THAT(kernelmill({"index", "audit", directory}).err, HasSubstr("1 line is left out"));
+  // Nothing here measured it: a prompt says so, and its title must not say otherwise.
+  auto found = kernelmill({"index", "query", "--json", "--count", "1", directory, "exp"});
+  EXPECT_EQ(found.document()["results"][0]["title"], "Kernel for exp") << found.err;
+  EXPECT_THAT(kernelmill({"index", "query", directory, "exp"}).err,
+              HasSubstr("1 line is left out"));
 }
 
 TEST(index_audit, the_cards_of_the_installation_give_no_task_away) {

@@ -84,7 +84,12 @@ TEST(index_command, options_of_a_server_want_its_kind) {
   auto x = kernelmill({"index", "build", "none", "--model", "letters"});
   EXPECT_EQ(x.code, 2) << x.err;
   EXPECT_THAT(x.err, HasSubstr("--embedder http"));
-  EXPECT_EQ(kernelmill({"index", "build", "none", "--dimension", "12"}).code, 2);
+  auto small = kernelmill({"index", "build", "none", "--dimension", "12"});
+  EXPECT_EQ(small.code, 2);
+  EXPECT_THAT(small.err, HasSubstr("64 or more"));
+  auto nowhere = kernelmill({"index", "build", "none", "--embedder", "http"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("--base-url of a command"));
 }
 
 // -- corpora --------------------------------------------------------------------------------------
@@ -248,10 +253,23 @@ TEST(index_command, a_wrong_source_says_what_to_type) {
               AllOf(HasSubstr("malformed_corpus"), HasSubstr("wrong.jsonl:1"),
                     HasSubstr("PyTorch_Code_Module"), HasSubstr("none of its 2 rows")));
   EXPECT_THAT(refused("ndjson=" + write_file("empty.jsonl", "")), HasSubstr("it has no row"));
+  EXPECT_THAT(
+      refused("ndjson=" + write_rows("acme.ndjson", {{{"kernel", "x"}, {"source", "acme"}}})),
+      AllOf(HasSubstr("their source \\\"acme\\\" has no file"), HasSubstr("acme.json"),
+            Not(HasSubstr("task.json"))));
   EXPECT_EQ(build({"--from", "cards", "--from", "cards"}).code, 2);
   EXPECT_EQ(build({"--levels", "one"}).code, 2);
   EXPECT_EQ(build({"--min-speedup", "0"}).code, 2);
   EXPECT_EQ(kernelmill({"index", "query", "corpora"}).code, 2);
+  EXPECT_EQ(kernelmill({"index", "query", "corpora", "x", "--backend", "gpu"}).code, 2);
+}
+
+TEST(index_command, code_without_an_operator_says_that_little_is_found) {
+  ASSERT_EQ(kernelmill({"index", "build", "index"}).code, 0);
+  auto code = write_file("no_problem.py", "answer = 42\n");
+  auto found = kernelmill({"index", "query", "index", "--reference", code});
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.err, HasSubstr("no operator of PyTorch"));
 }
 
 } // namespace index_command_test

@@ -210,6 +210,13 @@ TEST(corpus_rows, own_rows_have_our_columns) {
   EXPECT_EQ(fault_of(corpus_shape::ndjson, {{"code", "x"}}), "the column \"kernel\" is missing");
   EXPECT_THAT(fault_of(corpus_shape::ndjson, {{"kernel", "x"}, {"language", "basic"}}),
               AllOf(HasSubstr("basic"), HasSubstr("triton")));
+  EXPECT_THAT(fault_of(corpus_shape::ndjson, {{"kernel", "x"}, {"backend", "gpu"}}),
+              AllOf(HasSubstr("\"backend\" is \"gpu\""), HasSubstr("hip")));
+  for (const json& wrong : {json("fast"), json(-1), json(true)})
+    EXPECT_THAT(fault_of(corpus_shape::ndjson, {{"kernel", "x"}, {"speedup", wrong}}),
+                HasSubstr("\"speedup\" is no number"))
+        << wrong;
+  EXPECT_TRUE(read(corpus_shape::ndjson, {{"kernel", "x"}, {"speedup", nullptr}}));
 }
 
 kernel_example kernel(const std::string& source, const std::string& reference, double speedup) {

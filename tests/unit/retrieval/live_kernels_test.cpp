@@ -262,6 +262,7 @@ TEST_F(LiveKernels, WhatIsRetractedIsNoExampleAndTheNextBestIs) {
   auto index = open();
   EXPECT_THAT(shown(index), ::testing::UnorderedElementsAre("kernel:second", "card:sums"));
   EXPECT_EQ(index.kernels(), 1U);
+  EXPECT_EQ(index.cards(), 1U);
   EXPECT_TRUE(index.guard().withholds("t/live", "", shingles_of(test::row_sum_renamed)));
   auto size = text().size();
   EXPECT_EQ(retract({{"best"}, {}, {}}).already, 1U);
