@@ -84,6 +84,7 @@ struct retrieval_query {
   std::string family;
   std::string backend;  ///< kernels for another one are left out; empty: none are
   std::string language; ///< what kernels are written in: cpp, cuda, hip, triton; empty: any
+  std::string exclude_reference; ///< the computation of that task as code; empty: `reference`
 };
 
 /// How much of what counts in a query.
