@@ -200,8 +200,16 @@ void leak_guard::add_solution(const std::string& task, std::string_view code) {
   auto& x = tasks_[root_of(task)];
   // A run verifies the same kernel many times over; whatever resembles the newcomer resembles the
   // one that is here, but for a margin at the thresholds.
-  for (const auto& solution : x.solutions)
-    if (compare(solution, set).jaccard > 0.95) return;
+  constexpr double same = 0.95;
+  auto is_least = [](size_t part, size_t all) {
+    return static_cast<double>(part) > same * static_cast<double>(all);
+  };
+  auto seen = std::count_if(set.begin(), set.end(), [&](uint64_t h) { return x.all.contains(h); });
+  if (is_least(static_cast<size_t>(seen), set.size())) // else it resembles none so much
+    for (const auto& one : x.solutions)
+      if (is_least(std::min(one.size(), set.size()), std::max(one.size(), set.size())) &&
+          compare(one, set).jaccard > same)
+        return;
   x.all.insert(set.begin(), set.end());
   x.solutions.push_back(std::move(set));
 }

@@ -39,7 +39,7 @@ std::string planted_index() {
   write_file("audited_corpus/one.md",
              "---\nid: one\ntitle: About one\nkind: operator\noperator_family: reduction\n"
              "backends: cpu\ntags: test\n---\nAdvice.\n");
-  EXPECT_EQ(kernelmill({"index", "build", directory, "--corpus", cards}).code, 0);
+  EXPECT_EQ(kernelmill({"index", "build", directory, "--from", "cards=" + cards}).code, 0);
   std::ofstream lines{directory + "/live.jsonl"};
   lines << kernel("1", its_function, "__global__ void fused(float* x) { x[0] = spread(x[1]); }")
         << "\n"
