@@ -13,6 +13,7 @@ struct RetrieveRequest {
   backend @4 :Text;
   reference @5 :Text;              # the computation itself as code; empty: words alone
   language @6 :Text;               # what kernels are written in: cpp, cuda, hip, triton; empty: any
+  excludeReference @7 :Text;       # the excluded task's computation; empty: it is `reference`
 }
 
 struct Example {

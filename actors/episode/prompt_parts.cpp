@@ -143,9 +143,8 @@ void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
       append_example(out, example, example_characters, example_characters);
     }
   };
-  append(true,
-         "\n## Similar problems, and kernels for them\n"
-         "They are other problems than yours. Take ideas from them: a copy earns no speed.\n");
+  append(true, "\n## Similar problems, and kernels for them\n"
+               "They are other problems than yours. Take ideas from them: a copy earns nothing.\n");
   append(false, "\n## Notes\nThey may help; they may also mislead.\n");
 }
 

@@ -91,6 +91,13 @@ std::string unchanged_evidence(wire::TurnFacts::Reader facts) {
          ", but for comments, spaces, names and settings of libraries";
 }
 
+/// Says whether an answer is a copy of what others wrote, in the words of shown_code: to hand the
+/// task's own code back is to give up, to hand in an example is to pass its work off.
+bool is_borrowed(std::string_view what) {
+  return what == "an example of the prompt" || what == "what a tool found" ||
+         what == "what was shown";
+}
+
 class judge_of_turn {
 public:
   judge_of_turn(wire::TurnFacts::Reader facts, const governance_config& config)
@@ -330,7 +337,7 @@ private:
       gate.reason += "; no roofline below the baseline is known here, so the part sol is 0";
   }
 
-  // A copy of the prompt's code earns no speed, but it is no cheat.
+  // A copy of the task's own code earns no speed, one of an example nothing; neither is a cheat.
   void judge_originality() {
     if (!accepted()) return block(originality);
     auto& gate = result_.gates[originality];
@@ -348,6 +355,7 @@ private:
     x.deterministic = passed(determinism);
     x.accepted = accepted();
     x.unchanged = failed(originality);
+    x.borrowed = is_borrowed(text_of(facts_.getUnchanged()));
     x.fast = passed(performance) && !x.unchanged;
     auto verb = text_of(facts_.getVerb());
     x.success = is_success(verb, x.accepted, !x.unchanged, x.fast);

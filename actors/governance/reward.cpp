@@ -114,8 +114,9 @@ tl::unexpected<error> out_of_range(const std::string& key, double value, double 
 } // namespace
 
 reward_breakdown reward_of(const reward_facts& facts, const reward_config& config) {
-  // A critical finding takes everything: a cheat must not live on its format.
-  const double honest = facts.critical ? 0 : 1;
+  // A critical finding takes everything: a cheat must not live on its format. Nor does a copied
+  // example: whatever it earned, a policy would learn to copy.
+  const double honest = facts.critical || facts.borrowed ? 0 : 1;
   reward_breakdown result;
   result.parts = {
       {"format", honest * facts.format, config.format},

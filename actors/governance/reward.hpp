@@ -25,6 +25,7 @@ struct reward_facts {
   bool diagnosis = false;                           ///< the right label of a `diagnose` task
   bool critical = false;                            ///< a critical integrity finding
   bool unchanged = false;                           ///< a copy of what was shown
+  bool borrowed = false;                            ///< of what is not the task's own: an example
   double share = 0;                                 ///< of the task's cases that passed, 0 to 1
   std::optional<double> speedup_low = std::nullopt; ///< nothing when it was not measured
   double baseline_ms = 0, roofline_ms = 0;          ///< 0: not known

@@ -73,6 +73,7 @@ expected<retrieval_answer> ask(const loaded_index& index,
     query.reference = text_of(x->getReference());
     query.count = x->getCount();
     query.exclude_task = text_of(x->getExcludeTask());
+    query.exclude_reference = text_of(x->getExcludeReference());
     query.family = text_of(x->getOperatorFamily());
     query.backend = text_of(x->getBackend());
     query.language = text_of(x->getLanguage());

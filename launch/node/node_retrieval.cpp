@@ -51,6 +51,13 @@ expected<void> open_live_kernels(node_retrieval& to, const retrieval_section& co
 
 } // namespace
 
+std::vector<std::string> baselines_of(const task& x) {
+  std::vector<std::string> result;
+  for (const char* file : {"baseline.cpp", "baseline.cu", "baseline.hip"})
+    if (auto text = read_in_folder(x.directory, file)) result.push_back(std::move(*text));
+  return result;
+}
+
 void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const task>>& tasks) {
   std::map<std::string_view, std::string_view> splits; // of tasks: an index may have many more
   for (const auto& one : tasks) splits.emplace(one->id, one->split);
@@ -61,8 +68,7 @@ void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const tas
   });
   auto& guard = index.guard();
   for (auto& what : tasks) {
-    if (auto baseline = read_in_folder(what->directory, "baseline.cpp"))
-      guard.add_solution(what->id, *baseline);
+    for (const auto& baseline : baselines_of(*what)) guard.add_solution(what->id, baseline);
     for (auto& other : tasks)
       if (other->id < what->id && ask_for_the_same(*other, *what))
         guard.relate(what->id, other->id);

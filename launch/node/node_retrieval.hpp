@@ -30,6 +30,9 @@ struct node_retrieval {
 expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks);
 
+/// The texts of a task's baselines, of every backend.
+std::vector<std::string> baselines_of(const task& x);
+
 /// Tells an index which of these tasks are held out, and its guard what solves them: their
 /// baselines, and which of them ask for the same.
 void know_tasks(loaded_index& index, const std::vector<std::shared_ptr<const task>>& tasks);

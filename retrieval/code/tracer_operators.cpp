@@ -42,6 +42,17 @@ bool is_product(std::string_view form) {
          out == fmt::format("{}{}", left.substr(0, left.size() - 1), right.back());
 }
 
+bool is_zero(const python_value* x) {
+  return x && x->is(python_type::number) && x->number == 0;
+}
+
+/// Says whether a call without a layer is a relu by another name: `x.clamp(min=0)`.
+bool is_relu(std::string_view name, const call_arguments& x) {
+  if (name == "threshold") return is_zero(x.find(1, "threshold")) && is_zero(x.find(2, "value"));
+  const auto* most = x.find(2, "max");
+  return name == "clamp" && is_zero(x.find(1, "min")) && (!most || most->is(python_type::none));
+}
+
 } // namespace
 
 python_value number_value(double x) {
@@ -267,6 +278,8 @@ python_value tracer::emit(std::string_view called, const call_arguments& x,
       const auto* exponent = x.find(1, "exponent");
       return elementwise(name, input, second ? *second : exponent ? *exponent : python_value{});
     }
+    if (plain_operator_name(called) != "clampmax" && is_relu(name, x))
+      return emit_plain("relu", {}, input, input.rank);
     if (two && (name == "max" || name == "min")) name += "imum"; // of two tensors
     if (name == "einsum" && x.given.size() > 1 && x.given[0].is(python_type::text)) {
       auto form = einsum_form(x.given[0].text);

@@ -17,6 +17,9 @@ namespace {
 using corpus_json = nlohmann::json;
 using read_row = tl::expected<corpus_kernel, std::string>;
 
+constexpr size_t most_column_bytes = 1 << 20; // prompts show 10,000 characters of it
+constexpr size_t most_line_bytes = 512;
+
 class row_columns {
 public:
   explicit row_columns(const corpus_json& row) : row_(row) {}
@@ -30,6 +33,19 @@ public:
     if (x.is_array())
       for (const auto& one : x)
         if (one.is_string()) result += (result.empty() ? "" : ", ") + one.get<std::string>();
+    return result;
+  }
+
+  /// The same as one line, of which prompts, records and terminals show as much.
+  std::string name(const char* column) const {
+    auto result = text(column);
+    if (result.size() > most_line_bytes) {
+      auto end = most_line_bytes; // no half of a character
+      while (end > 0 && (static_cast<unsigned char>(result[end]) & 0xc0) == 0x80) --end;
+      result.resize(end);
+    }
+    for (char& c : result)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
     return result;
   }
 
@@ -74,6 +90,8 @@ public:
       return fmt::format("the column \"{}\" holds no text", column);
     if (x.get_ref<const std::string&>().find('\0') != std::string::npos)
       return fmt::format("the column \"{}\" holds a zero byte", column);
+    if (x.get_ref<const std::string&>().size() > most_column_bytes)
+      return fmt::format("the column \"{}\" holds more than {} bytes", column, most_column_bytes);
     return {};
   }
 
@@ -98,15 +116,15 @@ read_row kernelbook_row(const row_columns& row, const file_row& at) {
   for (const auto* column : {"python_code", "triton_code"})
     if (auto fault = row.fault_of(column); !fault.empty()) return tl::unexpected{fault};
   corpus_kernel x;
-  auto id = row.text("uuid");
+  auto id = row.name("uuid");
   x.kernel.id = "kernelbook/" + (id.empty() ? std::to_string(at.number) : id);
-  x.kernel.task = row.text("module_name");
-  if (x.kernel.task.empty()) x.kernel.task = row.text("entry_point");
+  x.kernel.task = row.name("module_name");
+  if (x.kernel.task.empty()) x.kernel.task = row.name("entry_point");
   x.kernel.backend = "cuda";
   x.kernel.source = row.text("triton_code");
   x.kernel.language = "python";
   x.kernel.reference = row.text("python_code");
-  x.kernel.origin = provenance("KernelBook", row.text("repo_name"), row.text("licenses"));
+  x.kernel.origin = provenance("KernelBook", row.name("repo_name"), row.name("licenses"));
   x.kernel.split = "train"; // none of its modules is a task
   x.kernel.rights_source = "kernelbook";
   return x;
@@ -132,13 +150,13 @@ read_row sakana_row(const row_columns& row, const file_row& at) {
   auto level = row.count("Level_ID"), number = row.count("Task_ID");
   x.kernel.id = level == 0 ? fmt::format("sakana-archive/{}", at.number)
                            : fmt::format("sakana-archive/{}-{}-{}", level, number, at.number);
-  x.kernel.task = problem_of(level, number, row.text("Op_Name"));
+  x.kernel.task = problem_of(level, number, row.name("Op_Name"));
   x.kernel.backend = "cuda";
   x.kernel.source = row.text("CUDA_Code");
   x.kernel.language = "cuda";
   x.kernel.reference = row.text("PyTorch_Code_Module");
   x.kernel.speedup = std::max(0.0, row.number("CUDA_Speedup_Native").value_or(0));
-  x.kernel.origin = provenance("AI CUDA Engineer Archive", row.text("Kernel_Name"), "CC-BY-4.0");
+  x.kernel.origin = provenance("AI CUDA Engineer Archive", row.name("Kernel_Name"), "CC-BY-4.0");
   if (level == 0) x.kernel.split = "train"; // it names no task
   x.kernel.rights_source = "sakana-archive";
   return x;
@@ -153,36 +171,38 @@ read_row own_row(const row_columns& row, const file_row& at) {
   if (auto fault = row.fault_of("kernel"); !fault.empty()) return tl::unexpected{fault};
   corpus_kernel x;
   auto& kernel = x.kernel;
-  kernel.rights_source = row.text("source");
-  auto id = row.text("id");
+  kernel.rights_source = row.name("source");
+  auto id = row.name("id");
   kernel.id = fmt::format("{}/{}", kernel.rights_source.empty() ? "ndjson" : kernel.rights_source,
                           id.empty() ? std::to_string(at.number) : id);
-  kernel.task = row.text("task");
-  kernel.operator_family = row.text("operator_family");
+  kernel.task = row.name("task");
+  kernel.operator_family = row.name("operator_family");
   kernel.source = row.text("kernel");
-  kernel.language = row.text("language");
+  kernel.language = row.name("language");
   if (kernel.language.empty()) kernel.language = "python";
   static const std::string known[] = {"cpp", "cuda", "hip", "triton", "python"};
   if (std::find(std::begin(known), std::end(known), kernel.language) == std::end(known))
     return tl::unexpected{fmt::format("the column \"language\" is \"{}\", and none of {}",
                                       kernel.language, joined(known))};
   if (kernel.language == "triton") kernel.language = "python"; // as a fence names it
-  kernel.backend = row.text("backend");
+  kernel.backend = row.name("backend");
   if (kernel.backend.empty()) kernel.backend = backend_of(kernel.language);
   static const std::string backends[] = {"cpu", "cuda", "hip"};
   if (std::find(std::begin(backends), std::end(backends), kernel.backend) == std::end(backends))
     return tl::unexpected{fmt::format("the column \"backend\" is \"{}\", and none of {}",
                                       kernel.backend, joined(backends))};
   kernel.reference = row.text("reference");
+  if (!trimmed(kernel.reference).empty())
+    if (auto fault = row.fault_of("reference"); !fault.empty()) return tl::unexpected{fault};
   auto speedup = row.number("speedup");
   if (row.has("speedup") && (!speedup || *speedup < 0))
     return tl::unexpected{std::string{"the column \"speedup\" is no number from 0 on"}};
   kernel.speedup = speedup.value_or(0);
-  kernel.device = row.text("device");
-  kernel.date = row.text("date");
-  kernel.origin = row.text("origin");
+  kernel.device = row.name("device");
+  kernel.date = row.name("date");
+  kernel.origin = row.name("origin");
   kernel.origin = provenance(kernel.origin.empty() ? kernel.rights_source : kernel.origin, {},
-                             row.text("licence"));
+                             row.name("licence"));
   if (kernel.task.empty()) kernel.split = "train"; // it solves no task
   x.correct = row.truth("correct");
   return x;

@@ -15,6 +15,12 @@ namespace kernelmill {
 
 namespace {
 
+/// What the leak guard must not forget of a kernel, and its licence: nothing stands for a kernel
+/// that solves another task, or is another source's.
+std::string place_of(const kernel_example& x) {
+  return x.task + '\n' + x.rights_source + '\n';
+}
+
 /// Equal for references that ask for the same. Kernels without one are compared with each other.
 std::string key_of_code(std::string_view reference) {
   if (reference.empty()) return {};
@@ -32,11 +38,12 @@ std::vector<bool> repeated_kernels(const std::vector<kernel_example>& all) {
   std::stable_sort(best_first.begin(), best_first.end(),
                    [&](size_t a, size_t b) { return all[a].speedup > all[b].speedup; });
   std::vector<bool> result(all.size());
-  std::unordered_set<std::string_view> texts;
+  std::unordered_map<std::string, std::unordered_set<std::string_view>> texts; // by place
   std::unordered_map<std::string, std::vector<size_t>> by_reference;
   for (auto i : best_first) {
-    if (texts.insert(trimmed(std::string_view{all[i].source})).second)
-      by_reference[key_of_code(all[i].reference)].push_back(i);
+    auto place = place_of(all[i]);
+    if (texts[place].insert(trimmed(std::string_view{all[i].source})).second)
+      by_reference[place + key_of_code(all[i].reference)].push_back(i);
     else
       result[i] = true;
   }

@@ -108,6 +108,42 @@ private:
   bool line_start_ = true;
 };
 
+/// Where what begins with `mark` ends: in front of its mark, or of the end of a line.
+size_t end_of_text(std::string_view code, size_t at, std::string_view mark) {
+  for (; at < code.size(); ++at) {
+    if (code.substr(at, mark.size()) == mark) break;
+    if (mark.size() == 1 && code[at] == '\n') break;
+    if (code[at] == '\\') ++at;
+  }
+  return std::min(at, code.size());
+}
+
+/// What stands in comments and in quotes, C++'s and Python's: the tokens of code leave it out, a
+/// prompt shows it.
+std::string asides_of(std::string_view code) {
+  std::string result;
+  auto is_at = [&](size_t i, std::string_view mark) { return code.substr(i, mark.size()) == mark; };
+  for (size_t i = 0; i < code.size();) {
+    auto begin = i, end = i;
+    if (is_at(i, "//") || code[i] == '#') {
+      begin += is_at(i, "//") ? 2 : 1;
+      i = end = std::min(code.find('\n', i), code.size());
+    } else if (is_at(i, "/*")) {
+      end = std::min(code.find("*/", begin += 2), code.size());
+      i = std::min(end + 2, code.size());
+    } else if (code[i] == '"' || code[i] == '\'') {
+      auto mark = code.substr(i, is_at(i, "\"\"\"") || is_at(i, "'''") ? 3 : 1);
+      end = end_of_text(code, begin += mark.size(), mark);
+      i = std::min(end + mark.size(), code.size());
+    } else {
+      ++i;
+      continue;
+    }
+    result.append(code.substr(std::min(begin, end), end - std::min(begin, end))) += '\n';
+  }
+  return result;
+}
+
 size_t shared_between(const shingle_set& a, const shingle_set& b) {
   size_t shared = 0;
   for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
@@ -164,8 +200,16 @@ void leak_guard::add_solution(const std::string& task, std::string_view code) {
   auto& x = tasks_[root_of(task)];
   // A run verifies the same kernel many times over; whatever resembles the newcomer resembles the
   // one that is here, but for a margin at the thresholds.
-  for (const auto& solution : x.solutions)
-    if (compare(solution, set).jaccard > 0.95) return;
+  constexpr double same = 0.95;
+  auto is_least = [](size_t part, size_t all) {
+    return static_cast<double>(part) > same * static_cast<double>(all);
+  };
+  auto seen = std::count_if(set.begin(), set.end(), [&](uint64_t h) { return x.all.contains(h); });
+  if (is_least(static_cast<size_t>(seen), set.size())) // else it resembles none so much
+    for (const auto& one : x.solutions)
+      if (is_least(std::min(one.size(), set.size()), std::max(one.size(), set.size())) &&
+          compare(one, set).jaccard > same)
+        return;
   x.all.insert(set.begin(), set.end());
   x.solutions.push_back(std::move(set));
 }
@@ -217,6 +261,9 @@ bool leak_guard::withholds(const asking_task& asks, const guarded_entry& x) cons
   if (asks.task.empty()) return false;
   if (withholds(asks.task, std::string{x.task}, x.shingles ? *x.shingles : shingle_set{}))
     return true;
+  if (auto known = tasks_.find(root_of(asks.task)); known != tasks_.end() && !x.kernel.empty())
+    if (auto asides = shingles_of(asides_of(x.kernel.substr(0, max_code_bytes))); !asides.empty())
+      if (resembles(known->second, asides)) return true;
   if (!asks.name.empty() && asks.name == problem_name(x.task)) return true;
   return computes_the_same(asks, x.reference, x.reference_signature) ||
          computes_the_same(asks, x.kernel, x.kernel_signature);

@@ -95,8 +95,8 @@ public:
   bool withholds(const std::string& asking_task, const std::string& entry_task,
                  const shingle_set& code) const;
 
-  /// Says the same of what an entry shows of itself. Reads its code, which takes tens of
-  /// microseconds: ask of entries that would be shown.
+  /// Says the same of what an entry shows of itself, its comments too. Reads its code, which takes
+  /// tens of microseconds: ask of entries that would be shown.
   bool withholds(const asking_task& asks, const guarded_entry& x) const;
 
   /// Solutions that it remembers of all tasks.

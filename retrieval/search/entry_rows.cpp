@@ -1,5 +1,6 @@
 #include "retrieval/search/entry_rows.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -134,6 +135,10 @@ expected<std::vector<index_entry>> map_entry_file(const std::string& path,
   for (; count > 0 && !from.failed(); --count)
     each_field(result.emplace_back(), [&](std::string_view, auto& value) { from.read(value); });
   if (from.failed() || !from.at_end()) return damaged_index_file(path, "it is cut off");
+  // Where cards stand decides what of an entry is asked before it is shown.
+  auto is_card = [](const index_entry& x) { return x.kind == "card"; };
+  if (!std::is_partitioned(result.begin(), result.end(), is_card))
+    return damaged_index_file(path, "a card stands behind a kernel");
   return result;
 }
 

@@ -84,6 +84,7 @@ struct retrieval_query {
   std::string family;
   std::string backend;  ///< what is for another one alone is left out; empty: nothing is
   std::string language; ///< what kernels are written in: cpp, cuda, hip, triton; empty: any
+  std::string exclude_reference; ///< the computation of that task as code; empty: `reference`
 };
 
 /// How much of what counts in a query.

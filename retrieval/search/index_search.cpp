@@ -47,7 +47,7 @@ bool shares_name(std::string_view x, const std::vector<std::string>& names) {
 class index_search {
 public:
   index_search(const loaded_index& index, const retrieval_query& query)
-      : index_(index), query_(query), asks_(asking(query.exclude_task, query.reference)),
+      : index_(index), query_(query), asks_(asking(query.exclude_task, excluded())),
         most_(std::min(query.count, max_results)), family_(index.facts_.find(query.family)),
         backend_(index.facts_.find(query.backend)),
         // A judge says "torch" of Python that calls no language for kernels.
@@ -78,6 +78,11 @@ private:
     bool is_all = false;      ///< no row is left
     bool rest_is_far = false; ///< no row that is left has a good cosine
   };
+
+  /// The computation of the task that asks.
+  const std::string& excluded() const {
+    return query_.exclude_reference.empty() ? query_.reference : query_.exclude_reference;
+  }
 
   bool is_full() const { return answer_.results.size() >= most_; }
 
@@ -232,13 +237,23 @@ private:
   bool may_show(const candidate& x) {
     const auto& entry = index_.entries_[x.row];
     auto kernel = x.row < index_.cards_ ? std::string_view{} : entry.text.view();
+    // What solves no task by its row has a name of its own: "own/19_ReLU".
+    std::string_view task = entry.task.empty() && !kernel.empty() ? entry.source : entry.task;
     if (!query_.exclude_task.empty() &&
-        index_.guard_.withholds(asks_, {entry.task, entry.reference, entry.signature, kernel,
-                                        entry.own_signature, index_.shingles(x.row).get()})) {
+        (asks_for_the_same(entry) ||
+         index_.guard_.withholds(asks_, {task, entry.reference, entry.signature, kernel,
+                                         entry.own_signature, index_.shingles(x.row).get()}))) {
       ++answer_.withheld;
       return false;
     }
     return x.row < index_.cards_ || !repeats(x.row);
+  }
+
+  /// Two tasks of one family with one declaration ask for the same under different verbs. The run
+  /// may have one of them alone, and no relation of the two.
+  bool asks_for_the_same(const index_entry& x) const {
+    return !excluded().empty() && x.reference == excluded() &&
+           (query_.family.empty() || x.families.empty() || is_among(x.families, query_.family));
   }
 
   bool repeats(size_t row) const {

@@ -15,6 +15,7 @@
 #include "messages/base/clock.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_depth.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
 #include "retrieval/search/index_files.hpp"
@@ -70,6 +71,7 @@ live_kernel kernel_of(const line_json& x) {
 
 /// Answers false for what is no line of this program's.
 bool take_line(live_lines& to, std::string_view text) {
+  if (nests_deeper(text)) return false;
   auto x = line_json::parse(text.data(), text.data() + text.size(), nullptr, false);
   if (!x.is_object()) return false;
   auto kind = text_in(x, "kind");

@@ -131,6 +131,7 @@ void tools_mode::query_knowledge() {
     x.setQuery(current_->arguments.text("query"));
     x.setCount(static_cast<uint32_t>(count));
     x.setExcludeTask(episode_.where.what->id);
+    x.setExcludeReference(episode_.where.what->computation());
     x.setOperatorFamily(episode_.where.what->operator_family);
     x.setBackend(episode_.settings->backend);
     const auto& language = episode_.where.what->terms.language;

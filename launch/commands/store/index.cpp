@@ -76,7 +76,8 @@ expected<int> index_query(const invocation& in) {
                        {"text", cli::clean(x.text)}});
     rows.push_back({fmt::format("{:.3f}", score), x.kind,
                     x.speedup > 0 ? fmt::format("{:.2f}x", x.speedup) : "-",
-                    x.origin.empty() ? "-" : cli::clean(x.origin), x.id, cli::clean(x.title)});
+                    x.origin.empty() ? "-" : cli::clean(x.origin), cli::clean(x.id),
+                    cli::clean(x.title)});
   }
   if (in.json)
     cli::print_json({{"query", query->text}, {"results", results}, {"withheld", answer->withheld}});

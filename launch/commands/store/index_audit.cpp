@@ -59,10 +59,7 @@ expected<std::vector<audit_problem>> problems_of(const invocation& in,
                                                  const std::vector<task_ptr>& tasks) {
   std::vector<audit_problem> result;
   for (const auto& x : tasks) {
-    audit_problem one{x->id, x->prompt, x->computation(), {}};
-    if (auto baseline = read_in_folder(x->directory, "baseline.cpp"))
-      one.solutions.push_back(std::move(*baseline));
-    result.push_back(std::move(one));
+    result.push_back({x->id, x->prompt, x->computation(), baselines_of(*x)});
   }
   if (!in.has("--problems")) return result;
   auto read = read_kernelbench(in.value("--problems"));

@@ -6,6 +6,7 @@
 
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/index_sources.hpp"
+#include "launch/config/paths.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "launch/node/run_permits.hpp"
 #include "messages/base/json_value.hpp"
@@ -24,6 +25,24 @@ std::map<std::string, std::string> splits_of(const run_json& manifest) {
   for (const auto& x : manifest.value("tasks", run_json::array())) {
     auto id = x.value("id", std::string{});
     result[id] = exports::split_of(id, x.value("split", std::string{}));
+  }
+  return result;
+}
+
+/// What the run's tasks compute, of those that are installed as the run had them. The leak guard
+/// knows by it what another task of the same computation must not be shown.
+expected<std::map<std::string, std::string>> computations_of(const run_directory& run,
+                                                             const run_json& manifest) {
+  auto config = read_json(run.config_file());
+  KM_TRY(config);
+  auto root = config->value(run_json::json_pointer{"/tasks/root"}, std::string{});
+  auto roots = root.empty() ? default_tasks_roots() : task_roots{root};
+  std::map<std::string, std::string> result;
+  for (const auto& x : manifest.value("tasks", run_json::array())) {
+    auto id = x.value("id", std::string{});
+    auto known = load_task(roots, id);
+    if (known && (*known)->digest == x.value("digest", std::string{}))
+      result[id] = (*known)->computation();
   }
   return result;
 }
@@ -71,6 +90,8 @@ expected<void> take_run(kernel_intake& to, const index_source& from, const std::
   auto manifest = read_json(run->manifest_file());
   KM_TRY(manifest);
   const auto splits = splits_of(*manifest);
+  const auto computations = computations_of(*run, *manifest);
+  KM_TRY(computations);
   artifact_store artifacts{run->artifacts};
   auto& report = to.begin(from.from);
   bool more = true;
@@ -78,6 +99,8 @@ expected<void> take_run(kernel_intake& to, const index_source& from, const std::
                  const std::set<std::string>& binding) {
     auto split = splits.find(x.kernel.task);
     x.kernel.split = split == splits.end() ? exports::split_of(x.kernel.task, "") : split->second;
+    if (auto i = computations->find(x.kernel.task); i != computations->end())
+      x.kernel.reference = i->second;
     x.kernel.rights_source =
         binding.empty() ? exports::permit_of(*may, x.kernel.task).source : *binding.begin();
     ++report.rows;

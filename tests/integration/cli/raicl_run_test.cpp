@@ -110,9 +110,10 @@ void expect_unpaid_copy(const json& turn) {
   for (const auto& part : turn["verdict"]["components"])
     if (part["name"] == "speed") speed.push_back(part["value"]);
   EXPECT_EQ(speed, json{0.0});
+  EXPECT_EQ(turn["verdict"]["reward"], 0.0) << "not even what a correct kernel earns";
 }
 
-TEST(raicl_run, shows_a_kernel_and_a_copy_of_it_earns_no_speed) {
+TEST(raicl_run, shows_a_kernel_and_a_copy_of_it_earns_nothing) {
   auto index = make_index("shown");
   auto x = kernelmill(episode_of("refines", {{{"kernel", "refines.cpp"}}},
                                  {"retrieval.index=" + index, "retrieval.count=3"}));
@@ -127,7 +128,7 @@ TEST(raicl_run, shows_a_kernel_and_a_copy_of_it_earns_no_speed) {
   EXPECT_THAT(rows.out, HasSubstr(id)) << rows.err;
 }
 
-TEST(raicl_run, an_agent_that_hands_in_what_it_was_shown_earns_no_speed) {
+TEST(raicl_run, an_agent_that_hands_in_what_it_was_shown_earns_nothing) {
   auto index = make_index("asked");
   auto call = [](const char* name, json arguments, json files = json::object()) {
     return json{{"name", name}, {"arguments", arguments}, {"files", files}};

@@ -246,7 +246,7 @@ TEST(prompt, shows_kernels_with_what_they_compute_before_notes) {
   EXPECT_THAT(
       prompt_of(load("native/row_sum"), found),
       HasSubstr("\n## Similar problems, and kernels for them\nThey are other problems than yours. "
-                "Take ideas from them: a copy earns no speed.\n\n### Row sums\n"
+                "Take ideas from them: a copy earns nothing.\n\n### Row sums\n"
                 "Speedup: 2.30 or more on NVIDIA H200, 2026-11-30. Origin: flag-gems 5.0.2, under "
                 "the licence of flag-gems.\nWhat is computed:\n```python\nimport torch\n"
                 "class Model: pass\n```\nThe kernel:\n```python\nclass ModelNew: pass\n```\n\n"

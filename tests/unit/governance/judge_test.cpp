@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/governance/reward.hpp"
 #include "messages/judged.hpp"
 #include "tests/unit/governance/facts.hpp"
 
@@ -220,6 +221,25 @@ TEST(judge, a_copy_of_what_was_shown_is_correct_and_earns_no_speed) {
   auto verdict = judge(*message.open(), {});
   ASSERT_EQ(verdict.open()->getFindings().size(), 1u);
   EXPECT_STREQ(verdict.open()->getFindings()[0].getRule().cStr(), "unchanged");
+}
+
+TEST(judge, a_copied_example_earns_nothing) {
+  for (const char* preset : {"kevin", "staged", "sparse", "stage3"})
+    for (const char* what : {"an example of the prompt", "what a tool found", "what was shown"}) {
+      governance_config config;
+      config.preset = preset;
+      config.reward = *reward_preset(preset);
+      config.reward.unchanged_speed = 1;
+      auto x = judged(
+          [&](auto out) {
+            fill_good(out);
+            out.setUnchanged(what);
+          },
+          config);
+      EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+      EXPECT_EQ(x.category, "unchanged");
+      EXPECT_EQ(x.reward, 0) << preset << ", " << what;
+    }
 }
 
 // Cases in order; the candidate passes those before `k` and then crashes, which ends the judgement,

@@ -219,6 +219,20 @@ TEST(corpus_rows, own_rows_have_our_columns) {
   EXPECT_TRUE(read(corpus_shape::ndjson, {{"kernel", "x"}, {"speedup", nullptr}}));
 }
 
+TEST(corpus_rows, a_name_is_a_short_line_and_code_has_a_bound) {
+  auto x = read(corpus_shape::ndjson, {{"kernel", "import triton"},
+                                       {"source", "own"},
+                                       {"id", std::string("a\n```\x1b[2J\0b", 11)},
+                                       {"task", std::string(511, 't') + "\u00e9"}});
+  ASSERT_TRUE(x) << x.error();
+  EXPECT_EQ(x->kernel.id, "own/a ``` [2J b");
+  EXPECT_EQ(x->kernel.task, std::string(511, 't'));
+  const std::string huge((1 << 20) + 1, 'x');
+  EXPECT_THAT(fault_of(corpus_shape::ndjson, {{"kernel", huge}}), HasSubstr("1048576"));
+  EXPECT_THAT(fault_of(corpus_shape::ndjson, {{"kernel", "x"}, {"reference", huge}}),
+              HasSubstr("1048576"));
+}
+
 kernel_example kernel(const std::string& source, const std::string& reference, double speedup) {
   kernel_example result;
   result.source = source;
@@ -246,6 +260,19 @@ TEST(distinct_kernels, like_kernels_of_other_references_stay) {
       kernel(row_sum_kernel, "import torch\ndef forward(x):\n    return x.sum(-1)\n", 1),
       kernel(row_sum_renamed, "import torch\ndef forward(x):\n    return torch.relu(x)\n", 2)};
   EXPECT_THAT(repeated_kernels(all), ElementsAre(false, false));
+}
+
+// The leak guard learns whose solution a text is from the entries alone, and an entry has one
+// licence.
+TEST(distinct_kernels, a_kernel_of_another_task_or_source_stays) {
+  std::vector<kernel_example> all = {kernel(row_sum_kernel, {}, 1), kernel(row_sum_kernel, {}, 9),
+                                     kernel(row_sum_kernel, {}, 9)};
+  all[0].task = "kernelbench/level1/47_Sum";
+  all[0].rights_source = all[1].rights_source = "sakana-archive";
+  all[2].rights_source = "own";
+  EXPECT_THAT(repeated_kernels(all), ElementsAre(false, false, false));
+  all[1].task = all[0].task;
+  EXPECT_THAT(repeated_kernels(all), ElementsAre(true, false, false));
 }
 
 } // namespace corpus_rows_test

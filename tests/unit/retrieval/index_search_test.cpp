@@ -255,5 +255,45 @@ TEST(IndexSearch, AnsweringTwiceGivesTheSameAndTeachingOnceIsEnough) {
   EXPECT_EQ(index.guard().solutions(), 1U);
 }
 
+// A tool's query has words of the policy's, and no reference: the guard needs the task's all the
+// same.
+TEST(IndexSearch, WordsAloneFindNoKernelOfTheTasksOwnComputation) {
+  const std::string relu = "import torch\ndef forward(x):\n    return torch.relu(x)\n";
+  auto x = kernel("17", "relu kernel of rows");
+  x.reference = "import torch\nclass Odd(torch.nn.Module):\n    def forward(self, q):\n"
+                "        return q.relu()\n";
+  auto index = index_of({x});
+  auto query = about("relu rows", 3, "kernelbench/level1/19_ReLU");
+  EXPECT_THAT(ids(index.query(query)), ElementsAre("kernel:17"));
+  query.exclude_reference = relu;
+  EXPECT_THAT(ids(index.query(query)), IsEmpty());
+  query.exclude_reference = "import torch\ndef forward(x):\n    return torch.tanh(x)\n";
+  EXPECT_THAT(ids(index.query(query)), ElementsAre("kernel:17"));
+}
+
+// A run may have one of the two tasks alone: then nothing has related them.
+TEST(IndexSearch, AnotherVerbsKernelOfTheSameDeclarationIsWithheld) {
+  const std::string declaration = "extern \"C\" void solve(const float* x, float* y, int rows)";
+  auto x = kernel("turn", "softmax rows");
+  x.task = "native/online_softmax";
+  x.operator_family = "normalization";
+  x.reference = declaration;
+  auto index = index_of({x});
+  auto query = about("softmax rows", 3, "native/softmax", "normalization");
+  query.reference = declaration;
+  EXPECT_THAT(ids(index.query(query)), IsEmpty());
+  query.family = "reduction"; // what is declared alike may ask for other things
+  EXPECT_THAT(ids(index.query(query)), ElementsAre("kernel:turn"));
+}
+
+TEST(IndexSearch, ARowWithoutATaskIsKnownByItsId) {
+  auto x = kernel("own/19_ReLU", "relu kernel of rows");
+  x.task.clear();
+  auto index = index_of({x});
+  EXPECT_THAT(ids(index.query(about("relu", 3, "kernelbench/level1/19_ReLU"))), IsEmpty());
+  EXPECT_THAT(ids(index.query(about("relu", 3, "kernelbench/level1/22_Tanh"))),
+              ElementsAre("kernel:own/19_ReLU"));
+}
+
 } // namespace index_search_test
 } // namespace kernelmill

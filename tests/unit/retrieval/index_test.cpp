@@ -171,6 +171,22 @@ TEST_F(Index, AFailingEmbedderIsAnErrorAndTheGuardLearnsAllTheSame) {
   EXPECT_EQ(got->withheld, 1U) << "t1 resembles t2, which could not become an entry";
 }
 
+TEST_F(Index, TheGuardLearnsAKernelUnderAnIdThatIsThere) {
+  auto x = memory();
+  ASSERT_EQ(x.add_kernel(verified("native/row_max", test::row_max_kernel, "t1")), true);
+  EXPECT_EQ(x.add_kernel(verified("native/row_sum", test::row_sum_kernel, "t1")), false);
+  EXPECT_TRUE(x.guard().withholds("native/row_sum", "", shingles_of(test::row_sum_renamed)));
+}
+
+TEST_F(Index, ACardBehindAKernelIsDamage) {
+  index_entry kernel, card;
+  kernel.kind = "kernel";
+  card.kind = "card";
+  auto digest = write_entry_file(where + ".rows", {kernel, card});
+  ASSERT_TRUE(digest) << failure(digest);
+  EXPECT_THAT(failure(map_entry_file(where + ".rows", *digest)), HasSubstr("index_damaged"));
+}
+
 TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
   index_options options{cards, where, {verified("native/row_max", test::row_max_kernel, "t1")}, {}};
   auto manifest = build_index(options);

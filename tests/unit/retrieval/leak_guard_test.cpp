@@ -92,6 +92,29 @@ TEST(LeakGuard, RelatedTasksShareTheirSolutions) {
   EXPECT_FALSE(guard.withholds("native/x", "native/softmax", {}));
 }
 
+// A policy could leave a solution for another task's prompts in a comment of an accepted kernel.
+TEST(LeakGuard, ASolutionInACommentOrATextIsFound) {
+  leak_guard guard;
+  guard.add_solution("native/row_sum", row_sum_kernel);
+  auto asks = asking("native/row_sum", "");
+  std::string lines = "// ";
+  for (char c : row_sum_renamed) lines += c == '\n' ? "\n// " : std::string(1, c);
+  for (const std::string& text :
+       {transpose_kernel + lines, "/*" + row_sum_kernel + "*/" + transpose_kernel,
+        "import torch\nsource = \"\"\"" + row_sum_kernel +
+            "\"\"\"\ndef forward(x):\n    return x\n",
+        "'''" + row_sum_kernel}) {
+    auto own = shingles_of(text);
+    EXPECT_TRUE(guard.withholds(asks, {"t/x", {}, {}, text, {}, &own})) << text;
+  }
+  for (const std::string& text :
+       {transpose_kernel + "// a sum of each row, by four chains\n", std::string{"\"\\"},
+        std::string{"/*"}, std::string{"//"}, std::string{"\"\"\"\\"}}) {
+    auto own = shingles_of(text);
+    EXPECT_FALSE(guard.withholds(asks, {"t/x", {}, {}, text, {}, &own})) << text;
+  }
+}
+
 TEST(LeakGuard, ProblemsAreKnownByNameAcrossSuitesAndLanguages) {
   EXPECT_EQ(problem_name("kernelbench/level1/19_ReLU"), "relu");
   EXPECT_EQ(problem_name("relu_cuda_v2.cu"), "relu");

@@ -30,8 +30,11 @@ std::string problem(const std::string& init, const std::string& forward,
 
 TEST(ReferenceCode, OneOperatorHasOneNameHoweverItIsWritten) {
   for (const char* call : {"F.relu(x)", "torch.relu(x)", "x.relu()", "x.relu_()", "nn.ReLU()(x)",
-                           "torch.nn.functional.relu(x, inplace=True)"})
+                           "torch.nn.functional.relu(x, inplace=True)", "x.clamp(min=0)",
+                           "torch.clamp(x, 0.0)", "x.clamp_min(0)", "F.threshold(x, 0, 0)"})
     EXPECT_EQ(signature(problem("", std::string{"        return "} + call)), "relu") << call;
+  for (const char* call : {"x.clamp(min=1)", "torch.clamp(x, 0, 6)", "x.clamp_max(0)"})
+    EXPECT_EQ(signature(problem("", std::string{"        return "} + call)), "clamp") << call;
   EXPECT_EQ(signature(problem("        self.act = nn.ReLU(inplace=True)",
                               "        y = self.act(x)\n        return y")),
             "relu");

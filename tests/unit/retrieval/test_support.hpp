@@ -134,7 +134,8 @@ inline kernel_example verified(std::string task, std::string source, std::string
 /// A query in words.
 inline retrieval_query about(std::string text, size_t count, std::string task = {},
                              std::string family = {}, std::string backend = {}) {
-  return {std::move(text), {}, count, std::move(task), std::move(family), std::move(backend), {}};
+  return {std::move(text),    {}, count, std::move(task), std::move(family),
+          std::move(backend), {}, {}};
 }
 
 } // namespace kernelmill::test
