@@ -317,6 +317,7 @@ void measure_queries(const loaded_index& index, size_t threads, size_t each) {
                       fmt::format("task{}", i % 40),
                       "reduction",
                       "cuda",
+                      {},
                       {}});
   std::vector<std::vector<double>> times(threads);
   std::vector<double> processor(threads);
