@@ -119,9 +119,8 @@ ARROWS = {
     "launch/commands/store": (
         "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/analysis/watch "
         "launch/cli launch/cluster launch/commands launch/config launch/import launch/judging launch/node "
-        "retrieval/corpora "
-        "retrieval/guard retrieval/search storage storage/bundle storage/export storage/export/licences storage/fsck "
-        "storage/lineage storage/restore"
+        "retrieval/code retrieval/corpora retrieval/guard retrieval/search storage storage/bundle "
+        "storage/export storage/export/licences storage/fsck storage/lineage storage/restore"
     ),
     "launch/commands/view": (
         "actors/episode/patch launch/analysis/report launch/analysis/study launch/analysis/watch launch/cli "
