@@ -49,7 +49,7 @@ std::string make_index(const std::string& name) {
   for (const std::string card : {"zebras", "yaks"})
     write_file("two_cards/" + card + ".md", "---\nid: " + card + "\ntitle: " + card +
                                                 "\nkind: hardware\noperator_family: any\n"
-                                                "backends: hip\ntags: grass\n---\nThey graze.\n");
+                                                "backends: cpu\ntags: grass\n---\nThey graze.\n");
   options.directory = scratch() + "/" + name;
   kernel_example x;
   x.id = "corpus/17";
