@@ -2,6 +2,7 @@
 # Builds and runs every benchmark, one after the other; nothing else should run meanwhile.
 #   launch/bench.sh [--quick] [Google Benchmark arguments...]
 #   launch/bench.sh retrieval [--quick]     the searches of an index alone, beside FAISS
+#   launch/bench.sh worth recall|reward     what examples are worth; $KERNELMILL_SERVING_PYTHON runs the model
 # --quick shortens the comparison with aiohttp, which takes seven minutes otherwise, the cluster's rows,
 # which take three, and the searches of an index.
 set -euo pipefail
@@ -16,6 +17,11 @@ quick=()
 if [ "${1:-}" = --quick ]; then
   quick=(--quick)
   shift
+fi
+if [ "${1:-}" = worth ]; then
+  shift
+  export KERNELMILL_BIN_DIR="${KERNELMILL_BIN_DIR:-$PWD/build/bin}"
+  exec "${KERNELMILL_SERVING_PYTHON:-python3}" -B tests/bench/retrieval_worth.py "$@"
 fi
 launch/packages.sh test
 cmake --preset bench >&2

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "launch/cli/terminal.hpp"
@@ -44,9 +47,31 @@ expected<retrieval_query> query_of(const invocation& in) {
   return query;
 }
 
+expected<double> weight_in(const invocation& in, const char* name, double most) {
+  const auto& text = in.value(name);
+  char* end = nullptr;
+  double x = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != 0 || !std::isfinite(x) || x < 0 || x > most)
+    return configuration_error("usage",
+                               fmt::format("failed to read {}: '{}' is not a number from 0 to {}",
+                                           name, cli::clean(text), most),
+                               "give such a number");
+  return x;
+}
+
+expected<retrieval_weights> weights_of(const invocation& in) {
+  auto code = weight_in(in, "--code-weight", 1);
+  KM_TRY(code);
+  auto words = weight_in(in, "--words-weight", 100);
+  KM_TRY(words);
+  return retrieval_weights{*code, *words};
+}
+
 expected<int> index_query(const invocation& in) {
   auto query = query_of(in);
   KM_TRY(query);
+  auto weights = weights_of(in);
+  KM_TRY(weights);
   auto embedding = embedder_of(in);
   KM_TRY(embedding);
   auto index = open_index(in.value("DIR"), std::move(*embedding));
@@ -55,6 +80,7 @@ expected<int> index_query(const invocation& in) {
   KM_TRY(live);
   if (auto warning = warning_of(*live, in.value("DIR")); !warning.empty()) cli::talk(warning);
   KM_TRY(take_up_live_kernels(*index, *live));
+  index->weigh(*weights);
   auto answer = index->query(*query);
   KM_TRY(answer);
   index_json results = index_json::array();
@@ -73,6 +99,7 @@ expected<int> index_query(const invocation& in) {
                        {"origin", x.origin},
                        {"rights_source", x.rights_source},
                        {"score", score},
+                       {"operators", cli::clean(x.operators)},
                        {"text", cli::clean(x.text)}});
     rows.push_back({fmt::format("{:.3f}", score), x.kind,
                     x.speedup > 0 ? fmt::format("{:.2f}x", x.speedup) : "-",
@@ -132,6 +159,20 @@ cli::command index_query_row() {
          "",
          false,
          {"cpu", "cuda", "hip"},
+         nothing},
+        {"--code-weight",
+         "X",
+         "Share of the reference in the query's vector, beside TEXT, 0 to 1.",
+         fmt::format("{}", retrieval_weights{}.code),
+         false,
+         {},
+         nothing},
+        {"--words-weight",
+         "X",
+         "Weight of the ranks by words, 0 to 100. 0: by vectors alone.",
+         fmt::format("{}", retrieval_weights{}.words),
+         false,
+         {},
          nothing}},
        index_query});
 }

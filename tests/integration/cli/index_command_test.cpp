@@ -35,6 +35,12 @@ TEST(index_command, what_is_built_can_be_asked) {
       kernelmill({"index", "query", "--json", "--count", "3", "index", "sum", "of", "each", "row"});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_EQ(answer.document()["results"].size(), 3u);
+  auto first = [](const char* weight) {
+    auto found = kernelmill({"index", "query", "--json", "index", "sum", "of", "each", "row",
+                             "--words-weight", weight});
+    return found.document()["results"][0]["id"];
+  };
+  EXPECT_NE(first("0"), first("100")) << "by vectors alone, and by words";
 }
 
 TEST(index_command, an_index_that_is_not_there_is_3) {
@@ -262,6 +268,8 @@ TEST(index_command, a_wrong_source_says_what_to_type) {
   EXPECT_EQ(build({"--min-speedup", "0"}).code, 2);
   EXPECT_EQ(kernelmill({"index", "query", "corpora"}).code, 2);
   EXPECT_EQ(kernelmill({"index", "query", "corpora", "x", "--backend", "gpu"}).code, 2);
+  EXPECT_EQ(kernelmill({"index", "query", "corpora", "f", "--words-weight", "101"}).code, 2);
+  EXPECT_EQ(kernelmill({"index", "query", "corpora", "f", "--code-weight", "nan"}).code, 2);
 }
 
 TEST(index_command, code_without_an_operator_says_that_little_is_found) {
