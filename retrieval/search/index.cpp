@@ -48,11 +48,17 @@ void loaded_index::name_splits(const std::function<std::string(const index_entry
   }
 }
 
+leak_guard& loaded_index::guard() {
+  remembered_->taught.clear(); // whose solutions a task shares may change
+  return guard_;
+}
+
 void loaded_index::take(index_entry x) {
   facts_.rows.push_back(facts_of(x, facts_));
   bool is_card = x.kind == "card";
   if (is_card) ++cards_;
   remembered_->untaught.push_back(is_card ? 0 : remembered::key_of(x.task));
+  if (!is_card) remembered_->taught.clear();
   entries_.push_back(std::move(x));
 }
 
@@ -69,6 +75,7 @@ void loaded_index::teach(const std::string& task) const {
       *at = 0;
     }
   }
+  remembered_->taught.insert(task);
 }
 
 std::shared_ptr<const shingle_set> loaded_index::shingles(size_t row) const {

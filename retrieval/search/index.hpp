@@ -148,8 +148,8 @@ public:
   void hide(size_t i);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that
-  /// share one.
-  leak_guard& guard() { return guard_; }
+  /// share one; before queries begin, or between them.
+  leak_guard& guard();
 
   const index_manifest& manifest() const { return manifest_; }
   size_t size() const { return entries_.size(); }

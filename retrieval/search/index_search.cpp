@@ -58,11 +58,16 @@ public:
     KM_TRY(read_query());
     std::shared_lock lock{index_.remembered_->guard_mutex, std::defer_lock};
     if (!query_.exclude_task.empty()) {
-      {
-        std::unique_lock alone{index_.remembered_->guard_mutex};
-        index_.teach(query_.exclude_task);
-      }
+      auto& known = *index_.remembered_;
       lock.lock();
+      if (!known.taught.contains(query_.exclude_task)) {
+        lock.unlock();
+        {
+          std::unique_lock alone{known.guard_mutex}; // waits for every query that goes on
+          index_.teach(query_.exclude_task);
+        }
+        lock.lock();
+      }
     }
     KM_TRY(fill(stage::good_kernels));
     KM_TRY(fill(stage::cards));

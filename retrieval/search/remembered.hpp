@@ -8,6 +8,7 @@
 #include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "retrieval/search/index.hpp"
@@ -21,8 +22,9 @@ struct loaded_index::remembered {
   /// Never 0.
   static uint64_t key_of(std::string_view task) { return std::hash<std::string_view>{}(task) | 1; }
 
-  std::shared_mutex guard_mutex;  ///< of the leak guard and of `untaught`
+  std::shared_mutex guard_mutex;  ///< of the leak guard and of the next two
   std::vector<uint64_t> untaught; ///< of each row: the key of its task; 0: the guard knows it
+  std::unordered_set<std::string> taught; ///< tasks of which the guard knows all rows
 
   std::mutex shingles_mutex;
   std::unordered_map<size_t, std::shared_ptr<const shingle_set>> shingles; ///< by row
