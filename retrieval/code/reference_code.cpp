@@ -106,4 +106,19 @@ bool same_computation(std::string_view a, std::string_view b) {
   return i == a.size() && j == b.size();
 }
 
+bool is_torch_code(std::string_view code) {
+  return code.find("def ") != code.npos && code.find("torch") != code.npos;
+}
+
+std::vector<std::string_view> operators_of(std::string_view signature) {
+  std::vector<std::string_view> result;
+  while (!signature.empty()) {
+    auto end = std::min(signature.find("; "), signature.size());
+    result.push_back(signature.substr(0, end));
+    signature.remove_prefix(std::min(end + 2, signature.size()));
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
 } // namespace kernelmill

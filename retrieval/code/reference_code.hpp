@@ -18,6 +18,12 @@ struct reference_code {
 /// Any bytes give some answer. Takes linear time; of more than 256 KiB the beginning counts.
 reference_code read_reference(std::string_view code);
 
+/// Says whether a text is a program that computes with PyTorch: there is none else to read.
+bool is_torch_code(std::string_view code);
+
+/// The operators of a signature with their parameters, sorted; they point into it.
+std::vector<std::string_view> operators_of(std::string_view signature);
+
 /// Says whether two signatures are of one computation: what one of them leaves open ("?") may be
 /// whatever the other says. An empty one is like none.
 bool same_computation(std::string_view a, std::string_view b);

@@ -54,6 +54,9 @@ struct asking_task {
 /// `reference` is the computation that the task asks for, as code; may be empty.
 asking_task asking(std::string task, std::string_view reference);
 
+/// The same where the reference was read already: `signature` is what reference_code has of it.
+asking_task asking(std::string task, std::string_view reference, std::string signature);
+
 /// What an entry shows of itself.
 struct guarded_entry {
   std::string_view task;                ///< that it was verified for; empty: none

@@ -29,21 +29,6 @@ bool is_number(std::string_view x) {
   return !x.empty() && x.find_first_not_of("0123456789") == x.npos;
 }
 
-std::vector<std::string_view> operators_of(std::string_view signature) {
-  std::vector<std::string_view> result;
-  while (!signature.empty()) {
-    auto end = std::min(signature.find("; "), signature.size());
-    result.push_back(signature.substr(0, end));
-    signature.remove_prefix(std::min(end + 2, signature.size()));
-  }
-  std::sort(result.begin(), result.end());
-  return result;
-}
-
-bool is_python(std::string_view code) {
-  return code.find("def ") != code.npos && code.find("torch") != code.npos;
-}
-
 } // namespace
 
 std::string problem_name(std::string_view task) {
@@ -84,17 +69,22 @@ bool nearly_same_computation(std::string_view a, std::string_view b) {
 }
 
 asking_task asking(std::string task, std::string_view reference) {
+  return asking(std::move(task), reference,
+                is_torch_code(reference) ? read_reference(reference).signature : std::string{});
+}
+
+asking_task asking(std::string task, std::string_view reference, std::string signature) {
   asking_task result;
   result.name = problem_name(task);
   result.task = std::move(task);
-  if (!is_python(reference)) return result;
-  result.signature = read_reference(reference).signature;
+  if (!is_torch_code(reference)) return result;
+  result.signature = std::move(signature);
   result.reference = shingles_of_code(reference);
   return result;
 }
 
 bool computes_the_same(const asking_task& asks, std::string_view code, std::string_view signature) {
-  if (asks.reference.empty() || !is_python(code)) return false;
+  if (asks.reference.empty() || !is_torch_code(code)) return false;
   if (!signature.empty() && !asks.signature.empty())
     return nearly_same_computation(asks.signature, signature);
   // Where one of the two calls what nothing defines, the text is compared. With operators read in

@@ -47,9 +47,8 @@ bool shares_name(std::string_view x, const std::vector<std::string>& names) {
 class index_search {
 public:
   index_search(const loaded_index& index, const retrieval_query& query)
-      : index_(index), query_(query), asks_(asking(query.exclude_task, excluded())),
-        most_(std::min(query.count, max_results)), family_(index.facts_.find(query.family)),
-        backend_(index.facts_.find(query.backend)),
+      : index_(index), query_(query), most_(std::min(query.count, max_results)),
+        family_(index.facts_.find(query.family)), backend_(index.facts_.find(query.backend)),
         // A judge says "torch" of Python that calls no language for kernels.
         language_(index.facts_.find(query.language == "torch" ? "python" : query.language)) {}
 
@@ -93,8 +92,14 @@ private:
 
   expected<void> read_query() {
     std::vector<std::string> texts;
-    if (!query_.reference.empty()) {
+    if (query_.reference.empty()) {
+      if (!query_.exclude_task.empty()) asks_ = asking(query_.exclude_task, excluded());
+    } else {
       auto code = read_reference(query_.reference);
+      if (!query_.exclude_task.empty())
+        asks_ = query_.exclude_reference.empty()
+                    ? asking(query_.exclude_task, query_.reference, code.signature)
+                    : asking(query_.exclude_task, query_.exclude_reference);
       add_words(terms_of_kernels_, code.words);
       for (auto& x : code.operators) {
         auto term = operator_term(x);

@@ -171,25 +171,10 @@ private:
   std::string result_;
 };
 
-bool is_torch(std::string_view code) {
-  return code.find("def ") != code.npos && code.find("torch") != code.npos;
-}
-
-/// Operators of a signature in no order.
-std::multiset<std::string> operators_in(std::string_view signature) {
-  std::multiset<std::string> result;
-  while (!signature.empty()) {
-    auto end = std::min(signature.find("; "), signature.size());
-    result.emplace(signature.substr(0, end));
-    signature.remove_prefix(std::min(end + 2, signature.size()));
-  }
-  return result;
-}
-
 /// What an audit compares of each entry, made when it is first among results.
 struct entry_facts {
   std::vector<std::string> forms;
-  std::vector<std::multiset<std::string>> operators;
+  std::vector<std::string> signatures;
   shingle_set shingles;
 };
 
@@ -198,17 +183,16 @@ entry_facts facts_of(const index_entry& x) {
   if (x.kind == "kernel")
     for (auto code : {x.reference.view(), x.text.view()}) {
       if (auto form = normal_form(code); !form.empty()) result.forms.push_back(std::move(form));
-      if (!is_torch(code)) continue;
-      if (auto set = operators_in(read_reference(code).signature); !set.empty())
-        result.operators.push_back(std::move(set));
+      if (!is_torch_code(code)) continue;
+      if (auto own = read_reference(code).signature; !own.empty())
+        result.signatures.push_back(std::move(own));
     }
   result.shingles = shingles_of_code(x.text);
   return result;
 }
 
 struct problem_facts {
-  std::string name, form;
-  std::multiset<std::string> operators;
+  std::string name, form, signature;
   std::vector<shingle_set> solutions;
 };
 
@@ -219,8 +203,10 @@ std::string why_it_solves(const audit_problem& problem, const problem_facts& p,
     return "task";
   if (!p.form.empty() && std::find(e.forms.begin(), e.forms.end(), p.form) != e.forms.end())
     return "normal_form";
-  if (!p.operators.empty() &&
-      std::find(e.operators.begin(), e.operators.end(), p.operators) != e.operators.end())
+  auto has_operators = [&](const std::string& x) {
+    return operators_of(x) == operators_of(p.signature);
+  };
+  if (!p.signature.empty() && std::any_of(e.signatures.begin(), e.signatures.end(), has_operators))
     return "operators";
   for (const auto& solution : p.solutions)
     if (near_duplicate(solution, e.shingles)) return "solution";
@@ -230,7 +216,7 @@ std::string why_it_solves(const audit_problem& problem, const problem_facts& p,
 } // namespace
 
 std::string normal_form(std::string_view code) {
-  return is_torch(code) ? form_writer{code}.write() : std::string{};
+  return is_torch_code(code) ? form_writer{code}.write() : std::string{};
 }
 
 expected<leak_report> audit_leaks(const loaded_index& index,
@@ -250,8 +236,7 @@ expected<leak_report> audit_leaks(const loaded_index& index,
     report.results += answer->results.size();
     report.withheld += answer->withheld;
     problem_facts p{problem_name(problem.task), normal_form(problem.reference), {}, {}};
-    if (is_torch(problem.reference))
-      p.operators = operators_in(read_reference(problem.reference).signature);
+    if (is_torch_code(problem.reference)) p.signature = read_reference(problem.reference).signature;
     for (const auto& text : problem.solutions) p.solutions.push_back(shingles_of_code(text));
     for (size_t i = 0; i < answer->results.size(); ++i) {
       const auto& entry = answer->results[i].entry;
