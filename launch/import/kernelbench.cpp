@@ -266,4 +266,27 @@ std::vector<task_file> task_files_of(const kernelbench_problem& x, const std::st
   return {{"task.json", text}, {"problem.py", x.code}, {"prompt.md", prompt_of(x)}};
 }
 
+expected<suite_reading> read_kernelbench_suite(const std::string& path,
+                                               const suite_options& options) {
+  auto option = [&](const char* name) {
+    auto found = options.find(name);
+    return found == options.end() ? std::string{} : found->second;
+  };
+  uint32_t only = leading_number(option("--level"));
+  if (!option("--level").empty() && (only < 1 || only > max_level))
+    return configuration_error("usage", "failed to read --level: it is no number from 1 to 99");
+  auto problems = read_kernelbench(path);
+  KM_TRY(problems);
+  suite_reading result;
+  for (const auto& x : *problems)
+    if (only == 0 || x.level == only)
+      result.tasks.push_back({x.id(), task_files_of(x, option("--precision"))});
+  if (result.tasks.empty())
+    return configuration_error("bad_problem",
+                               "failed to import from " + path + ": it has no problem of level " +
+                                   std::to_string(only),
+                               "leave --level out to import all");
+  return result;
+}
+
 } // namespace kernelmill

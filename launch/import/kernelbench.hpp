@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/import/suites.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -31,15 +32,13 @@ expected<std::vector<kernelbench_problem>> read_kernelbench(const std::string& p
 /// problem's name.
 std::string operator_family_of(const kernelbench_problem& x);
 
-/// A file of the task that a problem becomes.
-struct task_file {
-  std::string name;
-  std::string text;
-};
-
 /// task.json, problem.py and prompt.md. The same problem gives the same bytes. Without a
 /// `precision` tensors keep the types that the problem gives them.
 std::vector<task_file> task_files_of(const kernelbench_problem& x,
                                      const std::string& precision = {});
+
+/// All of them as tasks; of one level with --level, in one type with --precision.
+expected<suite_reading> read_kernelbench_suite(const std::string& path,
+                                               const suite_options& options);
 
 } // namespace kernelmill

@@ -78,7 +78,12 @@ expected<import_outcome> task_writer::write(const std::string& id,
   auto draft = staging_ + "/task";
   fs::remove_all(draft, code);
   if (!fs::create_directory(draft, code)) return failed(code.value(), "write", draft);
-  for (const auto& x : files) KM_TRY(write_file(draft + "/" + x.name, x.text));
+  for (const auto& x : files) {
+    auto file = fs::path{draft} / x.name;
+    fs::create_directories(file.parent_path(), code);
+    if (code) return failed(code.value(), "write", file.string());
+    KM_TRY(write_file(file.string(), x.text));
+  }
   fs::create_directories(fs::path{place}.parent_path(), code);
   if (code) return failed(code.value(), "write", place);
   return move_into_place(draft, place);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/import/kernelbench.hpp"
+#include "launch/import/suites.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

@@ -1,5 +1,6 @@
 // `kernelmill task import`: problems of other people's benchmarks, as tasks of this user.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -11,7 +12,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/import/kernelbench.hpp"
+#include "launch/import/suites.hpp"
 #include "launch/import/task_writer.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -19,12 +20,16 @@ namespace kernelmill::commands {
 
 namespace {
 
-expected<std::string> source_of(const invocation& in) {
+constexpr size_t most_shown = 20;
+
+expected<std::string> source_of(const invocation& in, const suite_row& suite) {
   if (in.has("PATH")) return in.value("PATH");
-  const char* variable = std::getenv("KERNELBENCH_ROOT");
+  const char* variable = *suite.variable == '\0' ? nullptr : std::getenv(suite.variable);
   if (variable != nullptr && *variable != '\0') return std::string{variable};
-  return configuration_error("usage", "failed to find KernelBench: no PATH was given",
-                             "give a checkout or its problems.jsonl, or set KERNELBENCH_ROOT");
+  return configuration_error(
+      "usage", fmt::format("failed to find {}: no PATH was given", suite.name),
+      fmt::format("give {}{}", suite.path,
+                  *suite.variable == '\0' ? "" : fmt::format(", or set {}", suite.variable)));
 }
 
 expected<std::string> destination_of(const invocation& in) {
@@ -36,7 +41,30 @@ expected<std::string> destination_of(const invocation& in) {
   return std::filesystem::absolute(root, code).lexically_normal().string();
 }
 
-std::string summary(const std::map<import_outcome, size_t>& counts, const std::string& root) {
+// Options that only some suites have. One that this suite does not have is refused.
+expected<suite_options> options_of(const invocation& in, const suite_row& suite) {
+  suite_options result;
+  for (const auto& other : suites())
+    for (const auto& name : other.options)
+      if (in.has(name)) result[name] = in.value(name);
+  for (const auto& [name, unused] : result)
+    if (std::find(suite.options.begin(), suite.options.end(), name) == suite.options.end())
+      return configuration_error("usage",
+                                 fmt::format("failed to import {}: it has no {}", suite.name, name),
+                                 "`kernelmill task import --help` says which suite has which");
+  return result;
+}
+
+using outcome_counts = std::map<import_outcome, size_t>;
+using reason_counts = std::map<std::string, size_t>;
+
+reason_counts reasons_of(const suite_reading& reading) {
+  reason_counts result;
+  for (const auto& x : reading.refused) ++result[x.reason];
+  return result;
+}
+
+std::string summary(const outcome_counts& counts, const std::string& root) {
   auto count = [&](import_outcome x) { return counts.contains(x) ? counts.at(x) : 0; };
   auto text = fmt::format("{} tasks imported, {} unchanged", count(import_outcome::imported),
                           count(import_outcome::unchanged));
@@ -48,53 +76,94 @@ std::string summary(const std::map<import_outcome, size_t>& counts, const std::s
   return text;
 }
 
+void tell_refused(const suite_reading& reading) {
+  if (reading.refused.empty()) return;
+  for (size_t i = 0; i < std::min(most_shown, reading.refused.size()); ++i)
+    cli::talk(fmt::format("left out {}: {}", reading.refused[i].place, reading.refused[i].cause));
+  if (reading.refused.size() > most_shown) cli::talk("... and others; --json lists all");
+  std::string counted;
+  for (const auto& [reason, n] : reasons_of(reading))
+    counted += fmt::format("{}{} ({})", counted.empty() ? "" : ", ", reason, n);
+  cli::talk(fmt::format("{} left out: {}", reading.refused.size(), counted));
+}
+
+nlohmann::ordered_json document_of(const suite_reading& reading, const outcome_counts& counts,
+                                   const std::string& root) {
+  nlohmann::ordered_json document = {{"root", root}};
+  for (auto one : {import_outcome::imported, import_outcome::unchanged, import_outcome::replaced,
+                   import_outcome::kept})
+    document[to_string(one)] = counts.contains(one) ? counts.at(one) : 0;
+  document["left_out"] = reading.refused.size();
+  document["reasons"] = nlohmann::ordered_json::object();
+  for (const auto& [reason, n] : reasons_of(reading)) document["reasons"][reason] = n;
+  document["refused"] = nlohmann::ordered_json::array();
+  for (const auto& x : reading.refused)
+    document["refused"].push_back({{"place", x.place}, {"reason", x.reason}, {"cause", x.cause}});
+  return document;
+}
+
 expected<int> task_import(const invocation& in) {
-  auto source = source_of(in);
+  const auto& suite = suite_of(in.value("SUITE"));
+  auto source = source_of(in, suite);
   KM_TRY(source);
   auto root = destination_of(in);
   KM_TRY(root);
-  int64_t only = 0;
-  if (in.has("--level")) {
-    auto level = in.integer("--level", 1, 99);
-    KM_TRY(level);
-    only = *level;
-  }
-  auto problems = read_kernelbench(*source);
-  KM_TRY(problems);
-  std::erase_if(*problems, [&](const auto& x) { return only > 0 && x.level != only; });
-  if (problems->empty())
+  auto options = options_of(in, suite);
+  KM_TRY(options);
+  auto reading = suite.read(*source, *options);
+  KM_TRY(reading);
+  if (reading->tasks.empty()) {
+    if (!in.json) tell_refused(*reading);
     return configuration_error(
         "bad_problem",
-        fmt::format("failed to import from {}: it has no problem of level {}", *source, only),
-        "leave --level out to import all");
+        fmt::format("failed to import from {}: {}", *source,
+                    reading->refused.empty()
+                        ? "it has no such problem"
+                        : reading->refused.front().place + ": " + reading->refused.front().cause));
+  }
   auto writer = task_writer::open(*root);
   KM_TRY(writer);
-  std::map<import_outcome, size_t> counts;
+  outcome_counts counts;
   auto tasks = nlohmann::ordered_json::array();
-  for (const auto& x : *problems) {
-    auto outcome =
-        writer->write(x.id(), task_files_of(x, in.value("--precision")), in.has("--force"));
+  for (const auto& x : reading->tasks) {
+    auto outcome = writer->write(x.id, x.files, in.has("--force"));
     KM_TRY(outcome);
     ++counts[*outcome];
-    tasks.push_back({{"id", x.id()}, {"outcome", to_string(*outcome)}});
-    if (*outcome == import_outcome::kept && !in.json) cli::talk("kept " + x.id());
+    tasks.push_back({{"id", x.id}, {"outcome", to_string(*outcome)}});
+    if (*outcome == import_outcome::kept && !in.json) cli::talk("kept " + x.id);
   }
   if (in.json) {
-    nlohmann::ordered_json document = {{"root", *root}};
-    for (auto one : {import_outcome::imported, import_outcome::unchanged, import_outcome::replaced,
-                     import_outcome::kept})
-      document[to_string(one)] = counts.contains(one) ? counts.at(one) : 0;
+    auto document = document_of(*reading, counts, *root);
     document["tasks"] = tasks;
     cli::print_json(document);
   } else {
+    tell_refused(*reading);
     cli::print(summary(counts, *root));
   }
   return counts.contains(import_outcome::kept) ? cli::exit_conflict : cli::exit_ok;
 }
 
+std::vector<std::string> suite_names() {
+  std::vector<std::string> result;
+  for (const auto& x : suites()) result.emplace_back(x.name);
+  return result;
+}
+
+std::string path_words() {
+  std::string result = "What the suite's owner has.";
+  for (const auto& x : suites()) {
+    result += fmt::format(" {}: {}", x.name, x.path);
+    if (*x.variable != '\0') result += fmt::format(" (default: ${})", x.variable);
+    result += ".";
+  }
+  return result;
+}
+
 } // namespace
 
 cli::command task_import_row() {
+  std::string names;
+  for (const auto& x : suite_names()) names += (names.empty() ? "" : ", ") + x;
   return {
       "task import",
       "Imports a benchmark's problems as tasks.",
@@ -102,20 +171,16 @@ cli::command task_import_row() {
       "kernelmill task import kernelbench problems.jsonl --level 1",
       "Tasks are written to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), "
       "where every command\n"
-      "finds them. Each task is written atomically. A second import changes nothing. Exit code 4 "
-      "when existing tasks\n"
-      "differ and were not replaced.",
-      {{"SUITE", "Benchmark: kernelbench.", true, false, nothing, {"kernelbench"}},
-       {"PATH",
-        "Checkout of KernelBench, or its problems.jsonl. Default: $KERNELBENCH_ROOT.",
-        false,
-        false,
-        completes::file,
-        {}}},
+      "finds them. Each task is written atomically. A second import changes nothing. Problems that "
+      "cannot be taken are\n"
+      "left out, counted by reason. Exit code 4 when existing tasks differ and were not replaced.",
+      {{"SUITE", "Benchmark: " + names + ".", true, false, nothing, suite_names()},
+       {"PATH", path_words(), false, false, completes::file, {}}},
       {{"--to", "DIR", "Folder to write tasks to.", "", false, {}, completes::directory},
-       {"--level", "N", "Imports only this level.", "", false, {}, nothing},
+       {"--level", "N", "kernelbench: imports only this level.", "", false, {}, nothing},
        {"--precision", "TYPE",
-        "Type of all floating tensors; own: each keeps the type that the problem gives it. "
+        "kernelbench: type of all floating tensors; own: each keeps the type that the problem "
+        "gives it. "
         "Default: own "
         "for a problem that names another type than float32, else fp32.",
         "", false, torch_precisions(), nothing},
