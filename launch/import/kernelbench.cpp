@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "gpu/task/task.hpp"
+#include "launch/import/import_words.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
 #include "messages/base/json_value.hpp"
@@ -19,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint32_t max_level = 99;
-constexpr size_t max_name = 160;
 constexpr size_t max_code = 512 << 10;
 
 constexpr const char* what_is_read =
@@ -29,15 +29,6 @@ tl::unexpected<error> bad(const std::string& place, const std::string& cause) {
   return configuration_error("bad_problem", "failed to read " + place + ": " + cause,
                              "each line of a problems.jsonl is {\"level\": 1, \"problem_id\": 19, "
                              "\"name\": \"19_ReLU\", \"code\": \"...\"}");
-}
-
-bool is_folder_name(const std::string& x) {
-  auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == '+';
-  };
-  return !x.empty() && x.size() <= max_name && x.front() != '.' &&
-         std::all_of(x.begin(), x.end(), fits);
 }
 
 // "19" of "19_ReLU"; 0 when there is none.
@@ -268,23 +259,18 @@ std::vector<task_file> task_files_of(const kernelbench_problem& x, const std::st
 
 expected<suite_reading> read_kernelbench_suite(const std::string& path,
                                                const suite_options& options) {
-  auto option = [&](const char* name) {
-    auto found = options.find(name);
-    return found == options.end() ? std::string{} : found->second;
-  };
-  uint32_t only = leading_number(option("--level"));
-  if (!option("--level").empty() && (only < 1 || only > max_level))
-    return configuration_error("usage", "failed to read --level: it is no number from 1 to 99");
+  auto only = count_of(options, "--level", 1, max_level, 0);
+  KM_TRY(only);
   auto problems = read_kernelbench(path);
   KM_TRY(problems);
   suite_reading result;
   for (const auto& x : *problems)
-    if (only == 0 || x.level == only)
-      result.tasks.push_back({x.id(), task_files_of(x, option("--precision"))});
+    if (*only == 0 || x.level == *only)
+      result.tasks.push_back({x.id(), task_files_of(x, option_of(options, "--precision"))});
   if (result.tasks.empty())
     return configuration_error("bad_problem",
                                "failed to import from " + path + ": it has no problem of level " +
-                                   std::to_string(only),
+                                   std::to_string(*only),
                                "leave --level out to import all");
   return result;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launch/import/kernelbench.hpp"
+#include "launch/import/multikernelbench.hpp"
 
 namespace kernelmill {
 
@@ -13,6 +14,11 @@ const std::vector<suite_row>& suites() {
        "a checkout of KernelBench, or its problems.jsonl",
        {"--level", "--precision"},
        read_kernelbench_suite},
+      {"multikernelbench",
+       "",
+       "a checkout of MultiKernelBench",
+       {"--shapes"},
+       read_multikernelbench},
   };
   return rows;
 }

@@ -168,7 +168,8 @@ cli::command task_import_row() {
       "task import",
       "Imports a benchmark's problems as tasks.",
       "kernelmill task import kernelbench ~/KernelBench\n"
-      "kernelmill task import kernelbench problems.jsonl --level 1",
+      "kernelmill task import kernelbench problems.jsonl --level 1\n"
+      "kernelmill task import multikernelbench ~/MultiKernelBench",
       "Tasks are written to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), "
       "where every command\n"
       "finds them. Each task is written atomically. A second import changes nothing. Problems that "
@@ -178,6 +179,13 @@ cli::command task_import_row() {
        {"PATH", path_words(), false, false, completes::file, {}}},
       {{"--to", "DIR", "Folder to write tasks to.", "", false, {}, completes::directory},
        {"--level", "N", "kernelbench: imports only this level.", "", false, {}, nothing},
+       {"--shapes",
+        "N",
+        "multikernelbench: most shapes of a task, spread over those of the suite. Default: 8.",
+        "",
+        false,
+        {},
+        nothing},
        {"--precision", "TYPE",
         "kernelbench: type of all floating tensors; own: each keeps the type that the problem "
         "gives it. "
