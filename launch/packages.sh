@@ -18,6 +18,7 @@ test=(
   chromium chromium-driver python3-selenium python3-prometheus-client
   python3-torch libtorch-dev pybind11-dev python3-dev
   clang libclang-rt-dev # tests/fuzz
+  openssh-server openssh-client iproute2 # tests/integration/remote
 )
 package=(patchelf dpkg-dev file)
 

@@ -7,6 +7,16 @@ namespace kernelmill {
 namespace {
 
 constexpr error_category table[] = {
+    {"ssh_missing", "`--on` finds no ssh client",
+     "install openssh-client, or name the client in KERNELMILL_SSH"},
+    {"remote_denied", "ssh refuses a host of `--on`: its name, its key or the login",
+     "`ssh HOST true` must work without a question"},
+    {"remote_program",
+     "no Kernelmill runs on a host of `--on`: it is for another machine or an older system, or of "
+     "another version",
+     "install the same version there"},
+    {"remote_secret", "a configuration for `--on` holds what may be a secret",
+     "set that key on the host itself"},
     {"bad_import", "a file of another system cannot be read; the message names file, line and key",
      "see docs/reference/imports.md for what is read"},
     {"bad_bundle", "a bundle was changed, cut off, or is none; the message names the file in it",

@@ -7,6 +7,16 @@ namespace kernelmill {
 namespace {
 
 constexpr error_category table[] = {
+    {"remote_unreachable",
+     "a host of `--on` does not answer, or the connection to it broke and did not come back in "
+     "eight minutes",
+     "`ssh HOST true`; `kernelmill remote attach` takes up a session that was started"},
+    {"remote_protocol",
+     "a host of `--on` sent what is against the rules: a wrong hash, a path that leads out, output "
+     "without end",
+     "nothing of it was used; look at that host"},
+    {"remote_lost", "the process of a command of `--on` is gone, and left no exit code",
+     "was that host restarted, or its memory full? start the command again"},
     {"slot_quarantined",
      "after three faults of the machine in a row no referee can work on a GPU or CPU slot; its "
      "work goes to the others",

@@ -17,6 +17,9 @@ namespace kernelmill::cli {
 /// "usage" for options that do not go together.
 expected<void> choose_output(invocation& in);
 
+/// Leaves stdout to what another program printed: -o and --columns were its own.
+void pass_output_through();
+
 /// Whether tables alone are printed: with -o csv, --columns or --no-headers. Other texts are not.
 bool prints_tables_alone();
 

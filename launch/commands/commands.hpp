@@ -83,6 +83,10 @@ cli::command config_diff_row();
 cli::command config_schema_row();
 cli::command completion_row();
 cli::command version_row();
+cli::command remote_ls_row();
+cli::command remote_attach_row();
+cli::command remote_close_row();
+cli::command remote_far_row();
 cli::command complete_row();
 cli::command reference_row();
 

@@ -17,4 +17,20 @@ std::string made_run_name(const config_sources& sources) {
   return fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, fmt::localtime(std::time(nullptr)));
 }
 
+void name_run(run_config& config, const config_sources& sources) {
+  std::error_code code;
+  bool made = config.run.name.empty() && config.run.dir.empty();
+  if (config.run.name.empty())
+    config.run.name =
+        made ? made_run_name(sources)
+             : std::filesystem::path{config.run.dir + "/"}.parent_path().filename().string();
+  if (!config.run.dir.empty()) return;
+  auto base = std::filesystem::current_path(code) / "runs";
+  auto name = config.run.name;
+  for (int n = 2; made && std::filesystem::exists(base / config.run.name, code);
+       ++n) // two in one second
+    config.run.name = name + "-" + std::to_string(n);
+  config.run.dir = (base / config.run.name).string();
+}
+
 } // namespace kernelmill::commands

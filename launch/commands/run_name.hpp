@@ -9,4 +9,7 @@ namespace kernelmill::commands {
 /// "quickstart-20260731-142233": for a run that was given no name.
 std::string made_run_name(const config_sources& sources);
 
+/// Fills in the name and the directory that were not given; `run.dir` alone names the run too.
+void name_run(run_config& config, const config_sources& sources);
+
 } // namespace kernelmill::commands

@@ -10,6 +10,7 @@
 #include "launch/commands/judge/compile_only.hpp"
 #include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/remote/on_host.hpp"
 #include "launch/judging/benching/bench_text.hpp"
 #include "launch/judging/benching/shapes.hpp"
 #include "launch/judging/verdict_text.hpp"
@@ -160,6 +161,7 @@ json document_of(const offered_candidate& x, wire::BuildResult::Reader built, si
 }
 
 expected<int> bench(const invocation& in) {
+  if (in.has("--on")) return on_host(in, bench_row());
   auto bundle = left_bundle::begin(in, "bench");
   KM_TRY(bundle);
   auto evaluations = in.integer("--evaluations", 1, 100);
@@ -247,7 +249,8 @@ cli::command bench_row() {
            {"--evaluations", "N", "Evaluations of each shape.", "5", false, {}, nothing},
            clock_option(),
            bundle_option(),
-           tasks_root()})),
+           tasks_root(),
+           on_option()})),
       bench};
 }
 

@@ -8,6 +8,7 @@
 #include "launch/commands/judge/compile_only.hpp"
 #include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/remote/on_host.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "messages/base/json_value.hpp"
@@ -43,6 +44,7 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
 } // namespace
 
 expected<int> eval(const invocation& in) {
+  if (in.has("--on")) return on_host(in, eval_row());
   bool compiled_only = in.has("--compile-only");
   if (in.has("--arch") && !compiled_only)
     return configuration_error("usage",
@@ -121,7 +123,8 @@ cli::command eval_row() {
                                "Default: this machine's GPU, else sm_90, of HIP gfx90a."),
            flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
            bundle_option(),
-           tasks_root()})),
+           tasks_root(),
+           on_option()})),
       eval};
 }
 

@@ -20,6 +20,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/remote/on_host.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/judging/candidate_line.hpp"
@@ -206,6 +207,7 @@ private:
 };
 
 expected<int> judge_batch(const invocation& in) {
+  if (in.has("--on")) return on_host(in, judge_batch_row());
   auto roots = tasks_roots(in);
   KM_TRY(roots);
   auto backend = choose_backend(in.value("--backend"));
@@ -256,7 +258,8 @@ cli::command judge_batch_row() {
                {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
                clock_option(),
                flag("--no-timing", "Checks correctness and skips timing."),
-               tasks_root()}),
+               tasks_root(),
+               on_option()}),
           judge_batch};
 }
 

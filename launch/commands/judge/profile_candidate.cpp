@@ -16,6 +16,7 @@
 #include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/roofline_picture.hpp"
 #include "launch/commands/judge/tool_reports.hpp"
+#include "launch/commands/remote/on_host.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/judging/tier0_text.hpp"
 #include "launch/judging/verdict_text.hpp"
@@ -204,6 +205,7 @@ Message<wire::ProfileResult> as_record(const invocation& in, const examined_cand
 }
 
 expected<int> profile_candidate(const invocation& in) {
+  if (in.has("--on")) return on_host(in, profile_row());
   auto bundle = left_bundle::begin(in, "profile");
   KM_TRY(bundle);
   auto x = prepare_examined(in);
@@ -267,6 +269,7 @@ cli::command profile_row() {
         completes::file},
        bundle_option(),
        tasks_root(),
+       on_option(),
        python_path()},
       profile_candidate};
 }

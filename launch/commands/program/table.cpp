@@ -40,6 +40,7 @@ cli::command_table grouped() {
        policy_scripted_row(), policy_attach_row(), policy_list_row(), policy_detach_row(),
        policy_weights_row(), index_build_row(), index_query_row(), index_retract_row(),
        index_audit_row()});
+  add(table, "Other machines", {remote_ls_row(), remote_attach_row(), remote_close_row()});
   add(table, "Clusters",
       {cluster_init_row(), head_row(), node_row(), node_list_row(), gpu_list_row(), submit_row(),
        drain_row(), simulate_row(), actor_list_row(), actor_show_row()});
@@ -47,7 +48,7 @@ cli::command_table grouped() {
       {config_init_row(), config_list_row(), config_show_row(), config_diff_row(),
        config_validate_row(), config_schema_row(), doctor_row(), adapter_list_row(),
        adapter_summary_row(), completion_row(), version_row()});
-  add(table, "", {complete_row(), reference_row()}); // hidden
+  add(table, "", {complete_row(), reference_row(), remote_far_row()}); // hidden
   return table;
 }
 

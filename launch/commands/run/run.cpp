@@ -17,6 +17,7 @@
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/remote/on_host.hpp"
 #include "launch/commands/run/progress_display.hpp"
 #include "launch/commands/run/run_driver.hpp"
 #include "launch/commands/run_name.hpp"
@@ -46,21 +47,6 @@ std::string shown_path(const std::string& path) {
   std::error_code code;
   auto relative = fs::path{path}.lexically_relative(fs::current_path(code)).string();
   return relative.empty() || relative.starts_with("..") ? path : relative;
-}
-
-/// Fills in the name and the directory that were not given; `run.dir` alone names the run too.
-void name_run(run_config& config, const config_sources& sources) {
-  std::error_code code;
-  bool made = config.run.name.empty() && config.run.dir.empty();
-  if (config.run.name.empty())
-    config.run.name = made ? made_run_name(sources)
-                           : fs::path{config.run.dir + "/"}.parent_path().filename().string();
-  if (!config.run.dir.empty()) return;
-  auto base = fs::current_path(code) / "runs";
-  auto name = config.run.name;
-  for (int n = 2; made && fs::exists(base / config.run.name, code); ++n) // two in one second
-    config.run.name = name + "-" + std::to_string(n);
-  config.run.dir = (base / config.run.name).string();
 }
 
 json summary_json(wire::RunSummary::Reader x) {
@@ -279,6 +265,7 @@ expected<void> bundle_run(const invocation& in, const std::string& directory) {
 }
 
 expected<int> run(const invocation& in) {
+  if (in.has("--on")) return on_host(in, run_row());
   auto sources = sources_of(in.list("CONFIG"));
   if (in.has("--split")) sources.overrides.push_back("tasks.split=" + in.value("--split"));
   auto loaded = load_config(sources);
@@ -443,6 +430,7 @@ cli::command run_row() {
                              nothing},
                             accept_terms_option(),
                             bundle_option(),
+                            on_option(),
                             flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }

@@ -102,18 +102,21 @@ ARROWS = {
     ),
     "launch/commands/judge": (
         "actors/governance gpu/examine gpu/inspect gpu/process gpu/profiler gpu/referee gpu/sandbox gpu/task "
-        "gpu/toolchain launch/analysis/bundle launch/cli launch/cluster launch/commands launch/config "
-        "launch/import launch/judging launch/judging/benching launch/judging/inspecting launch/machine "
+        "gpu/toolchain launch/analysis/bundle launch/cli launch/cluster launch/commands launch/commands/remote "
+        "launch/config launch/import launch/judging launch/judging/benching launch/judging/inspecting launch/machine "
         "launch/node storage"
     ),
     "launch/commands/program": (
         "actors/episode/tools gpu/inspect gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
         "launch/machine launch/server/api storage storage/export storage/lineage"
     ),
+    "launch/commands/remote": (
+        "gpu/task launch/cli launch/cluster launch/commands launch/config launch/judging launch/node launch/remote"
+    ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
-        "launch/commands launch/commands/store launch/config launch/learning/training launch/machine "
-        "launch/node launch/server/api launch/server/http launch/server/rollouts launch/server/scripted "
+        "launch/commands launch/commands/remote launch/commands/store launch/config launch/learning/training "
+        "launch/machine launch/node launch/server/api launch/server/http launch/server/rollouts launch/server/scripted "
         "storage storage/lineage storage/restore"
     ),
     "launch/commands/store": (
@@ -150,6 +153,7 @@ ARROWS = {
         "launch/server/scripted launch/server/trackers retrieval/corpora retrieval/search storage "
         "storage/export storage/export/licences storage/journal storage/lineage"
     ),
+    "launch/remote": "gpu/process launch/config storage",
     "launch/server/api": (
         "actors actors/episode actors/governance actors/handoff actors/policy_client "
         "actors/policy_client/http actors/policy_client/protocol gpu/task launch/cli launch/judging "
