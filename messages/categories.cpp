@@ -168,6 +168,16 @@ constexpr error_category of_candidates[] = {
      "write the kernels in that language",
      "Write the kernels in the language that the task asks for; operators of the framework alone "
      "are not enough."},
+    {"bad_answer",
+     "contract `program`: the answer cannot be taken for files: it writes one that it may not, "
+     "one twice, or is a diff that does not fit",
+     "the message names the file; [the contract](program-contract.md)",
+     "Write only the files that the task names, each once: the whole text of the answer file, or "
+     "sections that each begin with a line `// file: PATH`."},
+    {"missing_reference",
+     "contract `program`: the answer does not use a name that the task asks for",
+     "use it in code, not in a comment",
+     "Use the functions that the task names, in code that runs."},
     {"disturbed_referee", "the referee failed beside the kernel and works without it, twice",
      "use no more memory, threads and time than the function needs",
      "Use no more memory, threads and time than the function needs, and leave nothing behind."},

@@ -10,9 +10,10 @@
 namespace kernelmill {
 
 enum class contract_kind : unsigned char {
-  native, ///< a library with the task's function
-  device, ///< device code with a launch line, for CUDA
-  torch,  ///< a module in Python with ModelNew
+  native,  ///< a library with the task's function
+  device,  ///< device code with a launch line, for CUDA
+  torch,   ///< a module in Python with ModelNew
+  program, ///< source files that the task's own commands build and test
 };
 
 /// Returns the name used in JSON, in messages and in texts, e.g. "native".

@@ -123,6 +123,8 @@ std::string judging_of(const task& x) {
 } // namespace
 
 std::string system_prompt(const task& x) {
+  if (x.contract == contract_kind::program)
+    return program_role(x) + program_format(x) + program_judging(x).append(after_each_answer);
   if (x.contract == contract_kind::torch)
     return torch_role(x) + torch_format(x) + torch_judging(x).append(after_each_answer);
   return std::string{role_of(x)} + format_of(x) + judging_of(x).append(after_each_answer);
@@ -137,11 +139,13 @@ std::string patch_prompt() {
 }
 
 std::string judging_prompt(const task& x) {
+  if (x.contract == contract_kind::program) return program_role(x) + program_judging(x);
   if (x.contract == contract_kind::torch) return torch_role(x) + torch_judging(x);
   return std::string{role_of(x)} + judging_of(x);
 }
 
 std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
+  if (x.contract == contract_kind::program) return program_task_prompt(x, examples);
   if (x.contract == contract_kind::torch) return torch_task_prompt(x, examples);
   std::string out = "[task: " + x.id + "]\n";
   out.append(x.prompt);

@@ -24,6 +24,12 @@ std::string torch_role(const task& x);
 std::string torch_format(const task& x);
 std::string torch_judging(const task& x);
 
+/// The same of a task of the contract `program`.
+std::string program_role(const task& x);
+std::string program_format(const task& x);
+std::string program_judging(const task& x);
+std::string program_task_prompt(const task& x, wire::RetrieveResult::Reader examples);
+
 /// What the verb of a task asks for; empty for `optimize` and `diagnose`.
 std::string verb_words(const task& x);
 

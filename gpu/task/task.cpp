@@ -29,6 +29,7 @@ std::string task::declaration() const {
 }
 
 std::string task::computation() const {
+  if (contract == contract_kind::program) return prompt;
   return contract == contract_kind::torch ? torch.code : declaration();
 }
 
@@ -57,6 +58,11 @@ bool task::names(const std::string& wanted) const {
 namespace {
 
 expected<void> check_contract(const task& x, const judging_terms& terms) {
+  if (terms.contract == contract_kind::program)
+    return configuration_error("unsupported_contract",
+                               "failed to use contract program for task " + x.id +
+                                   ": it has no commands that build and test a program",
+                               "use --contract native");
   if (terms.contract == contract_kind::torch)
     return configuration_error("unsupported_contract",
                                "failed to use contract torch for task " + x.id +
@@ -98,6 +104,10 @@ expected<task_ptr> on_terms(const task& x, judging_terms terms) {
   if (x.contract == contract_kind::torch) {
     KM_TRY(use_language(x, result->terms));
     result->starter = x.starter_python;
+    return task_ptr{std::move(result)};
+  }
+  if (x.contract == contract_kind::program) {
+    result->starter = starter_of(x.program);
     return task_ptr{std::move(result)};
   }
   KM_TRY(check_contract(x, asked));

@@ -3,7 +3,8 @@
 // A task is a folder: task.json (what to solve, the signature as data, the cases), prompt.md,
 // reference.cpp (fp64, trusted), baseline.cpp (its time defines speedup 1) and, where the task
 // is to repair, rewrite or translate something, starter.cpp. A task of the contract `torch` has
-// problem.py in place of references and cases. docs/reference/tasks.md describes every key.
+// problem.py in place of references and cases; one of the contract `program` has folders of files
+// (program_task.hpp). docs/reference/tasks.md describes every key.
 
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/task/program_task.hpp"
 #include "messages/contract.hpp"
 #include "messages/error.hpp"
 
@@ -93,8 +95,8 @@ struct port_languages {
 /// What a run or a command asks of the candidates for a task. No part of the task's digest.
 struct judging_terms {
   std::string backend = "cpu"; ///< cpu, cuda, hip
-  /// native, or device where the backend is cuda. A task of the contract `torch` stays one whatever
-  /// is asked for, so that a run may mix them; no other task becomes one.
+  /// native, or device where the backend is cuda. A task of the contract `torch` or `program` stays
+  /// one whatever is asked for, so that a run may mix them; no other task becomes one.
   contract_kind contract = contract_kind::native;
 
   // Of answers of the contract `torch` alone.
@@ -140,7 +142,8 @@ struct task {
   std::string starter_hip; ///< in place of starter_gpu, where CUDA's does not fit
   std::string starter_python;
 
-  torch_problem torch; ///< of the contract `torch` alone
+  torch_problem torch;  ///< of the contract `torch` alone
+  program_task program; ///< of the contract `program` alone
 
   bool names(const std::string& wanted) const; ///< whether it runs on this backend
 

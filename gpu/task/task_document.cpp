@@ -288,7 +288,7 @@ expected<void> read_head(const section& from, task& x) {
   auto ok = all({from.text("id", id, true), from.text("title", x.title, true),
                  from.choice("verb", x.verb, true, task_verbs()),
                  from.text("operator_family", x.operator_family, true),
-                 from.choice("contract", contract, false, {"native", "torch"}),
+                 from.choice("contract", contract, false, {"native", "torch", "program"}),
                  from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
                  from.choice("split", x.split, false, {"train", "dev"}),
                  from.text("source", x.source, false), from.texts("backends", x.backends)});
@@ -355,11 +355,29 @@ expected<void> read_torch_document(const json& document, const std::string& file
               read_positions(from, "mutates", problem.mutates), read_verb(document, file, x)});
 }
 
+// Files and commands: no signature, no cases; what is right the tests say.
+expected<void> read_program_document(const json& document, const std::string& file, task& x) {
+  section from{document, file, ""};
+  KM_TRY(from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
+                     "difficulty", "split", "source", "backends", "suite", "program"}));
+  if (!from.has("schema_version") || from.at("schema_version") != 1)
+    return bad(file, "schema_version", "must be 1", "this Kernelmill reads version 1 of task.json");
+  x.difficulty = "medium";
+  x.backends = {"cuda"};
+  KM_TRY(read_head(from, x));
+  if (x.verb != "optimize" && x.verb != "synthesize")
+    return bad(file, "verb", "is \"" + x.verb + "\", which the contract program does not have",
+               "there are: optimize, synthesize");
+  KM_TRY(from.text("suite", x.program.suite, false));
+  return read_program(document, file, x);
+}
+
 } // namespace
 
 expected<void> read_document(const json& document, const std::string& file, task& x) {
-  if (document.is_object() && document.value("contract", json{}) == "torch")
-    return read_torch_document(document, file, x);
+  auto contract = document.is_object() ? document.value("contract", json{}) : json{};
+  if (contract == "torch") return read_torch_document(document, file, x);
+  if (contract == "program") return read_program_document(document, file, x);
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id",         "title", "verb",      "operator_family",
                             "contract",       "difficulty", "split", "source",    "backends",

@@ -25,6 +25,13 @@ expected<void> read_variants(const nlohmann::json& list, const std::string& file
 /// rest of `x` must have been read.
 expected<void> read_verb(const nlohmann::json& document, const std::string& file, task& x);
 
+/// Fills what only a task of the contract `program` has from the key of that name. The head of `x`
+/// must have been read.
+expected<void> read_program(const nlohmann::json& document, const std::string& file, task& x);
+
+/// Reads context/, tests/ and baseline/ of such a task, which become part of the text of its digest.
+expected<void> read_program_folders(task& x, std::string& defining);
+
 /// The starter of a native task of the verb `port`: the one in the language that it is ported from.
 const std::string& starter_to_port(const task& x);
 

@@ -250,7 +250,9 @@ expected<task_ptr> load_files(task x) {
   KM_TRY(document);
   KM_TRY(parse_into(*document, file, x));
   std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;
-  auto read = x.contract == contract_kind::torch
+  bool program = x.contract == contract_kind::program;
+  auto read = program ? read_files(x, {"prompt.md"}, defining)
+              : x.contract == contract_kind::torch
                   ? read_files(x, {"prompt.md", "problem.py", "starter.py"}, defining)
                   : read_files(x,
                                {"prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp",
@@ -258,7 +260,9 @@ expected<task_ptr> load_files(task x) {
                                 "baseline.hip", "starter.hip"},
                                defining);
   KM_TRY(read);
-  auto ok = x.contract == contract_kind::torch ? check_problem(x, file) : check_files(x, file);
+  auto ok = program                              ? read_program_folders(x, defining)
+            : x.contract == contract_kind::torch ? check_problem(x, file)
+                                                 : check_files(x, file);
   KM_TRY(ok);
   x.digest = sha256_hex(defining);
   judging_terms first;

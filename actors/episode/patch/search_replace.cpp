@@ -1,5 +1,5 @@
-#include "actors/episode/patch/lines.hpp"
 #include "actors/episode/patch/text_patch.hpp"
+#include "messages/base/lines.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {

@@ -22,6 +22,25 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+json program_head(const program_task& x) {
+  json result = {{"build", x.build},
+                 {"test", x.test},
+                 {"benchmark", x.benchmark},
+                 {"timing", to_string(x.timing.mode)},
+                 {"timeout_s", x.timeout_s},
+                 {"answer_file", x.answer_file},
+                 {"writable", writable_files(x)},
+                 {"references", {{"any", x.references.any}, {"all", x.references.all}}},
+                 {"needs",
+                  {{"toolkit", x.needs.toolkit},
+                   {"compute_capability", x.needs.compute_capability},
+                   {"datacenter_gpu", x.needs.datacenter_gpu}}}};
+  for (auto [name, files] :
+       {std::pair{"context", &x.context}, {"tests", &x.tests}, {"baseline", &x.baseline}})
+    for (const auto& file : *files) result[name].push_back(file.path);
+  return result;
+}
+
 json head(const task& x) {
   json result = {{"id", x.id},
                  {"title", x.title},
@@ -41,6 +60,10 @@ json head(const task& x) {
                                     {"constants", one.text()},
                                     {"visibility", one.hidden ? "hidden" : "visible"},
                                     {"timed", one.timed}});
+  } else if (x.contract == contract_kind::program) {
+    result["suite"] = x.program.suite;
+    result["suite_id"] = x.program.suite_id;
+    result["group"] = x.program.group;
   } else {
     result["cases"] = x.cases.size();
   }
@@ -73,6 +96,11 @@ json full(const task& x) {
   if (x.contract == contract_kind::torch) {
     result["prompt"] = x.prompt;
     result["problem"] = x.torch.code;
+    return result;
+  }
+  if (x.contract == contract_kind::program) {
+    result["prompt"] = x.prompt;
+    result["program"] = program_head(x.program);
     return result;
   }
   result["declaration"] = x.declaration();
@@ -110,7 +138,25 @@ std::string torch_text(const task& x, bool bold) {
   return result + starter_text(x, "starter.py");
 }
 
+std::string program_text(const task& x, bool bold) {
+  const auto& p = x.program;
+  auto result = fmt::format("{}\n{}\n\n{}, {}, {}, contract program, backends {}\n{}\n\n",
+                            cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb,
+                            x.operator_family, x.difficulty, joined(x.backends), x.directory);
+  std::vector<std::vector<std::string>> rows{{"build", p.build},
+                                             {"test", p.test},
+                                             {"benchmark", p.benchmark},
+                                             {"timing", std::string{to_string(p.timing.mode)}},
+                                             {"answers write", joined(writable_files(p))}};
+  for (auto [folder, files] :
+       {std::pair{"context", &p.context}, {"tests", &p.tests}, {"baseline", &p.baseline}})
+    for (const auto& file : *files) rows.push_back({folder, file.path});
+  result += cli::format_table({"PART", "VALUE"}, rows) + "\n" + x.prompt;
+  return result + starter_text(x, p.answer_file);
+}
+
 std::string text(const task& x, bool bold) {
+  if (x.contract == contract_kind::program) return program_text(x, bold);
   if (x.contract == contract_kind::torch) return torch_text(x, bold);
   auto result = fmt::format("{}\n{}\n\n", cli::paint(bold, cli::colour::bold, x.id), x.title);
   result += fmt::format("{}, {}, {}, contract {}\n\n{}\n\n", x.verb, x.operator_family,
