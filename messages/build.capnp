@@ -7,12 +7,12 @@ using Common = import "common.capnp";
 
 struct BuildRequest {
   task @0 :Text;
-  contract @1 :Text;       # "native", "device", "torch" or "program"
+  contract @1 :Text;       # "native", "device" or "torch"
   backend @2 :Text;        # "cpu", "cuda"
   source @3 :Text;
   sha256 @4 :Text;         # of the source
   deadlineMs @5 :UInt32;
-  taskDir @6 :Text;        # the folder that holds task.json; of "torch" and "program" alone
+  taskDir @6 :Text;        # the folder that holds task.json; of "torch" alone
   taskDigest @7 :Text;     # of that folder
 }
 

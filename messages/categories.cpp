@@ -178,6 +178,15 @@ constexpr error_category of_candidates[] = {
      "contract `program`: the answer does not use a name that the task asks for",
      "use it in code, not in a comment",
      "Use the functions that the task names, in code that runs."},
+    {"replaced_function",
+     "contract `program`: the program defines a function of a library itself, which the tests "
+     "would "
+     "call",
+     "give the function another name, or make it static",
+     "Give your functions names that no library has, or make them static."},
+    {"no_visible_case",
+     "contract `program`: only visible cases were asked for, and the tests of a program are hidden",
+     "submit the candidate", "Submit it: the tests of this task are hidden."},
     {"disturbed_referee", "the referee failed beside the kernel and works without it, twice",
      "use no more memory, threads and time than the function needs",
      "Use no more memory, threads and time than the function needs, and leave nothing behind."},
@@ -298,6 +307,10 @@ constexpr finding_rule rules[] = {
      "UndefinedBehaviorSanitizer, on a CPU: an operation without a defined result, as a signed "
      "overflow or a shift too far",
      "an operation has no defined result"},
+    {"own_word", "info",
+     "contract `program`: tests and candidate share a process, so that its own word decided: its "
+     "main returned, as the baseline's does, with exit code 0",
+     "the tests ran in the candidate's own process"},
     {"no_profile", "warning", "the kernels of a `torch` candidate could not be listed",
      "which kernels run could not be listed"},
 };

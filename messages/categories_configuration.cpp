@@ -116,6 +116,9 @@ constexpr error_category table[] = {
      "no verdict by a task means anything: an output without work passes, or the right one is not "
      "finite",
      "`kernelmill task check` says more"},
+    {"needs_unmet",
+     "a task of the contract `program` needs a newer CUDA or another GPU than this machine has",
+     "judge it on a machine that has it; the message says what it needs"},
     {"bad_seed", "a seed that is not 32 bytes", "give 64 hex digits, or none"},
     {"bad_script", "a script of the scripted policy server is wrong",
      "see docs/reference/policy-script.md; the message names file, line or key"},

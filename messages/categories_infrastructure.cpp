@@ -106,6 +106,12 @@ constexpr error_category table[] = {
     {"control_failed",
      "the task's baseline, which ran where a candidate had failed, fails there, too",
      "`kernelmill doctor` tries the machine"},
+    {"program_not_run",
+     "contract `program`: a sandbox for a command of the task could not be made ready",
+     "`kernelmill doctor` tries each layer of the sandbox"},
+    {"baseline_not_timed",
+     "contract `program`: the baseline passed its tests and could not be timed beside a candidate",
+     "the turn counts as not timed; `kernelmill task check` times the baseline"},
     {"control_late",
      "a control, which comes before a candidate beside which a referee was lost, took half of the "
      "time",

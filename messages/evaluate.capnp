@@ -22,7 +22,7 @@ struct EvaluateRequest {
   seed @6 :Data;                   # 32 bytes to replay an evaluation; empty: drawn after load
   deadlineMs @7 :UInt32;
   profile @8 :Bool;                # count instead of time
-  contract @9 :Text;               # "native", "device", "torch" or "program"; empty: native
+  contract @9 :Text;               # "native", "device" or "torch"; empty: native
   mode @10 :Text;                  # of "torch": "honest" or "kernelbench"; empty: honest
   language @11 :Text;              # of "torch": "cuda", "triton", "torch", "hip"; empty or "any": any
   float32 @12 :Text;               # of "torch": "ieee" or "tf32"; empty: ieee

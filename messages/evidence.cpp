@@ -22,6 +22,13 @@ bool is_there(wire::Content::Reader x) {
   return x.isArtifact() || x.getInline().size() > 0;
 }
 
+// What a process said of itself is half of what was compared outside of it.
+bool is_own_word(wire::Verdict::Reader verdict) {
+  for (auto x : verdict.getFindings())
+    if (x.getRule() == "own_word") return true;
+  return false;
+}
+
 bool is_critical(wire::Verdict::Reader verdict) {
   for (auto x : verdict.getFindings())
     if (x.getSeverity() == wire::Severity::CRITICAL) return true;
@@ -59,6 +66,7 @@ evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn, wire::Verdict::R
   result.build = (build.getToolchain().size() > 0 ? 0.5 : 0) + (said ? 0.5 : 0);
   auto evaluation = turn.getFacts().getEvaluation();
   result.correctness = evaluation.getCases().size() > 0 && is_decided(verdict, "correctness");
+  if (is_own_word(verdict)) result.correctness /= 2;
   result.determinism = is_decided(verdict, "determinism");
   result.performance = evaluation.getTiming().getMeasured();
   result.profile = turn.getFacts().getProfile().getAvailable();

@@ -203,8 +203,9 @@ void episode_state::ask_evaluation() {
 }
 
 void episode_state::ask_profile() {
-  if (auto why = unprofiled_reason(settings->backend, where.what->contract == contract_kind::torch);
-      !why.empty()) {
+  auto contract = where.what->contract;
+  bool of_others = contract == contract_kind::torch || contract == contract_kind::program;
+  if (auto why = unprofiled_reason(settings->backend, of_others); !why.empty()) {
     current->profile = no_profile(why);
     return ask_verdict();
   }

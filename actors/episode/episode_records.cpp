@@ -151,15 +151,19 @@ std::string limit_reached(const episode_state& state, wire::CompletionResult::Re
   return "the end of the model's context after " + std::to_string(sampled) + " tokens";
 }
 
+// Modules in Python and programs take their time: the headers of a framework, whole processes.
+bool takes_long(const episode_state& state) {
+  auto contract = state.where.what->contract;
+  return contract == contract_kind::torch || contract == contract_kind::program;
+}
+
 std::chrono::milliseconds build_deadline(const episode_state& state) {
-  return state.where.what->contract == contract_kind::torch ? state.settings->torch_build_deadline
-                                                            : state.settings->build_deadline;
+  return takes_long(state) ? state.settings->torch_build_deadline : state.settings->build_deadline;
 }
 
 std::chrono::milliseconds evaluate_deadline(const episode_state& state) {
-  return state.where.what->contract == contract_kind::torch
-             ? state.settings->torch_evaluate_deadline
-             : state.settings->evaluate_deadline;
+  return takes_long(state) ? state.settings->torch_evaluate_deadline
+                           : state.settings->evaluate_deadline;
 }
 
 candidate_view candidate_of(const episode_state& state) {

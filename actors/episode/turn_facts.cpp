@@ -15,7 +15,7 @@ Message<wire::BuildRequest> build_request(const candidate_view& x,
     out.setSource(x.parsed.kernel);
     out.setSha256(x.sha256);
     out.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
-    if (x.what.contract == contract_kind::torch) {
+    if (x.what.contract == contract_kind::torch || x.what.contract == contract_kind::program) {
       out.setTaskDir(x.what.directory);
       out.setTaskDigest(x.what.digest);
     }

@@ -179,6 +179,11 @@ bool begins_with(std::string_view answer, std::string_view shown) {
 }
 
 std::string baseline_of(const task& x) {
+  if (x.contract == contract_kind::program) {
+    std::string all; // of several files as an answer writes them
+    for (const auto& file : x.program.baseline) all += file.text + "\n";
+    return all;
+  }
   return read_in_folder(x.directory, x.terms.backend == "cpu" ? "baseline.cpp" : "baseline.cu")
       .value_or("");
 }
@@ -186,9 +191,9 @@ std::string baseline_of(const task& x) {
 } // namespace
 
 shown_code::shown_code(const task& x, std::string_view prompt)
-    : python_(x.contract == contract_kind::torch),
+    : python_(x.contract == contract_kind::torch || x.program.answer_file.ends_with(".py")),
       device_(!python_ && x.terms.contract == contract_kind::device) {
-  if (python_) {
+  if (x.contract == contract_kind::torch) {
     // Of what was not shown nothing can be copied.
     if (x.verb != "synthesize") add("the problem's own model", x.torch.code);
     if (!x.starter.empty()) add("the starter", x.starter);

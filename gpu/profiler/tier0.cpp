@@ -124,7 +124,7 @@ metric_values call_values(const task& what, wire::EvaluateResult::Reader evaluat
     if (most > 0 && amount > 0 && seconds > 0)
       result.set(which, std::min(100.0, 100 * amount / seconds / most));
   };
-  if (what.contract != contract_kind::torch) {
+  if (what.contract != contract_kind::torch && what.contract != contract_kind::program) {
     add_share(m::roofline_memory, what.bytes, "machine_memory_bandwidth");
     add_share(m::roofline_compute, what.flops, "machine_flops");
   }
@@ -138,7 +138,7 @@ std::optional<double> known(double x) {
 // Of the whole call, by what the task declares; tasks of the contract torch declare nothing.
 roofline_position position_in(const task& what, wire::EvaluateResult::Reader evaluated) {
   roofline_work work;
-  if (what.contract != contract_kind::torch) {
+  if (what.contract != contract_kind::torch && what.contract != contract_kind::program) {
     work.flops = known(value_of(what.flops, what.timed.scalars));
     work.bytes = known(value_of(what.bytes, what.timed.scalars));
   }

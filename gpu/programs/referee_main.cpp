@@ -13,6 +13,7 @@
 
 #include "gpu/examine/code_checks.hpp"
 #include "gpu/examine/kept_reports.hpp"
+#include "gpu/program/program_lane.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/referee_protocol.hpp"
@@ -47,6 +48,7 @@ struct options {
 struct lanes {
   referee_parts compiled;
   torch_lane* torch = nullptr; ///< null when there is no interpreter
+  program_lane& programs;
   memory_checker memory;
   code_checker& code;
 
@@ -69,6 +71,10 @@ std::string default_cache() {
 }
 
 Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reader request) {
+  if (contract_of(request.getContract().cStr()) == contract_kind::program) {
+    x.compiled.tasks.make_room();
+    return x.programs.evaluate(request);
+  }
   if (contract_of(request.getContract().cStr()) != contract_kind::torch)
     return evaluate_request(x.compiled, request);
   if (x.torch != nullptr) {
@@ -85,6 +91,8 @@ Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reade
 Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
   double begun = now_seconds();
   auto judged = judge(x, request);
+  // What is in a program besides the candidate is not its doing, so that no tool looks at it.
+  if (contract_of(request.getContract().cStr()) == contract_kind::program) return judged;
   const bool looks = request.getSanitize().size() > 0 || request.getReports();
   if (!looks && request.getSource().size() == 0) return judged;
   auto found = load_task_folder(request.getTaskDir());
@@ -109,6 +117,10 @@ Message<wire::CheckResult> check(const lanes& x, wire::CheckRequest::Reader requ
   if (x.torch != nullptr && spec && (*spec)->contract == contract_kind::torch) {
     x.compiled.tasks.make_room();
     return check_torch(x.with_torch(), request.getTaskDir());
+  }
+  if (spec && (*spec)->contract == contract_kind::program) {
+    x.compiled.tasks.make_room();
+    return x.programs.check(request.getTaskDir());
   }
   return check_request(x.compiled, request);
 }
@@ -174,9 +186,13 @@ expected<void> serve(const options& given) {
   code_compilers compilers{given.compiler, gpu ? gpu->architecture() : std::string{}};
   compilers.host.cpus = given.cpus;
   code_checker code{walls, std::move(compilers)};
+  program_lane programs{
+      walls, hardware, gpu.get(),
+      program_lane_options{given.compiler.path, given.cpus, given.gpu_node, of_candidates.driver}};
   const lanes all{
       {tasks, pool, hardware, gpu.get(), given.determinism_runs},
       torch.get(),
+      programs,
       {walls, std::move(examined), given.sanitizer, given.python, given.compiler, given.ncu},
       code};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for

@@ -60,7 +60,7 @@ expected<std::vector<program_file>> patched_files(const program_task& x, std::st
   return result;
 }
 
-bool is_word(char c) {
+bool is_name_part(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
@@ -69,8 +69,8 @@ bool has_name(std::string_view code, std::string_view name) {
   if (name.empty()) return true;
   for (auto at = code.find(name); at != code.npos; at = code.find(name, at + 1)) {
     auto behind = at + name.size();
-    bool begins = at == 0 || !is_word(name.front()) || !is_word(code[at - 1]);
-    bool ends = behind == code.size() || !is_word(name.back()) || !is_word(code[behind]);
+    bool begins = at == 0 || !is_name_part(name.front()) || !is_name_part(code[at - 1]);
+    bool ends = behind == code.size() || !is_name_part(name.back()) || !is_name_part(code[behind]);
     if (begins && ends) return true;
   }
   return false;
@@ -95,9 +95,9 @@ private:
         rest_.remove_prefix(3);
         return skip_to(mark, 3);
       }
-    if (!python_ && rest_.starts_with("R\"") && (code_.empty() || !is_word(code_.back())))
+    if (!python_ && rest_.starts_with("R\"") && (code_.empty() || !is_name_part(code_.back())))
       return skip_raw();
-    bool digits = rest_.front() == '\'' && !code_.empty() && is_word(code_.back()); // 1'000
+    bool digits = rest_.front() == '\'' && !code_.empty() && is_name_part(code_.back()); // 1'000
     if (rest_.front() == '"' || (rest_.front() == '\'' && !digits)) return skip_text(rest_.front());
     code_ += rest_.front();
     rest_.remove_prefix(1);

@@ -16,6 +16,7 @@
 #include "gpu/toolchain/control_source.hpp"
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
+#include "gpu/toolchain/program_toolchain.hpp"
 #include "gpu/toolchain/torch_toolchain.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
@@ -70,6 +71,7 @@ struct native_toolchain::state {
               options.cache_bytes) {
     if (options.compiler.empty()) options.compiler = usual_compiler(options.backend);
     identity = options.compiler + " (not asked yet)";
+    if (!is_hip()) programs = std::make_unique<program_toolchain>(walls, options, cache);
     if (!options.python.empty()) torch = std::make_unique<torch_toolchain>(walls, options, cache);
   }
 
@@ -81,7 +83,8 @@ struct native_toolchain::state {
   std::optional<compiler_facts> facts;
   std::optional<compiler_facts> device_facts;
   std::unique_ptr<precompiled_headers> headers;
-  std::unique_ptr<torch_toolchain> torch; // null: no contract `torch`
+  std::unique_ptr<torch_toolchain> torch;      // null: no contract `torch`
+  std::unique_ptr<program_toolchain> programs; // null: no contract `program`
 
   bool is_cuda() const { return options.backend == "cuda"; }
   bool is_hip() const { return options.backend == "hip"; }
@@ -131,13 +134,15 @@ expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader reques
   auto contract = contract_of(request.getContract().cStr());
   bool device = contract == contract_kind::device && is_cuda() && !options.device_compiler.empty();
   bool python = contract == contract_kind::torch && torch;
-  if ((contract != contract_kind::native && !device && !python) || backend != options.backend)
+  bool program = contract == contract_kind::program && programs;
+  if ((contract != contract_kind::native && !device && !python && !program) ||
+      backend != options.backend)
     return infrastructure_error(
         "unsupported_contract",
         std::string{"failed to build contract \""} + request.getContract().cStr() +
             "\" for backend \"" + backend + "\": this toolchain builds \"native\"" +
-            (is_cuda() ? " and \"device\"" : "") + (torch ? " and \"torch\"" : "") + " for \"" +
-            options.backend + "\"");
+            (is_cuda() ? " and \"device\"" : "") + (torch ? " and \"torch\"" : "") +
+            (programs ? " and \"program\"" : "") + " for \"" + options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
     return candidate_error("compile_error",
@@ -288,6 +293,7 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
                shortest_deadline_ms));
   auto contract = contract_of(request.getContract().cStr());
   if (contract == contract_kind::torch) return state_->torch->build(request, deadline);
+  if (contract == contract_kind::program) return state_->programs->build(request, deadline);
   bool device = contract == contract_kind::device;
   auto source = source_of(request);
   if (device)

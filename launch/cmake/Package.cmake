@@ -17,7 +17,7 @@ install(TARGETS kernelmill kernelmill-spawner kernelmill-referee kernelmill-cand
     kernelmill-nvrtc
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 # The contract `torch`: our Python, and the library that it opens.
-install(TARGETS kernelmill-torch LIBRARY DESTINATION lib/kernelmill COMPONENT programs)
+install(TARGETS kernelmill-program kernelmill-torch LIBRARY DESTINATION lib/kernelmill COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpu/torch/kernelmill_torch
   DESTINATION share/kernelmill/python COMPONENT programs
   PATTERN "__pycache__" EXCLUDE)

@@ -35,8 +35,9 @@ expected<std::vector<unsigned char>> seed_of(const std::string& hex) {
 }
 
 std::chrono::milliseconds deadline_of(const task& what, const auto& defaults) {
-  return std::chrono::milliseconds{
-      what.contract == contract_kind::torch ? defaults.torch_deadline_ms : defaults.deadline_ms};
+  bool takes_long =
+      what.contract == contract_kind::torch || what.contract == contract_kind::program;
+  return std::chrono::milliseconds{takes_long ? defaults.torch_deadline_ms : defaults.deadline_ms};
 }
 
 // Whether this system or its machine is at fault, not the candidate.
@@ -83,11 +84,12 @@ expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
                                const std::string& source) {
   // Here the caller names the contract of one candidate; a run's configuration does so for many
   // tasks.
-  if (what->contract == contract_kind::torch) {
-    if (wanted == "auto" || wanted == "torch") return what;
+  if (what->contract == contract_kind::torch || what->contract == contract_kind::program) {
+    const std::string own = to_string(what->contract);
+    if (wanted == "auto" || wanted == own) return what;
     return configuration_error("unsupported_contract",
                                "failed to use contract " + wanted + " for task " + what->id +
-                                   ": its contract is torch",
+                                   ": its contract is " + own,
                                "leave --contract out");
   }
   auto terms = what->terms;
@@ -112,9 +114,10 @@ parsed_completion as_source(std::string text, const task& what) {
     result.problems.push_back("the source holds a NUL byte");
   if (!is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
-  result.language = what.contract == contract_kind::torch ? "python"
-                    : what.terms.backend == "cpu"         ? "cpp"
-                                                          : what.terms.backend;
+  bool python =
+      what.contract == contract_kind::torch ||
+      (what.contract == contract_kind::program && what.program.answer_file.ends_with(".py"));
+  result.language = python ? "python" : what.terms.backend == "cpu" ? "cpp" : what.terms.backend;
   result.diagnosis = what.diagnosis; // a source file carries none, and no evidence
   result.evidence = right_statements(what);
   if (result.ok) result.kernel = std::move(text);

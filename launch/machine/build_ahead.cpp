@@ -18,8 +18,10 @@ void build_ahead(spawner& processes, const chosen_backend& backend, const std::s
   for (const auto& folder :
        std::set<std::string>(task_directories.begin(), task_directories.end())) {
     auto what = load_task_folder(folder);
-    // A problem in Python has none of them.
-    if (!what || (*what)->contract == contract_kind::torch) continue;
+    // Problems in Python and programs have none of them.
+    if (!what || (*what)->contract == contract_kind::torch ||
+        (*what)->contract == contract_kind::program)
+      continue;
     for (const char* name : {"/reference.cu", "/baseline.cu"})
       sources.emplace_back(folder + name, std::string{});
     sources.emplace_back(folder + "/reference.cpp", (*what)->reference_declaration());

@@ -70,7 +70,8 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   for (const auto& one : *chosen) {
     auto what = on_terms(*one, terms);
     KM_TRY(what);
-    if ((*what)->contract == contract_kind::torch) KM_TRY(check_torch_deadlines(config));
+    if ((*what)->contract == contract_kind::torch || (*what)->contract == contract_kind::program)
+      KM_TRY(check_torch_deadlines(config));
     result.push_back(std::move(*what));
   }
   return result;

@@ -20,6 +20,9 @@ bool ask_for_the_same(const task& x, const task& y) {
   if (x.operator_family != y.operator_family ||
       (x.contract == contract_kind::torch) != (y.contract == contract_kind::torch))
     return false;
+  // Problems in Python and programs ask by their texts.
+  if (x.contract == contract_kind::program || y.contract == contract_kind::program)
+    return x.contract == y.contract && x.prompt == y.prompt;
   return x.contract == contract_kind::torch ? x.torch.code == y.torch.code
                                             : x.declaration() == y.declaration();
 }

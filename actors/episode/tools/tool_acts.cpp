@@ -27,7 +27,8 @@ constexpr size_t around_example = 640; // its title, provenance and fences
 constexpr const char* file_name = "candidate";
 
 source_language language_of(const task& x) {
-  return x.contract == contract_kind::torch ? source_language::python : source_language::cpp;
+  bool python = x.contract == contract_kind::torch || x.program.answer_file.ends_with(".py");
+  return python ? source_language::python : source_language::cpp;
 }
 
 trial_plan plan_of(tool_kind x) {

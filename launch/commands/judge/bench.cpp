@@ -132,6 +132,11 @@ private:
 };
 
 expected<std::vector<bench_shape>> shapes_of(const invocation& in, const task& x) {
+  if (x.contract == contract_kind::program)
+    return configuration_error("unsupported_contract",
+                               "failed to bench task " + x.id +
+                                   ": a program has the one shape of its benchmark command",
+                               "`kernelmill eval` times it");
   if (x.contract != contract_kind::torch)
     return benching::read_shapes(x, in.has("--shapes") ? in.value("--shapes") : usual_shapes);
   if (in.has("--shapes"))

@@ -17,7 +17,8 @@ namespace {
 expected<bool> wants_listing(const invocation& in, const candidate_source& x) {
   bool asked = in.has("--assembly");
   const auto& what = *x.candidate.what;
-  bool gpu_source = what.terms.backend != "cpu" && what.contract != contract_kind::torch;
+  bool gpu_source = what.terms.backend != "cpu" && what.contract != contract_kind::torch &&
+                    what.contract != contract_kind::program;
   if (asked && !gpu_source)
     return configuration_error(
         "usage", "failed to use --assembly: it lists code of GPUs, of CUDA and HIP",

@@ -110,11 +110,12 @@ std::vector<cli::option_spec> with_candidate_options(std::vector<cli::option_spe
   const cli::option_spec shared[] = {
       {"--contract",
        "NAME",
-       "Contract of FILE: source of a `native` library, `device` code or a `torch` module. "
+       "Contract of FILE: source of a `native` library, `device` code, a `torch` module or the "
+       "files of a `program`. "
        "`auto` decides by the task and by launch lines.",
        "auto",
        false,
-       {"auto", "native", "device", "torch"},
+       {"auto", "native", "device", "torch", "program"},
        nothing},
       backend_option({"auto", "cpu", "cuda", "hip"}),
       {"--gpu",

@@ -43,6 +43,11 @@ expected<examined_candidate> prepare_examined(const invocation& in, const std::s
   KM_TRY(roots);
   auto loaded = choose_task(*roots, in.value("--task"));
   KM_TRY(loaded);
+  if ((*loaded)->contract == contract_kind::program)
+    return configuration_error("unsupported_contract",
+                               "failed to look into a program: task " + (*loaded)->id +
+                                   " is run by its own tests, and those would be looked at, too",
+                               "`kernelmill eval` judges and times it");
   auto text = read_candidate(in.value("FILE"));
   KM_TRY(text);
   auto backend = choose_backend(wanted);

@@ -44,6 +44,11 @@ expected<task_ptr> named_task(const invocation& in) {
   KM_TRY(roots);
   auto what = choose_task(*roots, in.value("--task"));
   KM_TRY(what);
+  if ((*what)->contract == contract_kind::program)
+    return configuration_error("unsupported_contract",
+                               "failed to list the code of a program: task " + (*what)->id +
+                                   " builds it by a command of its own",
+                               "leave --task out to list the code of one file");
   if (in.value("FILE").ends_with(".py") && (*what)->contract != contract_kind::torch)
     return configuration_error("unsupported_contract",
                                "a Python module answers no task of the contract native: " +

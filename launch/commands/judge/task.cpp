@@ -279,7 +279,9 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
   auto request =
       build<wire::CheckRequest>([&](wire::CheckRequest::Builder b) { b.setTaskDir(x.directory); });
   // Some problems of contract torch are whole networks with inputs of gigabytes.
-  auto answer = (*referee)->check(request, x.contract == contract_kind::torch ? 600'000 : 120'000);
+  // Programs are built and run several times.
+  bool takes_long = x.contract == contract_kind::torch || x.contract == contract_kind::program;
+  auto answer = (*referee)->check(request, takes_long ? 600'000 : 120'000);
   KM_TRY(answer);
   auto opened = answer->open();
   std::string where = bench.backend() == "cpu" ? "" : bench.backend() + ": ";

@@ -145,7 +145,7 @@ const fields& candidate_fields() {
        "What the source is; `auto` goes by the task and looks for launch lines.",
        false,
        false,
-       {"auto", "native", "device", "torch"}}};
+       {"auto", "native", "device", "torch", "program"}}};
   return all;
 }
 

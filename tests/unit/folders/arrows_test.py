@@ -50,9 +50,11 @@ ARROWS = {
     "gpu/toolchain": "gpu/process gpu/python gpu/sandbox gpu/task",
     "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/timing gpu/toolchain",
     "gpu/examine": "gpu/candidate gpu/process gpu/profiler gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain",
+    "gpu/program": "gpu/referee gpu/sandbox gpu/task gpu/timing gpu/toolchain",
+    "gpu/program/native": "",
     "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task gpu/timing",
     "gpu/torch/native": "gpu/candidate gpu/cuda gpu/process gpu/sandbox",
-    "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
+    "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/program gpu/referee gpu/sandbox gpu/task gpu/torch",
     # actors/
     "actors": "",
     "actors/cluster": "actors gpu/task storage",

@@ -47,10 +47,10 @@ int main(int argc, char** argv) {
   if (!ok) return 1;
   if (argc > 1 && std::strcmp(argv[1], "--perf") == 0) {
     // Checked as well, so that what is timed is the work.
-    auto points = random_points(20000, 4);
+    auto points = random_points(8000, 4);
     if (!check("timed", points, 0.002)) return 1;
-    for (unsigned seed = 5; seed < 9; ++seed)
-      if (count_close_pairs(random_points(20000, seed), 0.002) == 0) return 1;
+    for (unsigned seed = 5; seed < 8; ++seed)
+      if (count_close_pairs(random_points(8000, seed), 0.002) == 0) return 1;
   }
   return 0;
 }
