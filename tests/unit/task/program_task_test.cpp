@@ -210,7 +210,9 @@ TEST_F(program_answers, write_only_what_they_may) {
 }
 
 TEST_F(program_answers, use_what_the_task_asks_for_in_code) {
-  const auto& p = (*load())->program;
+  auto loaded = load();
+  ASSERT_TRUE(loaded);
+  const auto& p = (*loaded)->program;
   auto category = [&](const std::string& text) {
     auto ok = check_references(p, {{"solution.cpp", text}});
     return ok ? std::string{"ok"} : ok.error().category;

@@ -29,7 +29,7 @@ std::vector<task> gpu_tasks() {
   for (const auto& id : *ids) {
     auto x = load_task(tasks_root(), id);
     if (!x) throw std::runtime_error(render(x.error()));
-    if ((*x)->contract == contract_kind::torch || !(*x)->names("cuda")) continue;
+    if ((*x)->contract != contract_kind::native || !(*x)->names("cuda")) continue;
     judging_terms terms;
     terms.backend = "cuda";
     auto here = on_terms(**x, terms);
