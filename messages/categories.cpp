@@ -140,9 +140,12 @@ constexpr error_category of_candidates[] = {
      "repair what the traceback names",
      "The module raised an exception when it was imported. Repair what the traceback names; import "
      "only what the machine has."},
-    {"missing_model", "contract `torch`: the module defines no class `ModelNew`",
+    {"missing_model",
+     "contract `torch`: the module defines no class `ModelNew`, nor the function that the task "
+     "takes",
      "define it at the module's level",
-     "Define a class ModelNew at the module's level, an nn.Module."},
+     "Define a class ModelNew at the module's level, an nn.Module, or the function where the task "
+     "names one."},
     {"init_error", "contract `torch`: `ModelNew(...)` raised",
      "take what `get_init_inputs()` gives",
      "ModelNew could not be constructed. Take the arguments that get_init_inputs() gives, in their "

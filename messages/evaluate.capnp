@@ -23,7 +23,7 @@ struct EvaluateRequest {
   deadlineMs @7 :UInt32;
   profile @8 :Bool;                # count instead of time
   contract @9 :Text;               # "native", "device" or "torch"; empty: native
-  mode @10 :Text;                  # of "torch": "honest" or "kernelbench"; empty: honest
+  mode @10 :Text;                  # of "torch": "honest", "suite" or "kernelbench"; empty: honest
   language @11 :Text;              # of "torch": "cuda", "triton", "torch", "hip"; empty or "any": any
   float32 @12 :Text;               # of "torch": "ieee" or "tf32"; empty: ieee
   taskId @13 :Text;                # "native/row_sum"

@@ -138,7 +138,52 @@ class ModelNew(nn.Module):
         return torch.addcmul(shift, x, x, value=self.scale)
 )py";
 
+// The same problem where all is an input.
+constexpr std::string_view problem_of_function = R"py(import torch
+import torch.nn as nn
+
+
+def reference(x, shift, scale):
+    return scale * x * x + shift
+
+
+class Model(nn.Module):
+    def forward(self, x, shift, scale):
+        return reference(x, shift, scale)
+
+
+def get_inputs():
+    return [torch.randn(256, 4096), torch.randn(256, 4096), 0.5]
+
+
+def get_init_inputs():
+    return []
+)py";
+
+void replace_all(std::string& in, std::string_view from, std::string_view to) {
+  for (auto at = in.find(from); at != in.npos; at = in.find(from, at + to.size()))
+    in.replace(at, from.size(), to);
+}
+
 } // namespace
+
+std::string_view example_problem_of_function() {
+  return problem_of_function;
+}
+
+std::string as_function(std::string_view answer, const torch_entry& entry) {
+  constexpr std::string_view head = "    def forward(self, x, shift):\n";
+  auto begin = answer.find("class ModelNew");
+  auto body = answer.find(head) + head.size();
+  std::string result{answer.substr(0, begin)};
+  replace_all(result, "import torch.nn as nn\n", "");
+  result += "def " + entry.function + (entry.as_tuple ? "(inputs):\n" : "(x, shift, scale):\n");
+  if (entry.as_tuple) result += "    x, shift, scale = inputs\n";
+  std::string lines = "\n" + std::string{answer.substr(body)};
+  replace_all(lines, "\n        ", "\n    ");
+  replace_all(lines, "self.scale", "scale");
+  return result + lines.substr(1);
+}
 
 std::string_view example_problem() {
   return problem;

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "gpu/task/task.hpp"
+
 namespace kernelmill {
 
 /// A small problem that is in no benchmark: scale * x * x + shift.
@@ -14,5 +16,11 @@ std::string_view example_problem();
 /// An answer to it. `language` is any, cuda, triton, torch or hip; "any" is inline CUDA on a GPU
 /// and inline C++ on a CPU.
 std::string_view example_answer(std::string_view language, std::string_view backend);
+
+/// The same problem for tasks that take a function, whose tensors are all inputs.
+std::string_view example_problem_of_function();
+
+/// An answer of example_answer() as such a function.
+std::string as_function(std::string_view answer, const torch_entry& entry);
 
 } // namespace kernelmill

@@ -1,6 +1,8 @@
 // The prompt of a task of the contract `torch`: a PyTorch module to make faster, in the shape that
 // users of KernelBench know, and what is asked of the answer.
 
+#include <fmt/format.h>
+
 #include "actors/episode/prompt_parts.hpp"
 #include "actors/episode/torch_answers.hpp"
 #include "messages/base/text.hpp"
@@ -45,6 +47,16 @@ constexpr std::string_view names =
     "the same order and shapes are equal. Its forward takes what get_inputs() gives and returns "
     "what Model returns: as many tensors, of the same shapes and types.\n";
 
+// Of a task that takes a function in place of the class.
+std::string function_form(const torch_entry& x) {
+  return "How it is judged:\n- The module defines the function " + x.function + ". It is called " +
+         (x.as_tuple ? "with one tuple that holds what get_inputs() gives"
+                     : "with what get_inputs() gives, one argument each") +
+         ", and returns what Model returns: as many tensors, of the same shapes and types. All "
+         "tensors are inputs; the function keeps none of its own. A class ModelNew, an nn.Module "
+         "whose forward takes what get_inputs() gives, may take its place.\n";
+}
+
 constexpr std::string_view extensions =
     "- Call load_inline at the top of the module or in __init__, with arguments that do not depend "
     "on the inputs: the extension is built before anything is timed, and one that is asked for "
@@ -54,6 +66,25 @@ constexpr std::string_view honest =
     "- Inputs are new before every call, drawn as get_inputs() draws them, also before every timed "
     "call. Every result is checked, the timed ones too, against one computed in double precision; "
     "the allowed error is scaled to the data.";
+
+// By the rule of the suite that the task comes from.
+std::string by_suite(const torch_problem& x) {
+  auto number = [](double value) { return fmt::format("{:.6g}", value); };
+  auto told = [&](const torch_tolerance& t) {
+    auto text = number(t.absolute) + " + " + number(t.relative) + " |want|";
+    if (t.matched < 1) text += " for at least " + number(100 * t.matched) + " % of an output";
+    if (t.largest) text += ", and by no more than " + number(*t.largest) + " anywhere";
+    return text;
+  };
+  std::string out =
+      "- Inputs are new before every call, drawn as get_inputs() draws them, also before every "
+      "timed call. Every result is checked, the timed ones too, against Model's own: an element "
+      "may be off by " +
+      (x.tolerance ? told(*x.tolerance) : "nothing") + ".";
+  for (const auto& one : x.variants)
+    if (one.tolerance && !one.hidden) out += " At " + one.name + ": " + told(*one.tolerance) + ".";
+  return out + " Outputs have the types that Model's have.\n";
+}
 
 constexpr std::string_view ieee =
     " Honest float32 arithmetic passes in any order; half precision, bfloat16 and TF32 do not.\n";
@@ -158,7 +189,11 @@ std::string torch_format(const task& x) {
 std::string torch_judging(const task& x) {
   std::string out;
   out.reserve(4096);
-  out += names;
+  const auto& entry = x.torch.entry;
+  if (entry.is_asked())
+    out += function_form(entry);
+  else
+    out += names;
   out += languages(x);
   if (x.terms.language != "triton" && x.terms.language != "torch") out += extensions;
   if (!on_cpu(x))
@@ -166,6 +201,8 @@ std::string torch_judging(const task& x) {
            "forward returns, all work must have been given to that stream.\n";
   if (x.terms.mode == "kernelbench")
     out += as_benchmark;
+  else if (x.terms.mode == "suite")
+    out += by_suite(x.torch);
   else
     out.append(honest).append(x.torch.precision != "fp32" ? by_type
                               : x.terms.float32 == "tf32" ? tf32
@@ -189,9 +226,17 @@ std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader exampl
   }
   out += diagnosis_words(x);
   out += "\nFor the form alone, here is another module:\n";
-  append_fenced(out, example_problem(), "python", max_problem_text);
-  out += "\nand an answer to it:\n<KERNEL>\n";
-  append_fenced(out, example_answer(x.terms.language, x.terms.backend), "python", max_problem_text);
+  const auto& entry = x.torch.entry;
+  auto answer = example_answer(x.terms.language, x.terms.backend);
+  if (entry.is_asked()) {
+    append_fenced(out, example_problem_of_function(), "python", max_problem_text);
+    out += "\nand an answer to it:\n<KERNEL>\n";
+    append_fenced(out, as_function(answer, entry), "python", max_problem_text);
+  } else {
+    append_fenced(out, example_problem(), "python", max_problem_text);
+    out += "\nand an answer to it:\n<KERNEL>\n";
+    append_fenced(out, answer, "python", max_problem_text);
+  }
   out += "</KERNEL>\n";
   append_examples(out, examples);
   return out;

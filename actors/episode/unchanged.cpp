@@ -55,23 +55,41 @@ std::string renamed(std::string_view text, std::string_view from, std::string_vi
   return out;
 }
 
-// The statements that a copy may consist of: it may leave out what was shown.
-std::set<std::string> sayable(const std::string& shown) {
+// "reference" of "def reference(x):"; empty where a statement defines no function.
+std::string_view defined_function(std::string_view statement) {
+  constexpr std::string_view head = "def ";
+  auto end = statement.find('(');
+  if (!statement.starts_with(head) || end == statement.npos) return {};
+  return statement.substr(head.size(), end - head.size());
+}
+
+// The statements that a copy may consist of: it may leave out what was shown. `function`: that an
+// answer may define in place of ModelNew, perhaps as another name of one that was shown.
+std::set<std::string> sayable(const std::string& shown, const std::string& function) {
   auto listed = statements(shown);
   std::set<std::string> known{listed.begin(), listed.end()};
   for (auto& x : statements(renamed(shown, "Model", "ModelNew"))) known.insert(std::move(x));
   for (const char* head :
        {"ModelNew=Model\n", "class ModelNew(Model):pass\n", "class ModelNew(Model):\n\tpass\n"})
     known.insert(head);
+  if (function.empty()) return known;
+  for (const auto& x : listed) {
+    std::string name{defined_function(x)};
+    if (name.empty() || name == function) continue;
+    for (auto& y : statements(renamed(shown, name, function))) known.insert(std::move(y));
+    known.insert(function + "=" + name + "\n");
+  }
   return known;
 }
 
 template <class F>
-bool is_made_of(const std::vector<std::string>& answer, F&& is_known) {
+bool is_made_of(const std::vector<std::string>& answer, const std::string& function, F&& is_known) {
   bool defines = false;
   for (const auto& x : answer) {
     if (!is_known(x)) return false;
-    defines = defines || x.find("ModelNew") != x.npos;
+    bool is_function =
+        !function.empty() && (defined_function(x) == function || x.starts_with(function + "="));
+    defines = defines || is_function || x.find("ModelNew") != x.npos;
   }
   return defines;
 }
@@ -192,7 +210,8 @@ std::string baseline_of(const task& x) {
 
 shown_code::shown_code(const task& x, std::string_view prompt)
     : python_(x.contract == contract_kind::torch || x.program.answer_file.ends_with(".py")),
-      device_(!python_ && x.terms.contract == contract_kind::device) {
+      device_(!python_ && x.terms.contract == contract_kind::device),
+      function_(x.torch.entry.function) {
   if (x.contract == contract_kind::torch) {
     // Of what was not shown nothing can be copied.
     if (x.verb != "synthesize") add("the problem's own model", x.torch.code);
@@ -219,7 +238,7 @@ void shown_code::add_blocks(const char* what, std::string_view text) {
 
 void shown_code::add(const char* what, std::string_view code) {
   if (python_)
-    blocks_.push_back({what, {}, sayable(normalized_python(code)), {}});
+    blocks_.push_back({what, {}, sayable(normalized_python(code), function_), {}});
   else if (device_)
     blocks_.push_back(
         {what, launches_of(std::string{code}), gpu_parts_of(normalized_cpp(code)).definitions, {}});
@@ -231,13 +250,14 @@ void shown_code::add(const char* what, std::string_view code) {
 std::string shown_code::copied_module(const std::string& normalized) const {
   auto parts = statements(normalized);
   for (const auto& x : blocks_)
-    if (is_made_of(parts, [&](const std::string& one) { return x.statements.contains(one); }))
+    if (is_made_of(parts, function_,
+                   [&](const std::string& one) { return x.statements.contains(one); }))
       return x.what;
   auto is_anywhere = [&](const std::string& one) {
     return std::any_of(blocks_.begin(), blocks_.end(),
                        [&](const block& x) { return x.statements.contains(one); });
   };
-  return is_made_of(parts, is_anywhere) ? "what was shown" : "";
+  return is_made_of(parts, function_, is_anywhere) ? "what was shown" : "";
 }
 
 std::string shown_code::copied_in(std::string_view answer) const {

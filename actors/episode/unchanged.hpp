@@ -40,6 +40,7 @@ private:
 
   bool python_;
   bool device_; ///< an answer's kernels are compared, for it has no host's function to launch them
+  std::string function_; ///< that a module may define in place of ModelNew; may be empty
   std::vector<block> blocks_;
 };
 

@@ -90,6 +90,16 @@ expected<void> use_language(const task& x, judging_terms& terms) {
   return {};
 }
 
+expected<void> check_mode(const task& x, const judging_terms& terms) {
+  if (terms.mode != "suite" || x.torch.tolerance) return {};
+  return configuration_error(
+      "config_inconsistent",
+      "failed to use task " + x.id +
+          " with evaluation.torch_mode=suite: its task.json has no tolerance",
+      "set evaluation.torch_mode (--torch-mode) to honest, or give the task "
+      "the tolerance of its suite");
+}
+
 } // namespace
 
 expected<task_ptr> on_terms(const task& x, judging_terms terms) {
@@ -103,6 +113,7 @@ expected<task_ptr> on_terms(const task& x, judging_terms terms) {
   const auto& asked = result->terms;
   if (x.contract == contract_kind::torch) {
     KM_TRY(use_language(x, result->terms));
+    KM_TRY(check_mode(x, result->terms));
     result->starter = x.starter_python;
     return task_ptr{std::move(result)};
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,12 +55,30 @@ struct task_case {
   bool hidden = false;
 };
 
+/// A function that a module may define in place of ModelNew.
+struct torch_entry {
+  std::string function;  ///< empty: only ModelNew is taken
+  bool as_tuple = false; ///< called with all inputs in one tuple, instead of one by one
+
+  bool is_asked() const { return !function.empty(); }
+  std::string text() const; ///< "run:arguments", "custom_kernel:tuple", or nothing
+};
+
+/// How far outputs may be off by the rule of the suite that a problem comes from.
+struct torch_tolerance {
+  double absolute = 0;
+  double relative = 0;
+  double matched = 1;            ///< least share of an output's elements that are within the bound
+  std::optional<double> largest; ///< that no element may be off by more
+};
+
 /// The same problem with other constants, and so at other shapes.
 struct torch_variant {
   std::string name;
   std::vector<std::pair<std::string, std::string>> constants; ///< of the module; value as JSON
   bool hidden = false;
   bool timed = false;
+  std::optional<torch_tolerance> tolerance{}; ///< none: the problem's
 
   std::string text() const; ///< "batch_size = 16, dim = 8192"
 };
@@ -72,8 +91,10 @@ struct torch_problem {
   std::string precision = "fp32";
   std::vector<uint32_t> mutates;       ///< positions of inputs that Model writes to: outputs, too
   std::vector<torch_variant> variants; ///< besides the shape that the problem has itself
-  std::string code;                    ///< problem.py
-  std::string language = "any";        ///< that answers must be in
+  torch_entry entry;
+  std::optional<torch_tolerance> tolerance; ///< of the mode "suite"
+  std::string code;                         ///< problem.py
+  std::string language = "any";             ///< that answers must be in
 };
 
 /// How a counter of a good answer differs from the starter's.
@@ -100,7 +121,7 @@ struct judging_terms {
   contract_kind contract = contract_kind::native;
 
   // Of answers of the contract `torch` alone.
-  std::string mode = "honest";  ///< or "kernelbench"
+  std::string mode = "honest";  ///< one of torch_modes()
   std::string language = "any"; ///< any, cuda, triton, torch, hip
   std::string float32 = "ieee"; ///< or "tf32"
   std::string hardware;         ///< "NVIDIA H200 (sm_90)": for the prompt; may be empty
@@ -202,6 +223,10 @@ using task_roots = std::vector<std::string>;
 /// The same for several roots; one that is not there holds nothing, unless it is the only one.
 expected<task_ptr> load_task(const task_roots& roots, const std::string& id);
 expected<std::vector<std::string>> list_tasks(const task_roots& roots);
+
+/// How answers of the contract `torch` are judged: "honest"; "suite", by the task's own tolerance;
+/// "kernelbench", as that benchmark does.
+const std::vector<std::string>& torch_modes();
 
 /// What `precision` of a problem in Python may be: the type that all its floating tensors take, or
 /// "own": each keeps the type that it has.

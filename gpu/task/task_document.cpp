@@ -338,7 +338,7 @@ expected<void> read_torch_document(const json& document, const std::string& file
           {"schema_version", "id",        "title",    "verb",     "operator_family", "contract",
            "difficulty",     "split",     "source",   "backends", "suite",           "level",
            "problem_id",     "precision", "mutates",  "variants", "language",        "diagnoses",
-           "diagnosis",      "evidence",  "strategy", "port"});
+           "diagnosis",      "evidence",  "strategy", "port",     "entry",           "tolerance"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -349,6 +349,16 @@ expected<void> read_torch_document(const json& document, const std::string& file
   auto& problem = x.torch;
   if (from.has("variants"))
     if (auto ok = read_variants(from.at("variants"), file, problem.variants); !ok) return ok;
+  if (from.has("entry")) {
+    auto entry = read_entry(from.at("entry"), file);
+    KM_TRY(entry);
+    problem.entry = std::move(*entry);
+  }
+  if (from.has("tolerance")) {
+    auto tolerance = read_tolerance(from.at("tolerance"), file, "tolerance");
+    KM_TRY(tolerance);
+    problem.tolerance = *tolerance;
+  }
   return all({from.text("suite", problem.suite, false), read_count(from, "level", problem.level),
               read_count(from, "problem_id", problem.problem_id),
               from.choice("precision", problem.precision, false, torch_precisions()),

@@ -17,6 +17,13 @@ std::string suggestion(const std::string& wrong, const std::vector<std::string>&
 /// Fills `x` from the document. `file` is for error texts.
 expected<void> read_document(const nlohmann::json& document, const std::string& file, task& x);
 
+/// Reads the function that a module may define in place of ModelNew.
+expected<torch_entry> read_entry(const nlohmann::json& value, const std::string& file);
+
+/// Reads the tolerance of a suite; `key` is its name in error texts.
+expected<torch_tolerance> read_tolerance(const nlohmann::json& value, const std::string& file,
+                                         const std::string& key);
+
 /// Fills the variants of a problem in Python from the key of that name.
 expected<void> read_variants(const nlohmann::json& list, const std::string& file,
                              std::vector<torch_variant>& into);

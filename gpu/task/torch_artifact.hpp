@@ -22,6 +22,7 @@ struct torch_artifact {
   std::string source;
   std::vector<torch_extension> extensions;
   std::map<std::string, std::string> triton_files; ///< path within Triton's cache, base64
+  std::string entry{};                             ///< torch_entry::text()
 };
 
 inline constexpr char torch_artifact_magic[] = "kernelmill-torch-2\n";
@@ -29,7 +30,8 @@ inline constexpr char torch_artifact_magic[] = "kernelmill-torch-2\n";
 inline std::string pack_torch_artifact(const torch_artifact& x) {
   nlohmann::json header = {{"source_bytes", x.source.size()},
                            {"extensions", nlohmann::json::array()},
-                           {"triton_files", x.triton_files}};
+                           {"triton_files", x.triton_files},
+                           {"entry", x.entry}};
   std::string blobs = x.source;
   for (const auto& e : x.extensions) {
     header["extensions"].push_back({{"key", e.key}, {"name", e.name}, {"bytes", e.library.size()}});

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t most_variants = 8;
+constexpr size_t most_variants = 64;
 constexpr size_t most_constants = 16;
 constexpr size_t most_values = 16;
 constexpr size_t most_name = 40;
@@ -52,11 +52,11 @@ std::string python_text(const json& x) {
 
 // Of all that keeps a variant from being one, the first; `into` holds those before it.
 std::string read_variant(const json& from, std::vector<torch_variant>& into) {
+  static const std::vector<std::string> known{"name", "set", "hidden", "timed", "tolerance"};
   if (!from.is_object()) return " must be an object";
   for (const auto& [key, unused] : from.items())
-    if (key != "name" && key != "set" && key != "hidden" && key != "timed")
-      return " has the unknown key \"" + key + "\"; " +
-             suggestion(key, {"name", "set", "hidden", "timed"});
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return " has the unknown key \"" + key + "\"; " + suggestion(key, known);
   torch_variant x;
   if (auto name = from.find("name"); name != from.end() && name->is_string())
     x.name = name->get<std::string>();
@@ -126,10 +126,15 @@ expected<void> read_variants(const json& list, const std::string& file,
                                "docs/reference/tasks.md has an example");
   };
   if (!list.is_array() || list.empty() || list.size() > most_variants)
-    return fail(" must be a list of 1 to 8 variants");
-  for (size_t i = 0; i < list.size(); ++i)
-    if (auto trouble = read_variant(list[i], into); !trouble.empty())
-      return fail("[" + std::to_string(i) + "]" + trouble);
+    return fail(" must be a list of 1 to 64 variants");
+  for (size_t i = 0; i < list.size(); ++i) {
+    auto place = "[" + std::to_string(i) + "]";
+    if (auto trouble = read_variant(list[i], into); !trouble.empty()) return fail(place + trouble);
+    if (!list[i].contains("tolerance")) continue;
+    auto tolerance = read_tolerance(list[i]["tolerance"], file, "variants" + place + ".tolerance");
+    KM_TRY(tolerance);
+    into.back().tolerance = *tolerance;
+  }
   return {};
 }
 

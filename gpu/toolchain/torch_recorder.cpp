@@ -151,12 +151,12 @@ error broken_python(const compiler_outcome& x) {
 }
 
 expected<compiler_outcome> record_warm(const recorder_options& options, const std::string& source,
-                                       int init, int deadline_ms) {
+                                       const std::string& entry, int init, int deadline_ms) {
   if (options.warm == nullptr) return infrastructure_error("python_failed", "no warm process");
   auto file = memory_file(source);
   KM_TRY(file);
-  return options.warm->run(
-      {options.backend, capability_of(options.architecture), file->get(), init, deadline_ms});
+  return options.warm->run({options.backend, capability_of(options.architecture), file->get(), init,
+                            deadline_ms, entry});
 }
 
 // Why Triton's kernels were not compiled ahead, where the recorder itself does not say.
@@ -184,6 +184,16 @@ build_evidence evidence_of_problem(const python_problem& x) {
   return lacks ? build_evidence::unclear : build_evidence::source;
 }
 
+error missing_model(const torch_entry& entry) {
+  if (!entry.is_asked())
+    return candidate_fault("missing_model", "failed to find the class ModelNew in the candidate",
+                           "define class ModelNew(nn.Module) at the module's top level");
+  return candidate_fault("missing_model",
+                         "failed to find the function " + entry.function +
+                             ", or a class ModelNew, in the candidate",
+                         "define " + entry.function + " at the module's top level");
+}
+
 recording_try record_once(sandbox& walls, const python_facts& python,
                           const recorder_options& options, const std::string& source,
                           const std::string& task_directory, int deadline_ms) {
@@ -192,10 +202,11 @@ recording_try record_once(sandbox& walls, const python_facts& python,
   auto& found = result.findings;
   auto init = find_arguments(walls, python, options, task_directory);
   bool has_init = !init.bytes.empty();
+  auto entry = entry_of(task_directory);
   auto job = python_job(python, "record.py");
   job.argv.insert(job.argv.end(),
                   {"/build/candidate.py", product_path, options.backend,
-                   capability_of(options.architecture), has_init ? init_path : "-"});
+                   capability_of(options.architecture), has_init ? init_path : "-", entry.text()});
   job.source_name = "candidate.py";
   job.source = source;
   job.deadline_ms = deadline_ms;
@@ -210,7 +221,7 @@ recording_try record_once(sandbox& walls, const python_facts& python,
     init_file = std::move(*file);
     job.files.push_back({init_file.get(), init_path});
   }
-  auto outcome = record_warm(options, source, init_file.get(), deadline_ms);
+  auto outcome = record_warm(options, source, entry.text(), init_file.get(), deadline_ms);
   if (!outcome) outcome = run_compiler(walls, job);
   if (!outcome) {
     found.fault = outcome.error();
@@ -245,14 +256,17 @@ recording_try record_once(sandbox& walls, const python_facts& python,
           "Triton kernels are compiled in the slot, because ahead of it not all could be:\n" +
           clean_log(said.triton_problem, most_log);
   } else {
-    found.fault =
-        candidate_fault("missing_model", "failed to find the class ModelNew in the candidate",
-                        "define class ModelNew(nn.Module) at the module's top level");
+    found.fault = missing_model(entry);
   }
   return all;
 }
 
 } // namespace
+
+torch_entry entry_of(const std::string& task_directory) {
+  auto spec = load_task_folder(task_directory);
+  return spec ? (*spec)->torch.entry : torch_entry{};
+}
 
 std::string shown_variants(const std::string& task_directory) {
   auto spec = load_task_folder(task_directory);

@@ -6,6 +6,7 @@
 
 #include "gpu/python/python_files.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "gpu/task/task.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/torch_request.hpp"
 
@@ -29,6 +30,9 @@ struct recorded {
 /// The variants of a task at which a candidate is constructed, too, when it is recorded, as JSON:
 /// those that a policy is shown. Empty where there are none, or no task.
 std::string shown_variants(const std::string& task_directory);
+
+/// The function that a task lets modules define in place of ModelNew.
+torch_entry entry_of(const std::string& task_directory);
 
 /// The problem's code (problem.py in `task_directory`; empty: none) runs in a process of its own
 /// and only the arguments of ModelNew reach the candidate's.

@@ -36,8 +36,8 @@ std::string digest_of_package() {
   std::vector<std::filesystem::path> files;
   std::error_code code;
   auto root = std::filesystem::path{python_package_directory()} / "kernelmill_torch";
-  for (auto* name :
-       {"record.py", "extension_request.py", "init_inputs.py", "triton_ahead.py", "variants.py"})
+  for (auto* name : {"record.py", "entry.py", "extension_request.py", "init_inputs.py",
+                     "triton_ahead.py", "variants.py"})
     files.push_back(root / name);
   for (auto& x : std::filesystem::recursive_directory_iterator{root / "slim", code})
     if (x.is_regular_file(code)) files.push_back(x.path());
@@ -176,7 +176,7 @@ void torch_toolchain::state::build_extensions(const known& x,
 build_findings torch_toolchain::state::make(const known& x, const std::string& key,
                                             std::string source, wire::BuildRequest::Reader request,
                                             int deadline_ms) {
-  torch_artifact artifact{std::move(source), {}, {}};
+  torch_artifact artifact{std::move(source), {}, {}, entry_of(request.getTaskDir()).text()};
   auto begin = std::chrono::steady_clock::now();
   recorder_options how{options.backend, options.architecture, cache.directory(), x.recorder.get()};
   auto recorded = record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(),
@@ -262,7 +262,8 @@ Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader req
   auto& x = **facts;
   std::string problem = request.getTaskDir();
   if (!problem.empty())
-    problem = read_in_folder(problem, "problem.py").value_or("") + shown_variants(problem);
+    problem = read_in_folder(problem, "problem.py").value_or("") + shown_variants(problem) +
+              entry_of(problem).text();
   auto source = source_of(request);
   auto key =
       sha256_hex(std::string{torch_cache_generation} + '\n' + x.digest + '\n' +

@@ -92,6 +92,7 @@ expected<descriptor> warm_recorder::state::fork(const recorder_job& job, int pro
   nlohmann::json request{{"op", "record"},
                          {"backend", job.backend},
                          {"capability", job.capability},
+                         {"entry", job.entry},
                          {"cpu_seconds", std::max(1, job.deadline_ms / 1000)}};
   std::vector<int> descriptors{job.source, product, printed, status};
   if (job.init >= 0) descriptors.push_back(job.init);

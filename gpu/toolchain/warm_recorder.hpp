@@ -19,6 +19,7 @@ struct recorder_job {
   int source = -1;        ///< memory file
   int init = -1;          ///< memory file; below 0: none
   int deadline_ms = 60'000;
+  std::string entry; ///< torch_entry::text()
 };
 
 /// Thread safety: any number of threads may record at once.

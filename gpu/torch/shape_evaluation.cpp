@@ -124,6 +124,7 @@ private:
     request.update({{"op", "begin"},
                     {"level", spec_.torch.level},
                     {"mode", request_.getMode().cStr()},
+                    {"tolerance", tolerance_at(spec_, order_.at)},
                     {"language", request_.getLanguage().cStr()},
                     {"float32", request_.getFloat32().cStr()},
                     {"timed", timed()},
@@ -256,7 +257,18 @@ json problem_of(const task& spec) {
   return {{"directory", spec.directory},
           {"digest", spec.digest},
           {"precision", spec.torch.precision},
-          {"mutates", spec.torch.mutates}};
+          {"mutates", spec.torch.mutates},
+          {"entry", spec.torch.entry.text()}};
+}
+
+json tolerance_at(const task& spec, const judged_shape& at) {
+  bool own = at.variant != nullptr && at.variant->tolerance;
+  const auto& x = own ? at.variant->tolerance : spec.torch.tolerance;
+  if (!x) return nullptr;
+  return {{"absolute", x->absolute},
+          {"relative", x->relative},
+          {"matched", x->matched},
+          {"largest", x->largest ? json(*x->largest) : json(nullptr)}};
 }
 
 json variants_of(const task& spec) {

@@ -25,6 +25,9 @@ struct shape_order {
 /// What the torch referee is told of a problem in any case.
 nlohmann::json problem_of(const task& spec);
 
+/// The tolerance of the problem's suite at a shape, or null.
+nlohmann::json tolerance_at(const task& spec, const judged_shape& at);
+
 /// Its variants, with their constants.
 nlohmann::json variants_of(const task& spec);
 

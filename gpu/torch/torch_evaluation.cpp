@@ -42,6 +42,11 @@ public:
     auto loaded = load();
     if (!loaded) return fail(loaded.error());
     spec_ = *loaded;
+    if (request_.getMode() == "suite" && !spec_->torch.tolerance)
+      return fail(
+          {fault_class::configuration, "config_inconsistent",
+           "failed to judge task " + spec_->id + " by its suite's rule: it has no tolerance",
+           "set evaluation.torch_mode to honest"});
     auto shapes = wanted_shapes(*spec_);
     planned_ = shapes.size();
     if (planned_ > 1)

@@ -71,29 +71,30 @@ option_spec python_path() {
 }
 
 std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
-  const option_spec torch[] = {
-      python_path(),
-      {"--torch-mode",
-       "MODE",
-       "`honest`, or `kernelbench` for KernelBench's own tolerances and trial counts.",
-       "honest",
-       false,
-       {"honest", "kernelbench"},
-       nothing},
-      {"--language",
-       "NAME",
-       "Language that the kernels of a Python candidate must use.",
-       "any",
-       false,
-       {"any", "cuda", "triton", "torch"},
-       nothing},
-      {"--float32",
-       "NAME",
-       "Arithmetic that a Python candidate may use for float32.",
-       "ieee",
-       false,
-       {"ieee", "tf32"},
-       nothing}};
+  const option_spec torch[] = {python_path(),
+                               {"--torch-mode",
+                                "MODE",
+                                "`honest`; `suite` for the tolerance of the task's own suite; "
+                                "`kernelbench` for KernelBench's "
+                                "own tolerances and trial counts.",
+                                "honest",
+                                false,
+                                {"honest", "suite", "kernelbench"},
+                                nothing},
+                               {"--language",
+                                "NAME",
+                                "Language that the kernels of a Python candidate must use.",
+                                "any",
+                                false,
+                                {"any", "cuda", "triton", "torch"},
+                                nothing},
+                               {"--float32",
+                                "NAME",
+                                "Arithmetic that a Python candidate may use for float32.",
+                                "ieee",
+                                false,
+                                {"ieee", "tf32"},
+                                nothing}};
   options.insert(options.end(), std::begin(torch), std::end(torch));
   return options;
 }

@@ -46,8 +46,9 @@ void add_tool_keys(std::vector<config_key>& k) {
                        "this key and the next three.")));
   k.push_back(one_of(KEY(evaluation.torch_mode,
                          "`honest`: fresh inputs in every call and an error bound scaled to the "
-                         "data; `kernelbench`: the benchmark's own tolerances and trial counts."),
-                     {"honest", "kernelbench"}));
+                         "data; `suite`: the same inputs and checks, and the task's own "
+                         "`tolerance`; `kernelbench`: KernelBench's tolerances and trial counts."),
+                     {"honest", "suite", "kernelbench"}));
   k.push_back(one_of(KEY(evaluation.language,
                          "Language that a Python candidate's kernels must use. With `torch`, "
                          "calls of the framework are enough."),

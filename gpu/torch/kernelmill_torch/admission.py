@@ -11,7 +11,17 @@ from kernelmill_torch import contents
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import KINDS, OWN, wide_type
 from kernelmill_torch.faults import lacks_memory
-from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, are_finite, chunks, relative_error, root_mean_square
+from kernelmill_torch.problem import (
+    OUT_OF_MEMORY,
+    Flips,
+    Problem,
+    Truth,
+    are_finite,
+    chunks,
+    relative_error,
+    root_mean_square,
+)
+from kernelmill_torch.roundings import runs_with_roundings
 
 SEEDS = (17, 18)
 MOVES_SEED = 1836021349  # nobody draws contents by it: what moves them is to be no part of them
@@ -21,6 +31,9 @@ COARSE_STEP = 2.0**-8  # in the problem's own
 COARSE_MOVES = 3  # so often, for one may change one output by next to nothing
 MOST_COPIED = 1 << 30  # bytes of inputs
 MOST_GAIN = 32.0  # of that; where it is more, honest orders of the arithmetic differ by too much
+MOST_ROUNDINGS = (
+    2.0**-6
+)  # relative, of what is rounded on the way: no more than was allowed where that was not looked at
 MOST_LEVEL = 1e-3  # relative; the problem's own precision may be off by so much
 SMALL_OUTPUT = 64  # elements, whose size a draw may have near zero by chance
 MOST_OUTPUT = 1 << 27  # elements; of more there is no time to see what becomes of small changes
@@ -49,6 +62,7 @@ class Gauge:
     shift: list[float] = field(default_factory=list)  # that change itself, for outputs of a few elements
     is_random: bool = False  # outputs are other ones each time
     has_gain: bool = True  # else it was not measured
+    flips: list[Flips] = field(default_factory=list)  # of a model that rounds on its way
 
 
 @dataclass
@@ -216,6 +230,9 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool, shifts:
     how large they are otherwise: on these very contents, where `shifts` say that, else on others of the kind."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
     dense_terms = problem.dense_terms if truth.is_exact else 0.0  # else nobody knows what torch's own arithmetic loses
+    if gauge.flips:  # a draw's own level knows nothing of what is rounded on the way
+        truth.level = [max(x, min(y, MOST_ROUNDINGS)) for x, y in zip(truth.level, gauge.level)]
+        truth.flips = gauge.flips
     truth.floor = [floor_of(terms, gauge, i, is_plain, dense_terms, level) for i, level in enumerate(truth.level)]
     if gauge.kind != OWN:
         truth.gain = [min(MOST_GAIN, x) for x in gauge.gain]
@@ -265,11 +282,14 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
         raise ValueError("the model fails in double precision")
     if exact is None:
         zeros = [0.0] * len(plain)
-        return Gauge(kind, zeros, zeros, zeros, result.is_random, False)
+        result = Gauge(kind, list(zeros), zeros, zeros, result.is_random, False)
+        add_roundings(problem, inputs, plain, result)
+        return result
     if kind != OWN and not are_finite(exact):
         return None
     spreads = [root_mean_square(x) if x.is_floating_point() else 0.0 for x in exact]
     result.level = [relative_error(a, b, s) if b.is_floating_point() else 0.0 for a, b, s in zip(plain, exact, spreads)]
+    add_roundings(problem, inputs, plain, result)
     del plain
     if sum(x.numel() for x in exact) > MOST_OUTPUT:
         result.gain = result.shift = [0.0] * len(exact)
@@ -278,10 +298,34 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     inputs = moved(problem.draw(SEEDS[0], kind), STEP, problem, torch.float64)
     seed_everything(SEEDS[0])
     for x, y, s in zip(exact, problem.run_exact(inputs) or exact, spreads):
-        shift = root_mean_square(y - x) / STEP if x.is_floating_point() else 0.0
+        shift = root_mean_square(y.double() - x.double()) / STEP if x.is_floating_point() else 0.0
         result.gain.append(shift / max(s, 1e-300) if x.numel() > SMALL_OUTPUT else 0.0)
         result.shift.append(shift if x.numel() <= SMALL_OUTPUT else 0.0)
     return result
+
+
+def add_roundings(problem: Problem, inputs: list[Any], plain: list[torch.Tensor], to: Gauge) -> None:
+    """What outputs differ by where the model rounds on its way and that falls otherwise."""
+    if not problem.rounds or to.is_random:
+        return
+    to.flips = [Flips() for _ in plain]
+    for outputs in runs_with_roundings(problem, inputs, SEEDS[0]):
+        for i, (x, y, known) in enumerate(zip(outputs, plain, to.flips)):
+            is_wide = y.is_floating_point() and y.element_size() > 1
+            least = max(root_mean_square(y), 1e-300) if is_wide else 1.0
+            last = (
+                torch.finfo(y.dtype).eps if is_wide else 0.0
+            )  # rounding of the output itself, of which its floor knows
+            count = 0
+            for a, b in chunks(x, y):
+                b = b.double()
+                off = (a.double() - b).abs_().nan_to_num_(0.0, 0.0, 0.0)
+                count += int((off > 0).sum())
+                known.size = max(known.size, float(off.max()) if off.numel() else 0.0)
+                if is_wide and off.numel():
+                    off = off.sub_(b.abs(), alpha=last).div_(b.abs().add_(least))
+                    to.level[i] = max(to.level[i], float(off.max()))
+            known.share = max(known.share, count / max(1, y.numel()))
 
 
 def moved(inputs: list[Any], step: float, problem: Problem, dtype: Optional[torch.dtype], seed: int = 0) -> list[Any]:

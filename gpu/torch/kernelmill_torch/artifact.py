@@ -19,6 +19,7 @@ class Artifact:
     source: bytes
     extensions: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key -> (name, library)
     triton_files: dict[str, str] = field(default_factory=dict)  # see triton_ahead.py
+    entry: str = ""  # see entry.py
 
 
 def read(fd: int) -> Artifact:
@@ -32,7 +33,9 @@ def read(fd: int) -> Artifact:
     size = int(data[len(MAGIC) : end])
     header = json.loads(data[end + 1 : end + 1 + size])
     at = end + 1 + size
-    result = Artifact(data[at : at + header["source_bytes"]], triton_files=header["triton_files"])
+    result = Artifact(
+        data[at : at + header["source_bytes"]], triton_files=header["triton_files"], entry=header.get("entry", "")
+    )
     at += header["source_bytes"]
     for x in header["extensions"]:
         result.extensions[x["key"]] = (x["name"], data[at : at + x["bytes"]])

@@ -19,6 +19,7 @@ from kernelmill_torch.processes import Process
 from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import SECONDS as READING_SECONDS
 from kernelmill_torch.reading import bytes_of, floor_bytes
+from kernelmill_torch.roundings import rounds_inside
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.truths import Truths
 from kernelmill_torch.weights import least_bytes, read_rate, reads_of
@@ -58,6 +59,7 @@ TOLD_OF_PROBLEM = (
     "has_integer_outputs",
     "is_float32",
     "known_traits",
+    "rounds",
 )
 
 
@@ -187,6 +189,7 @@ class Bench(Flushes, Truths):
             )
         self.problem.is_random = self._draws_when_called()
         self.problem.exact = self.problem.exact and not self.problem.is_random  # other random numbers would be drawn
+        self.problem.rounds = not self.problem.is_random and rounds_inside(self.problem, self.problem.draw(1))
         layout.sets = max(1, min(MOST_SETS, min(SETS_BYTES, total // 16) // layout.set_bytes))
         self.layout, self.needed = layout, needed
         self.share = self._share()

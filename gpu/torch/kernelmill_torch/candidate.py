@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import torch
 
-from kernelmill_torch import artifact, buffers, channel, counted, native, reach, triton_ahead
+from kernelmill_torch import artifact, buffers, channel, counted, entry, native, reach, triton_ahead
 from kernelmill_torch.faults import lacks_memory
 
 MOST_TEXT = 4000
@@ -78,6 +78,7 @@ def import_module(found: artifact.Artifact):
     module = importlib.util.module_from_spec(spec)
     sys.modules[artifact.MODULE_NAME] = module
     spec.loader.exec_module(module)
+    entry.adopt(module, found.entry)
     return module
 
 
@@ -347,9 +348,12 @@ class Serving:
         op = message["op"]
         if op == "load":
             use_float32(message.get("float32", ""))
-            self.module = import_module(artifact.read(descriptors[0]))
+            found = artifact.read(descriptors[0])
+            found.entry = message.get("entry") or ""  # what the task says now
+            self.module = import_module(found)
             if not hasattr(self.module, message["class"]):
-                raise Refused("missing_model", f"the module defines no class {message['class']}")
+                words = entry.wanted(found.entry) if found.entry else f"no class {message['class']}"
+                raise Refused("missing_model", f"the module defines {words}")
         elif op == "build":
             self.model = make_model(self.module, message, descriptors[0], self.device)
             made, self.model = self.model, calling_on_copies(self.model, message.get("mutates", ()))

@@ -1,12 +1,12 @@
 """Whether outputs are right, explicitly: every element, non-finite ones by kind, integers exactly."""
 
 import math
-from dataclasses import dataclass
-from typing import Optional, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Optional, Sequence
 
 import torch
 
-from kernelmill_torch.problem import Truth, chunks, root_mean_squares
+from kernelmill_torch.problem import Flips, Truth, chunks, root_mean_squares
 
 # In honest mode an element may be off by ALLOWANCE times the larger of: how far the problem's own precision is off,
 # and what honest arithmetic of that type loses in sums in any order, which for sums of fewer than a million terms
@@ -32,6 +32,9 @@ ROUNDING_AND_FLOOR = {
 # cancel that do not there, so that a rounding of their parts shows. Those are for work that was left out.
 COARSE = 4.0
 MOST_FLOOR = 2.0**-5  # that a kind of contents makes of it by how much small changes grow there
+# Elements of 8 bits, or integers, that may be rounded otherwise.
+LEAST_FLIPS, MOST_FLIPS = 0.01, 0.25
+SAME_IN_8_BITS = 2.0**-10  # relative
 MORE_THAN_ANY_BOUND = 1e300
 MOST_RELATIVE = 1e4  # of a rule, that torch takes as a factor of every type
 SAMPLE_BITS = 18  # of the places that are looked at before a whole output is
@@ -43,6 +46,19 @@ class Rule:
 
     absolute: float
     relative: float
+
+
+@dataclass
+class SharedRule(Rule):
+    """One that a share of an output's elements must keep: of a problem's suite, or where roundings may fall otherwise. Integers are
+    numbers, too."""
+
+    matched: float = 1.0  # least share of an output's elements within the bound
+    outer: Optional[Rule] = None  # that all elements keep
+
+    def allows(self, bad: float, beyond: float, count: int) -> bool:
+        """Whether an output may have so many elements out of the bound, and out of the outer one."""
+        return not beyond and 1.0 - bad / max(1, count) >= self.matched
 
 
 @dataclass
@@ -67,7 +83,7 @@ def floor_of(truth: Truth, output: int, float32: str) -> float:
     if dtype == torch.float32 or not dtype.is_floating_point:
         return truth.floor[output] if float32 == "fp32" and truth.floor else FLOAT32_FLOOR[float32]
     rounding, floor = ROUNDING_AND_FLOOR[dtype]
-    if truth.is_exact and not truth.gain:
+    if (truth.is_exact or truth.flips) and not truth.gain:
         return floor
     gain = truth.gain[output] if truth.gain else 0.0
     return max(COARSE * floor, min(MOST_FLOOR, gain * gain * rounding))
@@ -80,8 +96,20 @@ def honest_rules(truth: Truth, float32: str, timed: bool) -> list[Rule]:
     for i, (level, spread) in enumerate(zip(truth.level, truth.spread)):
         floor = floor_of(truth, i, float32)
         allowed = ALLOWANCE * max(level, floor) + (level if timed else 0.0)
-        result.append(Rule(allowed * spread, allowed))
+        rule = Rule(allowed * spread, allowed)
+        result.append(rounded_rule(rule, truth.types[i], truth.flips[i]) if truth.flips else rule)
     return result
+
+
+def rounded_rule(rule: Rule, dtype: torch.dtype, flips: Flips) -> Rule:
+    """Of an output of numbers of 8 bits, or integers, most elements must be the same: roundings fall otherwise in a share of them that
+    is known. Other floating outputs keep their rule."""
+    share = min(MOST_FLIPS, ALLOWANCE * flips.share)
+    if not dtype.is_floating_point:
+        return SharedRule(0.0, 0.0, 1.0 - share, Rule(flips.size, 0.0)) if flips.share else rule
+    if dtype.itemsize > 1:
+        return rule
+    return SharedRule(0.0, SAME_IN_8_BITS, 1.0 - max(LEAST_FLIPS, share), rule)
 
 
 def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int, shifts: Sequence[float] = ()) -> list[Rule]:
@@ -89,19 +117,39 @@ def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int, shifts
     elements may be near zero by chance: of these not less is allowed than where they have the size that `shifts` say, or without
     these the one that they have in the draw that the rules are of."""
     if shifts:
-        least = [rule.relative * x for rule, x in zip(rules, shifts)]
+        least = [outer_of(rule).relative * x for rule, x in zip(rules, shifts)]
     else:
-        least = [rule.absolute if want.numel() <= few else 0.0 for rule, want in zip(rules, wanted)]
+        least = [outer_of(rule).absolute if want.numel() <= few else 0.0 for rule, want in zip(rules, wanted)]
     return [
-        Rule(max(rule.relative * size, floor), rule.relative)
+        at_scale(rule, max(outer_of(rule).relative * size, floor))
         for rule, size, floor in zip(rules, root_mean_squares(wanted), least)
     ]
+
+
+def outer_of(rule: Rule) -> Rule:
+    """The rule that all elements keep."""
+    return rule.outer if isinstance(rule, SharedRule) and rule.outer is not None else rule
+
+
+def at_scale(rule: Rule, absolute: float) -> Rule:
+    """One of honest mode with another part that hangs on the scale of an output."""
+    if not isinstance(rule, SharedRule):
+        return Rule(absolute, rule.relative)
+    outer = rule.outer
+    return replace(rule, outer=Rule(absolute, outer.relative)) if outer is not None and outer.relative else rule
 
 
 def benchmark_rules(truth: Truth) -> list[Rule]:
     """KernelBench's: torch.allclose with atol = rtol."""
     types = truth.types or [torch.float32] * len(truth.level)
     return [Rule(*[1e-4 if x in (torch.float32, torch.float64) else 1e-2] * 2) for x in types]
+
+
+def suite_rules(count: int, tolerance: dict[str, Any]) -> list[Rule]:
+    """Those of so many outputs; a task's tolerance as gpu/torch/shape_evaluation.cpp tells it."""
+    told = (float(tolerance[x]) for x in ("absolute", "relative", "matched"))
+    largest = tolerance.get("largest")
+    return [SharedRule(*told, Rule(float(largest), 0.0) if largest else None)] * count
 
 
 def excess(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> torch.Tensor:
@@ -121,7 +169,9 @@ def excess(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> torch.Tensor:
 
 
 def judge(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> tuple[float, float]:
-    """How many elements are bad, and the largest error in units of its bound."""
+    """How many elements are bad, and the largest error in units of its bound. Of a shared rule there are none where it allows them."""
+    if isinstance(rule, SharedRule):
+        return judge_by_share(got, want, rule)
     largest = float(excess(got, want, rule))
     if largest <= 1:
         return 0.0, largest
@@ -133,6 +183,21 @@ def judge(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> tuple[float, flo
             result[1] = torch.maximum(result[1], ratio.max())
     bad, largest = result.tolist()
     return bad, largest
+
+
+def judge_by_share(got: torch.Tensor, want: torch.Tensor, rule: SharedRule) -> tuple[float, float]:
+    """As judge()."""
+    result = torch.zeros(3, dtype=torch.float64, device=want.device)
+    for a, b in chunks(got, want):
+        bad, ratio = judge_part(a, b, rule)
+        result[0] += bad.sum()
+        if not ratio.numel():
+            continue
+        result[1] = torch.maximum(result[1], ratio.max().double())
+        if rule.outer is not None:
+            result[2] += judge_part(a.double(), b.double(), rule.outer)[0].sum()
+    bad, largest, beyond = result.tolist()
+    return (0.0 if rule.allows(bad, beyond, want.numel()) else max(bad, beyond)), largest
 
 
 def largest_beyond(got: torch.Tensor, want: torch.Tensor, relative: float) -> torch.Tensor:
@@ -154,6 +219,9 @@ def largest_beyond(got: torch.Tensor, want: torch.Tensor, relative: float) -> to
 
 def count_bad(pairs: list[tuple[torch.Tensor, torch.Tensor, Rule]]) -> float:
     """How many elements of several outputs are bad; each pair holds what was got and what was wanted."""
+    shared = [x for x in pairs if isinstance(x[2], SharedRule)]
+    if shared:
+        return sum(judge(*x)[0] for x in shared) + count_bad([x for x in pairs if not isinstance(x[2], SharedRule)])
     if not pairs:
         return 0.0
     largest = torch.stack([largest_beyond(got, want, rule.relative) for got, want, rule in pairs]).tolist()
@@ -162,7 +230,8 @@ def count_bad(pairs: list[tuple[torch.Tensor, torch.Tensor, Rule]]) -> float:
 
 def would_pass(got: Optional[torch.Tensor], want: torch.Tensor, rule: Rule) -> bool:
     """Whether an output has no bad element; without one, whether zeros would have none. Looks at some places first."""
-    for step in (max(1, want.numel() >> SAMPLE_BITS), 1):
+    steps = (max(1, want.numel() >> SAMPLE_BITS), 1)
+    for step in steps[1:] if isinstance(rule, SharedRule) else steps:
         right = want.reshape(-1)[::step]
         if judge(torch.zeros_like(right) if got is None else got.reshape(-1)[::step], right, rule)[0]:
             return False
@@ -172,8 +241,10 @@ def would_pass(got: Optional[torch.Tensor], want: torch.Tensor, rule: Rule) -> b
 def judge_part(a: torch.Tensor, b: torch.Tensor, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
     """Which elements of one part are bad, and each error in units of its bound (infinite where not finite)."""
     if not b.is_floating_point():
-        bad = a != b
-        return bad, bad.double()
+        if not isinstance(rule, SharedRule):
+            bad = a != b
+            return bad, bad.double()
+        b = b.double()
     a = a.to(b.dtype)
     ratio = (a - b).abs() / (rule.absolute + rule.relative * b.abs()).clamp(min=1e-38)
     # Equal infinities are equal; NaN is right only where it is wanted.
@@ -199,7 +270,8 @@ def explain(got: torch.Tensor, want: torch.Tensor, rule: Rule, name: str) -> Dif
             at = int(bad.to(torch.uint8).argmax())
             bound = rule.absolute + rule.relative * abs(float(b[at]))
             where = list(torch_index(start + at, want.shape))
-            result.first_bad = f"{name}{where}: got {float(a[at]):g}, want {float(b[at]):g} (bound {bound:.3g})"
+            share = f", for {rule.matched:.4g} of all" if isinstance(rule, SharedRule) and rule.matched < 1 else ""
+            result.first_bad = f"{name}{where}: got {float(a[at]):g}, want {float(b[at]):g} (bound {bound:.3g}{share})"
         start += a.numel()
     return result
 

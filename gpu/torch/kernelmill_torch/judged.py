@@ -27,6 +27,8 @@ class Judged:
         self.bench, self.pool = bench, pool
         self.first_call_seconds = first_call_seconds(bench.device, compiles)
         self.mode = options.get("mode") or "honest"
+        self.tolerance: dict[str, Any] = options.get("tolerance") or {}  # of the mode "suite"
+        self.entry: str = options.get("entry") or ""  # see entry.py
         self.is_timed = bool(options.get("timed"))
         self.visible_only = bool(options.get("visible_only"))
         self.determinism_runs = int(options.get("determinism_runs") or 2)  # on the same inputs
@@ -90,6 +92,8 @@ class Judged:
     def rules_for(self, truth: Truth, timed: bool = False) -> list[compare.Rule]:
         if self.mode == "kernelbench":
             return compare.benchmark_rules(truth)
+        if self.mode == "suite":
+            return compare.suite_rules(len(truth.level), self.tolerance)
         return compare.honest_rules(truth, self.float32, timed)
 
     def rules_of_kind(self, kind: str) -> list[compare.Rule]:
@@ -104,7 +108,7 @@ class Judged:
         """For outputs of one or more draws of a kind; `shifts` as the bench has them."""
         rules = self.rules_of_kind(kind)
         rules = rules * (len(wanted) // max(1, len(rules)))
-        return rules if self.mode == "kernelbench" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT, shifts)
+        return rules if self.mode != "honest" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT, shifts)
 
     def asks_small_scales(self, inputs: list[Any]) -> bool:
         return self.mode == "honest" and self.float32 == "fp32" and self.bench.can_ask_small_scales(inputs)

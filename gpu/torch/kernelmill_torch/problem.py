@@ -51,6 +51,14 @@ class BadProblem(Exception):
 
 
 @dataclass
+class Flips:
+    """Elements of an output that may be rounded otherwise where a model rounds on its way; see roundings.py."""
+
+    share: float = 0.0
+    size: float = 0.0  # by how much at most
+
+
+@dataclass
 class Truth:
     """What is right for one set of inputs, one entry an output.
 
@@ -65,6 +73,7 @@ class Truth:
     is_finite: bool = True  # all of it, also in the problem's own precision
     is_exact: bool = True  # it is of double precision
     types: list[torch.dtype] = field(default_factory=list)  # of the model's own outputs; none: float32
+    flips: list[Flips] = field(default_factory=list)  # of a model that rounds on its way
 
 
 def flatten(out: Any) -> list[torch.Tensor]:
@@ -113,6 +122,7 @@ class Problem:
         self.output_elements = 1
         self.has_integer_outputs = False
         self.is_float32 = self.dtype == torch.float32  # all that floats
+        self.rounds = False  # to narrow types on its way, in double precision as well; see roundings.py
         self.known_traits: Optional[list[Optional[Traits]]] = None  # of the inputs
 
     def _import(self, constants: Optional[dict[str, Any]]):
@@ -283,6 +293,13 @@ class Problem:
             result.spread.append(spread)
             result.level.append(0.0 if exact is None else relative_error(own, want, spread))
         return result
+
+    def plain_truth(self, inputs: list[Any], seed: int) -> Truth:
+        """The model's own outputs, which suites compare with."""
+        seed_everything(seed)
+        plain = self.run(inputs)
+        zeros = [0.0] * len(plain)
+        return Truth(plain, zeros, zeros, is_finite=are_finite(plain), is_exact=False, types=[x.dtype for x in plain])
 
     def has_checked_domain(self) -> bool:
         """Whether numbers outside of the range of its own inputs may end the process."""

@@ -1,9 +1,9 @@
 """Imports a candidate where nothing is built and no GPU is, and tells what extensions it asks for.
 
-    python record.py CANDIDATE.py OUTPUT BACKEND CAPABILITY INIT
+    python record.py CANDIDATE.py OUTPUT BACKEND CAPABILITY INIT [ENTRY]
 
 Runs in the sandbox. OUTPUT (a path) gets lines of JSON; the last one is the report. BACKEND is "cpu"
-or "cuda"; CAPABILITY is "9.0" or so; INIT is what init_inputs.py wrote of the problem, or "-".
+or "cuda"; CAPABILITY is "9.0" or so; INIT is what init_inputs.py wrote of the problem, or "-"; ENTRY is as of entry.py.
 
 A report: {"stage": "ready" | "imported" | "constructed" | "compiled",
            "requests": [{"key": HEX, "request": {...}}],    see extension_request.py
@@ -32,7 +32,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from kernelmill_torch import artifact, extension_request, triton_ahead  # noqa: E402
+from kernelmill_torch import artifact, entry, extension_request, triton_ahead  # noqa: E402
 
 SHOWN_NAME = "<candidate>"
 MOST_EXTENSIONS = 16
@@ -215,9 +215,10 @@ def describe(problem: BaseException, path: str) -> Dict[str, Any]:
 class Session:
     """One candidate: its report so far."""
 
-    def __init__(self, path: str, output: str) -> None:
+    def __init__(self, path: str, output: str, asked: str = "") -> None:
         self.path = path
         self.output = output
+        self.asked = asked  # as of entry.py
         self.source = ""
         self.recorder = Recorder()
         self.report: Dict[str, Any] = {
@@ -251,10 +252,12 @@ class Session:
         except BaseException as problem:  # SystemExit and KeyboardInterrupt too
             if _wanted_device(problem):
                 self.report["incomplete"] = True
-                self.report["has_model_new"] = defines(tree, "ModelNew")
+                names = ["ModelNew", *filter(None, [entry.name_of(self.asked)])]
+                self.report["has_model_new"] = any(defines(tree, x) for x in names)
             else:
                 self.report["error"] = describe(problem, self.path)
             return None
+        entry.adopt(module, self.asked)
         self.report["has_model_new"] = callable(getattr(module, "ModelNew", None))
         return module
 
@@ -337,10 +340,10 @@ def read_problem(path: str) -> Optional[Dict[str, Any]]:
 
 
 def main(arguments: List[str]) -> int:
-    candidate, output, backend, capability, init = arguments
+    candidate, output, backend, capability, init, *rest = arguments
     import torch  # noqa: F401
 
-    session = Session(candidate, output)
+    session = Session(candidate, output, *rest[:1])
     extension_request.install(session.recorder.answer)
     if backend == "cuda":
         pretend_cuda(gpu_properties(capability))

@@ -31,6 +31,7 @@ from kernelmill_torch.batches import Batches, Order
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.candidate import use_float32
 from kernelmill_torch.contents import OWN
+from kernelmill_torch.entry import name_of
 from kernelmill_torch.faults import Fault, lacks_memory, let_go
 from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.pool import Pool
@@ -64,6 +65,11 @@ def outcome_of(work: Callable[[], Any]) -> tuple[Any, Optional[Exception]]:
         return work(), None
     except Exception as e:
         return None, e
+
+
+def is_of_benchmark(request: dict[str, Any]) -> bool:
+    """Whether a benchmark's rules say what is right."""
+    return request.get("mode") in ("kernelbench", "suite")
 
 
 class Referee:
@@ -107,8 +113,8 @@ class Referee:
         return found
 
     def use_float32(self, request: dict[str, Any]) -> None:
-        """What was found out of problems holds for one arithmetic; the mode `kernelbench` has torch's own."""
-        wanted = "" if request.get("mode") == "kernelbench" else request.get("float32") or "ieee"
+        """What was found out of problems holds for one arithmetic; modes of benchmarks have torch's own."""
+        wanted = "" if is_of_benchmark(request) else request.get("float32") or "ieee"
         if wanted == Bench.float32:
             return
         self.close_benches()
@@ -119,9 +125,9 @@ class Referee:
 
     def fit_bench(self, request: dict[str, Any]) -> Bench:
         """The bench to judge by. Raises Fault where its problem cannot tell right from wrong: before any candidate is there, for that
-        is none of its doing. The mode `kernelbench` has the benchmark's own verdicts, whatever they are worth."""
+        is none of its doing. Modes of benchmarks have their own verdicts, whatever they are worth."""
         bench = self.bench(request)
-        if request.get("mode") == "kernelbench":
+        if is_of_benchmark(request):
             return bench
         if bench.unfit is None:
             bench.unfit = problem_check.unfit(bench, "tf32" if request.get("float32") == "tf32" else "fp32")
@@ -405,7 +411,7 @@ class Referee:
         self.judgement.load(self.artifact)
         self.await_ended()
         with open(bench.problem.path, encoding="utf-8") as file:
-            if is_own_model(self.source, file.read()):
+            if is_own_model(self.source, file.read(), name_of(request.get("entry") or "")):
                 self.judgement.find(
                     "own_model", "info", "the problem's own model, but for names and settings of libraries"
                 )

@@ -14,13 +14,25 @@ class Different(Exception):
     """Something is there that no problem's own model has."""
 
 
-def is_own_model(source: str, problem: str) -> bool:
-    """Whether `ModelNew` of a module does what `Model` of a problem says, word for word. REQUIRES: it was parsed when it was built, in
-    the sandbox."""
+def is_own_model(source: str, problem: str, function: str = "") -> bool:
+    """Whether `ModelNew` of a module does what `Model` of a problem says, word for word; or the function that it may define in place
+    of that, what a function of the problem does. REQUIRES: it was parsed when it was built, in the sandbox."""
+    if is_same(source, "ModelNew", problem, "Model"):
+        return True
+    return bool(function) and any(is_same(source, function, problem, x) for x in functions_of(problem))
+
+
+def is_same(source: str, mine: str, problem: str, own: str) -> bool:
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError, Different):
-        mine, own = parts_of(source, "ModelNew"), parts_of(problem, "Model")
-        return mine[""] == own[""] and all(own.get(name) == text for name, text in mine.items())
+        said, known = parts_of(source, mine), parts_of(problem, own)
+        return said[""] == known[""] and all(known.get(name) == text for name, text in said.items())
     return False
+
+
+def functions_of(problem: str) -> list[str]:
+    """Names of the functions that a problem's module defines for its model."""
+    tree = ast.parse(problem)
+    return [x.name for x in tree.body if isinstance(x, ast.FunctionDef) and x.name not in OF_PROBLEMS]
 
 
 def parts_of(source: str, model: str) -> dict[str, str]:
@@ -48,7 +60,7 @@ def parts_of(source: str, model: str) -> dict[str, str]:
 
 
 def model_of(known: dict[str, ast.stmt], name: str) -> str:
-    """The class that a name stands for: of another name for it, and of a class that only derives from it, that one."""
+    """The class or function that a name stands for: of another name for it, and of a class that only derives from it, that one."""
     for _ in known:
         node = known.get(name)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
@@ -57,7 +69,7 @@ def model_of(known: dict[str, ast.stmt], name: str) -> str:
             name = node.bases[0].id
         else:
             break
-    if not isinstance(known.get(name), ast.ClassDef):
+    if not isinstance(known.get(name), (ast.ClassDef, ast.FunctionDef)):
         raise Different
     return name
 
@@ -155,6 +167,7 @@ class Words(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.name = self.renamed.get(node.name, node.name)
         outer, self.locals = self.locals, dict(self.locals)
         for x in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]:
             if x is not None:

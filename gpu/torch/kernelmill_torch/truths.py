@@ -43,7 +43,14 @@ class Truths:
         self.known_truths.setdefault(
             (self.problem.model_key, kind),
             Truth(
-                [], result.level, result.spread, result.floor, result.gain, is_exact=result.is_exact, types=result.types
+                [],
+                result.level,
+                result.spread,
+                result.floor,
+                result.gain,
+                is_exact=result.is_exact,
+                types=result.types,
+                flips=result.flips,
             ),
         )
         return result
@@ -66,7 +73,8 @@ class Truths:
 
     def can_ask_small_scales(self, inputs: list[Any]) -> bool:
         """Whether elements of a draw can be held by their own size: where double precision says what is right."""
-        return self.problem.exact and self.problem.is_float32 and not self.is_random and may_be_copied(inputs)
+        is_float32 = self.problem.is_float32 and not self.problem.rounds
+        return self.problem.exact and is_float32 and not self.is_random and may_be_copied(inputs)
 
     def prepare_kind(self, kind: str) -> None:
         """Before contents of a kind are drawn for a row: what its outputs will be held by takes most memory of large ones, and nothing

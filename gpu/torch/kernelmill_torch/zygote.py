@@ -117,6 +117,7 @@ def become_recorder(lib, options, request: dict, descriptors: list[int], number:
                 request["backend"],
                 request["capability"],
                 "/tmp/build/init.pt" if init else "-",
+                request.get("entry", ""),
             ]
         )
     except BaseException:

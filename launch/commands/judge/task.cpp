@@ -4,6 +4,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/torch_task_text.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
@@ -50,16 +51,7 @@ json head(const task& x) {
                  {"difficulty", x.difficulty},
                  {"backends", x.backends}};
   if (x.contract == contract_kind::torch) {
-    result["suite"] = x.torch.suite;
-    result["level"] = x.torch.level;
-    result["problem_id"] = x.torch.problem_id;
-    result["precision"] = x.torch.precision;
-    if (!x.torch.mutates.empty()) result["mutates"] = x.torch.mutates;
-    for (const auto& one : x.torch.variants)
-      result["variants"].push_back({{"name", one.name},
-                                    {"constants", one.text()},
-                                    {"visibility", one.hidden ? "hidden" : "visible"},
-                                    {"timed", one.timed}});
+    add_torch_head(x.torch, result);
   } else if (x.contract == contract_kind::program) {
     result["suite"] = x.program.suite;
     result["suite_id"] = x.program.suite_id;
@@ -114,27 +106,17 @@ json full(const task& x) {
   return result;
 }
 
-std::string variants_text(const task& x) {
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& one : x.torch.variants)
-    rows.push_back(
-        {one.name, one.text(), one.hidden ? "hidden" : "visible", one.timed ? "yes" : "no"});
-  return rows.empty()
-             ? std::string{}
-             : "\n" +
-                   cli::format_table({"VARIANT", "CONSTANTS", "SEEN BY THE POLICY", "TIMED"}, rows);
-}
-
 std::string starter_text(const task& x, const std::string& name) {
   return x.starter.empty() ? std::string{} : "\n--- " + name + " ---\n" + x.starter;
 }
 
 std::string torch_text(const task& x, bool bold) {
-  auto result = fmt::format(
-      "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}{}\n--- problem.py ---\n{}{}",
-      cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb, x.operator_family, x.difficulty,
-      x.torch.precision, joined(x.backends), x.directory, x.prompt, variants_text(x), x.torch.code,
-      x.torch.code.ends_with("\n") ? "" : "\n");
+  auto result = fmt::format("{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n{}\n{}{}\n"
+                            "--- problem.py ---\n{}{}",
+                            cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb,
+                            x.operator_family, x.difficulty, x.torch.precision, joined(x.backends),
+                            x.directory, suite_text(x.torch), x.prompt, variants_text(x.torch),
+                            x.torch.code, x.torch.code.ends_with("\n") ? "" : "\n");
   return result + starter_text(x, "starter.py");
 }
 

@@ -120,6 +120,49 @@ TEST(torch_prompt, names_visible_variants_and_of_hidden_ones_only_that_there_are
   EXPECT_THAT(user(x), Not(HasSubstr("wide")));
 }
 
+TEST(torch_prompt, asks_for_a_function_where_the_task_takes_one) {
+  for (bool as_tuple : {false, true})
+    for (const std::string language : {"any", "triton", "torch"}) {
+      auto x = problem("cuda", language);
+      x.torch.entry = {"run", as_tuple};
+      auto text = system_prompt(x) + user(x);
+      EXPECT_THAT(text,
+                  AllOf(HasSubstr("defines the function run."),
+                        HasSubstr(as_tuple ? "def run(inputs):\n    x, shift, scale = inputs\n"
+                                           : "def run(x, shift, scale):\n"),
+                        HasSubstr(as_tuple ? "with one tuple" : "one argument each"),
+                        Not(HasSubstr("class ModelNew(nn.Module)")), Not(HasSubstr("self.scale"))));
+    }
+}
+
+TEST(torch_prompt, knows_a_copy_of_the_function_that_was_shown) {
+  auto x = problem();
+  x.torch.entry = {"run", false};
+  x.torch.code = "import torch\ndef reference(x):\n    return x.exp()\n"
+                 "class Model(torch.nn.Module):\n    def forward(self, x):\n"
+                 "        return reference(x)\n";
+  for (const char* copy :
+       {"import torch\ndef run(x):\n    return x.exp()\n",
+        "import torch\ndef reference(x):\n    return x.exp()\nrun = reference\n",
+        "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return reference(x)\n"})
+    EXPECT_EQ(copied_from(x, user(x), copy), "the problem's own model") << copy;
+  EXPECT_EQ(copied_from(x, user(x), "import torch\ndef run(x):\n    return torch.exp(x)\n"), "");
+}
+
+TEST(torch_prompt, says_the_rule_of_a_suite) {
+  auto x = problem();
+  x.terms.mode = "suite";
+  x.torch.tolerance = torch_tolerance{0.01, 0.02, 0.95, 10};
+  x.torch.variants = {{"wide", {{"dim", "8192"}}, false, false, torch_tolerance{0.5, 0}},
+                      {"secret", {{"dim", "7"}}, true, false, torch_tolerance{0.7, 0}}};
+  EXPECT_THAT(system_prompt(x),
+              AllOf(HasSubstr("may be off by 0.01 + 0.02 |want| for at least 95 % of an output, "
+                              "and by no more than 10 anywhere."),
+                    HasSubstr("At wide: 0.5 + 0 |want|."), Not(HasSubstr("0.7")),
+                    Not(HasSubstr("double precision"))));
+}
+
 TEST(torch_prompt, says_how_it_is_judged) {
   auto text = system_prompt(problem());
   for (auto* told :

@@ -92,6 +92,69 @@ TEST_F(torch_task, the_digest_covers_each_of_its_files) {
   EXPECT_EQ(digests.size(), 4u);
 }
 
+TEST_F(torch_task, answers_may_be_a_function) {
+  auto document = relu();
+  document["entry"] = {{"function", "run"}};
+  EXPECT_EQ(trouble(document), "");
+  EXPECT_EQ(load()->torch.entry.text(), "run:arguments");
+  document["entry"]["takes"] = "tuple";
+  EXPECT_EQ(trouble(document), "");
+  EXPECT_EQ(load()->torch.entry.text(), "run:tuple");
+  for (const json& wrong :
+       {json("run"), json::object(), json{{"function", "1st"}}, json{{"function", "class"}},
+        json{{"function", "ModelNew"}}, json{{"function", "a.b"}}, json{{"function", 7}},
+        json{{"function", "run"}, {"takes", "list"}},
+        json{{"function", "run"}, {"take", "tuple"}}}) {
+    document["entry"] = wrong;
+    EXPECT_THAT(trouble(document), HasSubstr("entry")) << wrong;
+  }
+  EXPECT_THAT(trouble(document), HasSubstr("did you mean \"takes\"?"));
+}
+
+TEST_F(torch_task, the_rule_of_a_suite_may_hold_for_all_shapes_or_for_one) {
+  auto document = relu();
+  document["tolerance"] = {{"absolute", 1e-2}, {"relative", 0}, {"matched", 0.95}, {"largest", 10}};
+  write("problem.py", std::string{"rows = 4\n"} + problem);
+  document["variants"] = {{{"name", "more"}, {"set", {{"rows", 8}}}},
+                          {{"name", "most"},
+                           {"set", {{"rows", 9}}},
+                           {"tolerance", {{"absolute", 1}, {"relative", 0.5}}}}};
+  ASSERT_EQ(trouble(document), "");
+  auto x = load()->torch;
+  ASSERT_TRUE(x.tolerance);
+  EXPECT_EQ(x.tolerance->absolute, 1e-2);
+  EXPECT_EQ(x.tolerance->matched, 0.95);
+  EXPECT_EQ(x.tolerance->largest, 10.0);
+  EXPECT_FALSE(x.variants[0].tolerance);
+  ASSERT_TRUE(x.variants[1].tolerance);
+  EXPECT_EQ(x.variants[1].tolerance->relative, 0.5);
+  EXPECT_EQ(x.variants[1].tolerance->matched, 1.0);
+  EXPECT_FALSE(x.variants[1].tolerance->largest);
+  for (const json& wrong :
+       {json(4), json::object(), json{{"absolute", 1}}, json{{"absolute", -1}, {"relative", 0}},
+        json{{"absolute", "1"}, {"relative", 0}}, json{{"absolute", 1e300}, {"relative", 0}},
+        json{{"absolute", 1}, {"relative", 0}, {"matched", 0}},
+        json{{"absolute", 1}, {"relative", 0}, {"matched", 1.01}},
+        json{{"absolute", 1}, {"relative", 0}, {"largest", 0}},
+        json{{"absolute", 1}, {"relative", 0}, {"match", 1}}}) {
+    document["variants"][1]["tolerance"] = wrong;
+    EXPECT_THAT(trouble(document), HasSubstr("variants[1].tolerance")) << wrong;
+  }
+}
+
+TEST_F(torch_task, the_rule_of_a_suite_is_asked_only_of_tasks_that_have_one) {
+  judging_terms terms;
+  terms.mode = "suite";
+  auto without = on_terms(*load(), terms);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(render(without.error()),
+              testing::AllOf(HasSubstr("suite/level1/1_Exp"), HasSubstr("has no tolerance")));
+  auto document = relu();
+  document["tolerance"] = {{"absolute", 1e-2}, {"relative", 1e-2}};
+  ASSERT_EQ(trouble(document), "");
+  EXPECT_TRUE(on_terms(*load(), terms));
+}
+
 TEST_F(torch_task, tensors_may_keep_their_own_types) {
   for (const std::string precision : {"fp32", "fp16", "bf16", "own"}) {
     auto document = relu();

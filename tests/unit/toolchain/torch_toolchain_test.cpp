@@ -31,6 +31,21 @@ class ModelNew(torch.nn.Module):
         return extension.thrice(x)
 )";
 
+// A task with one key more, and the constant `size`.
+void write_task(const std::string& folder, const char* key, const char* value) {
+  nlohmann::json document{{"id", std::filesystem::path{folder}.filename().string()},
+                          {"title", "A problem"},
+                          {"verb", "optimize"},
+                          {"operator_family", "elementwise"},
+                          {"contract", "torch"}};
+  document[key] = nlohmann::json::parse(value);
+  std::ofstream{folder + "/task.json"} << document.dump();
+  std::ofstream{folder + "/prompt.md"} << "Make it fast.\n";
+  std::ofstream{folder + "/problem.py"}
+      << "class Model: pass\nsize = 7\ndef get_inputs():\n    return []\n"
+         "def get_init_inputs():\n    return [size]\n";
+}
+
 class torch_toolchain_on_cpu : public torch_fixture {
 protected:
   // What `code` prints in a fresh interpreter in the sandbox, with the library beside it.
@@ -156,19 +171,9 @@ class ModelNew(torch.nn.Module):
 
 TEST_F(torch_toolchain_on_cpu, records_visible_variants_and_knows_of_no_hidden_one) {
   temporary_directory task;
-  auto id = std::filesystem::path{task.path()}.filename().string();
-  nlohmann::json document{{"id", id},
-                          {"title", "A problem"},
-                          {"verb", "optimize"},
-                          {"operator_family", "elementwise"},
-                          {"contract", "torch"}};
-  document["variants"] = nlohmann::json::parse(
+  write_task(
+      task.path(), "variants",
       R"([{"name": "shown", "set": {"size": 9}}, {"name": "odd", "set": {"size": 11}, "hidden": true}])");
-  std::ofstream{task.path() + "/task.json"} << document.dump();
-  std::ofstream{task.path() + "/prompt.md"} << "Make it fast.\n";
-  std::ofstream{task.path() + "/problem.py"}
-      << "class Model: pass\nsize = 7\ndef get_inputs():\n    return []\n"
-         "def get_init_inputs():\n    return [size]\n";
   auto built = build(R"(
 import torch
 from torch.utils.cpp_extension import load_inline
@@ -182,6 +187,21 @@ class ModelNew(torch.nn.Module):
   std::vector<std::string> names;
   for (const auto& x : artifact(built).extensions) names.push_back(x.name);
   EXPECT_THAT(names, testing::UnorderedElementsAre("made_7", "made_9"));
+}
+
+TEST_F(torch_toolchain_on_cpu, records_a_function_where_the_task_takes_one) {
+  temporary_directory task;
+  write_task(task.path(), "entry", R"({"function": "run", "takes": "tuple"})");
+  auto source = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
+                "load_inline('made', 'int f() { return 1; }', functions=['f'])\n"
+                "def run(inputs):\n    return inputs[0]\n";
+  auto built = build(source, 0, task.path());
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  EXPECT_EQ(artifact(built).extensions.size(), 1u);
+  auto lacks = build("def other(inputs):\n    return inputs[0]\n", 0, task.path());
+  EXPECT_EQ(category(lacks), "missing_model");
+  EXPECT_THAT(message(lacks), HasSubstr("function run, or a class ModelNew"));
+  EXPECT_EQ(category(build(source)), "missing_model") << "no task asks for a function";
 }
 
 // torch 2.11 asks for it when it makes a random tensor without memory.

@@ -37,6 +37,35 @@ class Compare(unittest.TestCase):
             for dtype in ("float32", "float64"):
                 self.assertEqual(self.bad(got, want, dtype), bad, (got, want, dtype))
 
+    def test_a_suites_rule_lets_a_share_be_off_and_nothing_by_too_much(self):
+        want = torch.ones(100)
+        got = want.clone()
+        got[:5] = 1.5
+
+        def bad(got, **rule):
+            tolerance = {"absolute": 0.1, "relative": 0.0, "matched": 1.0, "largest": None, **rule}
+            return compare.judge(got, want, compare.suite_rules(1, tolerance)[0])[0]
+
+        self.assertEqual(bad(got), 5)
+        self.assertEqual(bad(got, matched=0.96), 5)
+        self.assertEqual(bad(got, matched=0.95), 0)
+        self.assertEqual(bad(got, matched=0.95, largest=0.6), 0)
+        self.assertEqual(bad(got, matched=0.95, largest=0.4), 5)
+        got[0] = NAN
+        self.assertEqual(bad(got, matched=0.95), 0)  # as the suites have it
+        self.assertEqual(bad(got, matched=0.95, largest=0.6), 5)
+        rule = compare.SharedRule(0.1, 0.0, matched=0.95)
+        self.assertEqual(compare.count_bad([(got, want, rule), (want + 1, want, rule)]), 100)
+        self.assertFalse(compare.would_pass(None, want, rule))
+        self.assertEqual(compare.explain(want + 1, want, rule, "output").bad, 100)
+
+    def test_by_a_suites_rule_integers_are_numbers(self):
+        want = torch.arange(8, dtype=torch.int8)
+        self.assertEqual(compare.judge(want + 1, want, compare.SharedRule(1.0, 0.0))[0], 0)
+        self.assertEqual(compare.judge(want + 2, want, compare.SharedRule(1.0, 0.0))[0], 8)
+        keep = want > 3
+        self.assertEqual(compare.judge(~keep, keep, compare.SharedRule(0.1, 0.0))[0], 8)
+
     def test_whole_numbers_are_right_exactly(self):
         self.assertEqual(compare.judge(torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4]), self.rule)[0], 1)
         self.assertEqual(compare.judge(torch.tensor([True]), torch.tensor([True]), self.rule), (0.0, 0.0))

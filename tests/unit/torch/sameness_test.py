@@ -47,6 +47,18 @@ class Sameness(unittest.TestCase):
         ):
             self.assertTrue(is_own_model(answer, PROBLEM), answer)
 
+    def test_a_function_may_repeat_one_of_the_problem(self):
+        problem = (
+            "import torch\n\ndef reference(x):\n    return torch.relu(x)\n\n"
+            + "class Model(torch.nn.Module):\n    def forward(self, x):\n        return reference(x)\n"
+        )
+        own = "import torch\n\ndef run(inputs):\n    return torch.relu(inputs)\n"
+        self.assertTrue(is_own_model(own, problem, "run"))
+        self.assertTrue(is_own_model(own.replace("run", "reference") + "run = reference\n", problem, "run"))
+        self.assertTrue(is_own_model(problem.replace("class Model", "class ModelNew"), problem, "run"))
+        self.assertFalse(is_own_model(own, problem))
+        self.assertFalse(is_own_model(own.replace("torch.relu(inputs)", "inputs.clamp(min=0)"), problem, "run"))
+
     def test_what_has_code_of_its_own_is_not(self):
         for answer in (
             ANSWER.replace("torch.relu(y)", "y.clamp(min=0)"),
