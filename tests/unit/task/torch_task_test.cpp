@@ -332,8 +332,8 @@ TEST_F(torch_task, refuses_variants_that_are_none) {
   write("problem.py", "rows = 4\n" + std::string{problem} + "\n\ndef more():\n    cols = 3\n");
   auto document = relu();
   for (auto [variants, words] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"[]", "a list of 1 to 8"},
-           {"{}", "a list of 1 to 8"},
+           {"[]", "a list of 1 to 64"},
+           {"{}", "a list of 1 to 64"},
            {R"([{"set": {"rows": 1}}])", "variants[0].name"},
            {R"([{"name": "base", "set": {"rows": 1}}])", "variants[0].name"},
            {R"([{"name": "a\nb", "set": {"rows": 1}}])", "variants[0].name"},
