@@ -154,8 +154,8 @@ TEST(torch_prompt, says_the_rule_of_a_suite) {
   auto x = problem();
   x.terms.mode = "suite";
   x.torch.tolerance = torch_tolerance{0.01, 0.02, 0.95, 10};
-  x.torch.variants = {{"wide", {{"dim", "8192"}}, false, false, torch_tolerance{0.5, 0}},
-                      {"secret", {{"dim", "7"}}, true, false, torch_tolerance{0.7, 0}}};
+  x.torch.variants = {{"wide", {{"dim", "8192"}}, false, false, torch_tolerance{0.5, 0, 1, {}}},
+                      {"secret", {{"dim", "7"}}, true, false, torch_tolerance{0.7, 0, 1, {}}}};
   EXPECT_THAT(system_prompt(x),
               AllOf(HasSubstr("may be off by 0.01 + 0.02 |want| for at least 95 % of an output, "
                               "and by no more than 10 anywhere."),
