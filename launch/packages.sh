@@ -10,7 +10,7 @@ build=(
   libcaf-dev capnproto libcapnp-dev liblmdb-dev libfaiss-dev libopenblas-pthread-dev
   nlohmann-json3-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev libzstd-dev libcli11-dev
   libspdlog-dev libmimalloc-dev libfmt-dev libxxhash-dev libexpected-dev libseccomp-dev bubblewrap
-  libncurses-dev libsqlite3-dev lld
+  libncurses-dev libsqlite3-dev libyaml-cpp-dev zlib1g-dev lld
 )
 test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev

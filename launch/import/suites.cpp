@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launch/import/compute_eval.hpp"
 #include "launch/import/kernelbench.hpp"
 #include "launch/import/multikernelbench.hpp"
 
@@ -9,6 +10,11 @@ namespace kernelmill {
 
 const std::vector<suite_row>& suites() {
   static const std::vector<suite_row> rows{
+      {"compute-eval",
+       "",
+       "a *-problems.tar.gz, a problems.jsonl, or a folder with these or problem-spec.yaml below",
+       {"--release", "--group", "--difficulty", "--problem"},
+       read_compute_eval_suite},
       {"kernelbench",
        "KERNELBENCH_ROOT",
        "a checkout of KernelBench, or its problems.jsonl",

@@ -18,6 +18,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/suite_batch.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/remote/on_host.hpp"
@@ -37,6 +38,7 @@ using nlohmann::ordered_json;
 
 struct job {
   std::string name;
+  size_t place = 0; // among the answers of the file
   offered_candidate candidate;
   Message<wire::BuildResult> built;
   double build_seconds = 0;
@@ -100,9 +102,30 @@ tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::
       "\"contract\" if you like");
 }
 
-expected<std::vector<job>> read_batch(const invocation& options, const task_roots& roots,
-                                      const chosen_backend& backend) {
-  auto path = options.value("BATCH");
+/// Makes jobs of sources: the part that lines of ours and answers of a suite share.
+struct job_maker {
+  const invocation& options;
+  const task_roots& roots;
+  const chosen_backend& backend;
+
+  expected<job> operator()(const std::string& task, const std::string& contract, std::string name,
+                           std::string source) const {
+    job one;
+    auto what = load_task(roots, task);
+    KM_TRY(what);
+    auto here = on_terms(**what, terms_of(backend, torch_choice_of(options)));
+    KM_TRY(here);
+    auto asked = on_contract(*here, contract, source);
+    KM_TRY(asked);
+    one.name = std::move(name);
+    one.candidate.parsed = as_source(std::move(source), **asked);
+    one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
+    one.candidate.what = std::move(*asked);
+    return one;
+  }
+};
+
+expected<std::vector<job>> read_batch(const std::string& path, const job_maker& make) {
   std::ifstream in{path};
   if (!in)
     return configuration_error("missing_file",
@@ -115,29 +138,38 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto x = read_candidate_line(text);
     if (!x) return bad_line(path, line, x.error());
-    job one;
-    auto what = load_task(roots, x->task);
-    if (!what) return bad_line(path, line, what.error().message);
-    auto here = on_terms(**what, terms_of(backend, torch_choice_of(options)));
-    if (!here) return bad_line(path, line, here.error().message);
     auto source = read_candidate((folder / x->file).string());
     if (!source) return bad_line(path, line, source.error().message);
-    auto asked = on_contract(*here, x->contract, *source);
-    if (!asked) return bad_line(path, line, asked.error().message);
-    one.name = std::move(x->name);
-    one.candidate.parsed = as_source(std::move(*source), **asked);
-    one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
-    one.candidate.what = std::move(*asked);
-    result.push_back(std::move(one));
+    auto one = make(x->task, x->contract, std::move(x->name), std::move(*source));
+    if (!one) return bad_line(path, line, one.error().message);
+    result.push_back(std::move(*one));
+  }
+  return result;
+}
+
+// Answers that no candidate can be made of are said here; their place in the file stays empty.
+expected<std::vector<job>> jobs_of(const suite_batch& answers, const job_maker& make) {
+  std::vector<job> result;
+  for (size_t i = 0; i < answers.all().size(); ++i) {
+    const auto& x = answers.all()[i];
+    if (!x.refused.empty()) continue;
+    auto one = make(x.task, x.contract, x.name, x.source);
+    if (!one)
+      return configuration_error("bad_batch",
+                                 "failed to judge " + x.name + ": " + one.error().message,
+                                 "`kernelmill task import` imports the suite's problems");
+    one->place = i;
+    result.push_back(std::move(*one));
   }
   return result;
 }
 
 class batch {
 public:
-  batch(workbench& bench, judging_options options, governance_config rules, std::vector<job> jobs)
+  batch(workbench& bench, judging_options options, governance_config rules, std::vector<job> jobs,
+        suite_batch& answers)
       : bench_(bench), options_(std::move(options)), rules_(std::move(rules)),
-        jobs_(std::move(jobs)),
+        jobs_(std::move(jobs)), answers_(answers),
         ready_(2 * std::max<size_t>(4, std::thread::hardware_concurrency())) {}
 
   /// Prints a line for each candidate as soon as it is judged.
@@ -195,12 +227,14 @@ private:
     line.update(document);
     std::lock_guard lock{printing_};
     cli::print_now(line.dump() + "\n");
+    answers_.keep(x.place, *x.candidate.what, std::move(line), *x.built.open());
   }
 
   workbench& bench_;
   judging_options options_;
   governance_config rules_;
   std::vector<job> jobs_;
+  suite_batch& answers_;
   job_queue ready_;
   std::atomic<size_t> next_ = 0;
   std::mutex printing_;
@@ -214,7 +248,10 @@ expected<int> judge_batch(const invocation& in) {
   KM_TRY(backend);
   auto rules = governance_rules(in.value("--preset"));
   KM_TRY(rules);
-  auto jobs = read_batch(in, *roots, *backend);
+  auto answers = suite_batch::read(in, *roots);
+  KM_TRY(answers);
+  job_maker make{in, *roots, *backend};
+  auto jobs = answers->is_given() ? jobs_of(*answers, make) : read_batch(in.value("BATCH"), make);
   KM_TRY(jobs);
   if (std::any_of(jobs->begin(), jobs->end(), [](const job& x) {
         return x.candidate.what->contract == contract_kind::torch;
@@ -229,9 +266,11 @@ expected<int> judge_batch(const invocation& in) {
   batch all{*bench,
             {!in.has("--no-timing"), {}, {}, in.value("--clock")},
             std::move(*rules),
-            std::move(*jobs)};
+            std::move(*jobs),
+            *answers};
   auto done = all.run(bench->compilers());
   KM_TRY(done);
+  KM_TRY(answers->write());
   return cli::exit_ok;
 }
 
@@ -240,14 +279,15 @@ expected<int> judge_batch(const invocation& in) {
 cli::command judge_batch_row() {
   return {"judge",
           "Builds, runs and judges many kernels, on all cores and GPUs.",
-          "kernelmill judge candidates.ndjson > verdicts.ndjson",
+          "kernelmill judge candidates.ndjson > verdicts.ndjson\n"
+          "kernelmill judge solutions.jsonl --suite compute-eval --graded graded.jsonl",
           "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with an "
           "optional \"name\". File names are\n"
           "relative to BATCH. Each line of the output is a verdict, as `eval --json` prints it. "
           "Verdicts are printed as\n"
-          "soon as they are ready.",
+          "soon as they are ready. With --suite BATCH is what that suite's own harness reads.",
           {{"BATCH", "File of candidates, one per line.", true, false, completes::file, {}}},
-          with_torch_options(
+          with_torch_options(with_suite_options(
               {{"--backend",
                 "NAME",
                 "Where they run.",
@@ -259,7 +299,7 @@ cli::command judge_batch_row() {
                clock_option(),
                flag("--no-timing", "Checks correctness and skips timing."),
                tasks_root(),
-               on_option()}),
+               on_option()})),
           judge_batch};
 }
 

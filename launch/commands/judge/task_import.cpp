@@ -79,7 +79,8 @@ std::string summary(const outcome_counts& counts, const std::string& root) {
 void tell_refused(const suite_reading& reading) {
   if (reading.refused.empty()) return;
   for (size_t i = 0; i < std::min(most_shown, reading.refused.size()); ++i)
-    cli::talk(fmt::format("left out {}: {}", reading.refused[i].place, reading.refused[i].cause));
+    cli::talk(cli::clean(
+        fmt::format("left out {}: {}", reading.refused[i].place, reading.refused[i].cause)));
   if (reading.refused.size() > most_shown) cli::talk("... and others; --json lists all");
   std::string counted;
   for (const auto& [reason, n] : reasons_of(reading))
@@ -192,6 +193,35 @@ cli::command task_import_row() {
         "Default: own "
         "for a problem that names another type than float32, else fp32.",
         "", false, torch_precisions(), nothing},
+       {"--release",
+        "NAME",
+        "compute-eval: imports only this release; of a list without a metadata.json: its release. "
+        "Default of such a list: internal.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--group",
+        "NAME",
+        "compute-eval: imports only this group, such as cccl.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--difficulty",
+        "NAME",
+        "compute-eval: imports only problems of this difficulty.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--problem",
+        "ID",
+        "compute-eval: imports only this problem, such as CUDA/31.",
+        "",
+        false,
+        {},
+        nothing},
        flag("--force", "Replaces existing tasks that differ.")},
       task_import};
 }
