@@ -4,6 +4,7 @@
 #include <set>
 
 #include "launch/import/compute_eval_files.hpp"
+#include "launch/import/import_words.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/folder_file.hpp"
 
@@ -13,18 +14,13 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string wanted(const suite_options& options, const char* name) {
-  auto i = options.find(name);
-  return i == options.end() ? std::string{} : i->second;
-}
-
 bool is_chosen(const compute_eval_source& x, const suite_options& options) {
   auto fits = [&](const char* option, const std::string& has) {
-    auto one = wanted(options, option);
+    auto one = option_of(options, option);
     return one.empty() || one == has;
   };
   auto metadata = x.record.value("metadata", json::object());
-  auto problem = wanted(options, "--problem");
+  auto problem = option_of(options, "--problem");
   return fits("--release", x.release) && fits("--group", text_in(x.record, "group")) &&
          fits("--difficulty", metadata.is_object() ? text_in(metadata, "difficulty") : "") &&
          (problem.empty() ||
@@ -50,7 +46,7 @@ bool is_problem_id(const std::string& x) {
 
 expected<suite_reading> read_compute_eval_suite(const std::string& path,
                                                 const suite_options& options) {
-  auto release = wanted(options, "--release");
+  auto release = option_of(options, "--release");
   auto sources = find_compute_eval(path, release.empty() ? "internal" : release);
   KM_TRY(sources);
   suite_reading result;

@@ -7,6 +7,7 @@
 
 #include "launch/commands/tasks_root.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/import/suite_solutions.hpp"
 #include "launch/judging/candidate_line.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/base/files.hpp"
@@ -154,8 +155,47 @@ expected<remote_plan> plan_candidate(const invocation& in, const cli::command& r
   return result;
 }
 
+namespace {
+
+// `judge --suite`: the suite's file as it is, with the tasks that its answers are for.
+expected<remote_plan> plan_answers(const invocation& in, const cli::command& row) {
+  remote_plan result;
+  auto path = in.value("BATCH");
+  const auto* suite = find_suite_solutions(in.value("--suite"));
+  std::error_code code;
+  if (suite == nullptr || !fs::is_regular_file(path, code))
+    return configuration_error("usage", "failed to send " + path + ": it is no file of a suite",
+                               "run the command on that host, without --on");
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto answers = suite->read(path, {*roots, in.value("--release")});
+  KM_TRY(answers);
+  std::vector<task_ptr> tasks;
+  std::set<std::string> ids;
+  for (const auto& x : *answers) {
+    if (!ids.insert(x.task).second) continue;
+    auto what = choose_task(*roots, x.task);
+    KM_TRY(what);
+    tasks.push_back(std::move(*what));
+  }
+  auto far = result.send_file(path);
+  std::map<std::string, std::string> paths;
+  auto root = send_tasks(result, in.value("--root"), tasks);
+  KM_TRY(root);
+  if (!root->empty()) paths["--root"] = *root;
+  if (in.was_typed("--graded")) paths["--graded"] = result.fetch(in.value("--graded"));
+  result.order.words = {row.name};
+  auto options = words_of(in, row, paths);
+  result.order.words.insert(result.order.words.end(), options.begin(), options.end());
+  result.order.words.push_back(far);
+  return result;
+}
+
+} // namespace
+
 // A line that cannot be read here is sent as it is: the command says what is wrong with it.
 expected<remote_plan> plan_batch(const invocation& in, const cli::command& row) {
+  if (in.was_typed("--suite")) return plan_answers(in, row);
   remote_plan result;
   auto path = in.value("BATCH");
   auto text = read_whole(path);

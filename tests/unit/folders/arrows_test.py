@@ -113,7 +113,8 @@ ARROWS = {
         "launch/machine launch/server/api storage storage/export storage/lineage"
     ),
     "launch/commands/remote": (
-        "gpu/task launch/cli launch/cluster launch/commands launch/config launch/judging launch/node launch/remote"
+        "gpu/task launch/cli launch/cluster launch/commands launch/config launch/import launch/judging launch/node "
+        "launch/remote"
     ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
