@@ -28,7 +28,8 @@ tl::unexpected<error> bad_solution(const std::string& place, const std::string& 
 
 // A line that the parser of answers takes for the head of a file.
 bool is_file_head(std::string_view line) {
-  return line.starts_with("// file: ") || line.starts_with("# file: ");
+  line = trimmed(line);
+  return line.starts_with("// file:") || line.starts_with("# file:");
 }
 
 // An answer's text: a section for each file. Names are the candidate's own; its parser checks them.
@@ -114,7 +115,8 @@ expected<json> graded_line(const graded_candidate& x) {
   auto part = [&](const char* key) { return verdict.value(key, json::object()); };
   auto timing = part("timing");
   bool timed = flag_in(timing, "measured", false);
-  bool skipped = text_in(verdict, "outcome") == "skipped";
+  // The machine lacks what the problem asks for: no fault of the solution.
+  bool skipped = text_in(part("error"), "category") == "needs_unmet";
   bool passed = flag_in(verdict, "correct", false) && flag_in(part("integrity"), "clean", false);
   result["passed"] = passed && !skipped;
   result["skipped"] = skipped;

@@ -8,7 +8,9 @@ sides' words.
 
     tests/bench/compute_eval.py --problems 2026-1-problems.tar.gz --harness COMPUTE_EVAL_CHECKOUT --count 100
     tests/bench/compute_eval.py --problems problems.jsonl --round-trip
+    tests/bench/compute_eval.py --problems problems.jsonl --build-only sm_90 --count 60
 
+--build-only needs nvcc and no GPU: own solutions should build in the sandbox, and empty files should not.
 What the suite's package imports and an evaluation never uses may be missing (openai, docker). Without
 tree_sitter the harness searches source references as plain texts; the table says so.
 """
@@ -17,11 +19,13 @@ from __future__ import annotations
 
 import argparse
 import collections
+import concurrent.futures
 import importlib.machinery
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -119,6 +123,36 @@ def judge(options: argparse.Namespace, tasks: pathlib.Path, folder: pathlib.Path
     return {"seconds": seconds, "lines": lines, "verdicts": verdicts}
 
 
+def build_only(options: argparse.Namespace, tasks: pathlib.Path, folder: pathlib.Path, records: list[dict]) -> int:
+    """Builds own solutions, and for every fifth problem an empty file, without a GPU."""
+    counts: dict = collections.Counter()
+    wrong = 0
+    for index, x in enumerate(records):
+        kinds = [("own", x["baseline_solution"]["files"])]
+        if index % 5 == 0:
+            kinds.append(("empty", [{"path": y["path"], "content": "// nothing\n"} for y in kinds[0][1]]))
+        for kind, files in kinds:
+            answer = folder / ("answer" + pathlib.PurePosixPath(files[0]["path"]).suffix)
+            mark = "#" if answer.suffix == ".py" else "//"
+            answer.write_text("".join(f"{mark} file: {y['path']}\n{y['content']}\n" for y in files))
+            words = [options.kernelmill, "build", answer, "--task", x["_id"], "--root", tasks, "--json"]
+            done = run([*words, "--backend", "cuda", "--arch", options.build_only])
+            try:
+                document = json.loads(done.stdout or done.stderr)
+            except json.JSONDecodeError:
+                document = {"error": {"message": done.stderr[-300:]}}
+            built = document.get("compiled") is True
+            counts[kind, "built" if built else "not built"] += 1
+            if built != (kind == "own"):
+                wrong += 1
+                fault = document.get("error") or {}
+                said = document.get("log") or fault.get("message") or "it builds"
+                print(f"{x['task_id']} ({kind}): {' '.join(str(said).split())[-SHOWN:]}", flush=True)
+    for (kind, word), n in sorted(counts.items()):
+        print(f"{kind:8}{word:12}{n:6}")
+    return wrong
+
+
 # -- the suite's own harness, in a process of its own ------------------------------------------------------
 
 
@@ -152,10 +186,11 @@ def load_harness(checkout: str) -> str:
     sys.path.insert(0, checkout)
     sys.meta_path.append(Absent)
     try:
-        import tree_sitter_language_pack  # noqa: F401
+        from tree_sitter_language_pack import get_parser
 
+        get_parser("cuda")  # later versions of the package load grammars from a network
         return "tree_sitter"
-    except ImportError:
+    except Exception:
         parsing = types.ModuleType("compute_eval.utils.parsing")
         parsing.get_most_likely_language = lambda path, content: PlainText()
         sys.modules["compute_eval.utils.parsing"] = parsing
@@ -169,16 +204,34 @@ def harness(checkout: str, profile: str | None) -> None:
     from compute_eval.evaluators import create_evaluator
 
     print(json.dumps({"references": references}), flush=True)
-    for line in sys.stdin:
+
+    def evaluate(line: str) -> list[str]:
         pair = json.loads(line)
         problem = ProblemDatapack._adapter.validate_python(pair["problem"])
         solutions = [SolutionDatapack._adapter.validate_python(x) for x in pair["solutions"]]
         evaluator = create_evaluator(problem=problem, eval_mode="local", profile_mode=profile)
-        for x in evaluator.evaluate_solutions(problem, solutions):
-            print(x.model_dump_json(exclude={"problem", "solution"}), flush=True)
+        graded = evaluator.evaluate_solutions(problem, solutions)
+        return [x.model_dump_json(exclude={"problem", "solution"}) for x in graded]
+
+    # As the harness's own command does it: builds side by side, and one process at a time on a GPU.
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for lines in pool.map(evaluate, list(sys.stdin)):
+            print("\n".join(lines), flush=True)
 
 
-def run_harness(options: argparse.Namespace, records: list[dict], solutions: list[dict]) -> dict:
+def build_profiler(options: argparse.Namespace, folder: pathlib.Path) -> dict:
+    """Environment of a harness that times: its own profiler, built beside its sources' copy."""
+    if not options.timing or options.profile != "cupti" or "CUPTI_PROFILER_LIB" in os.environ:
+        return dict(os.environ)
+    copy = folder / "cuda_tools"
+    shutil.copytree(options.harness / "compute_eval/cuda_tools", copy, dirs_exist_ok=True)
+    done = run(["make", "-C", copy])
+    if done.returncode:
+        sys.exit(f"compute_eval.py: the harness's profiler does not build: {done.stderr[-1000:]}")
+    return os.environ | {"CUPTI_PROFILER_LIB": str((copy / "libcuda_profile.so").resolve())}
+
+
+def run_harness(options: argparse.Namespace, folder: pathlib.Path, records: list[dict], solutions: list[dict]) -> dict:
     by_id = {x["task_id"]: x for x in records}
     pairs = []
     for x in solutions:  # neighbours are of one problem
@@ -189,7 +242,7 @@ def run_harness(options: argparse.Namespace, records: list[dict], solutions: lis
     if options.timing:
         words += ["--profile", options.profile]
     begun = time.monotonic()
-    done = run(words, input="".join(json.dumps(x) + "\n" for x in pairs))
+    done = run(words, input="".join(json.dumps(x) + "\n" for x in pairs), env=build_profiler(options, folder))
     lines = [json.loads(x) for x in done.stdout.splitlines() if x.startswith("{")]
     if not lines or len(lines) != len(solutions) + 1:
         sys.exit(f"compute_eval.py: the harness failed after {len(lines)} lines: {done.stderr[-3000:]}")
@@ -197,6 +250,23 @@ def run_harness(options: argparse.Namespace, records: list[dict], solutions: lis
 
 
 # -- what came out -----------------------------------------------------------------------------------------
+
+
+def load_results(folders: list[pathlib.Path]) -> tuple[list[dict], dict, dict | None]:
+    """Solutions, ours and theirs of one or more calls, as --out kept them."""
+    solutions: list = []
+    sides: dict = {"ours": {"seconds": 0, "lines": []}, "theirs": {"seconds": 0, "lines": []}}
+    for folder in folders:
+        solutions += [json.loads(x) for x in (folder / "solutions.jsonl").read_text().splitlines()]
+        for name, side in sides.items():
+            path = folder / f"{name}.json"
+            if path.exists():
+                one = json.loads(path.read_text())
+                side["seconds"] += one["seconds"]
+                side["lines"] += one["lines"]
+                side["references"] = one.get("references")
+    theirs = sides["theirs"] if len(sides["theirs"]["lines"]) == len(solutions) else None
+    return solutions, sides["ours"], theirs
 
 
 def word(x: dict) -> str:
@@ -315,13 +385,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--kernelmill", type=path, default=bin_dir / "kernelmill")
     parser.add_argument("--python", default=sys.executable, help="that has pydantic: runs the harness")
     parser.add_argument("--count", type=int, default=100, help="problems")
+    parser.add_argument("--first", type=int, default=0, help="leaves out so many of them: for calls with a time limit")
+    parser.add_argument("--merge", type=path, nargs="+", help="prints the table of several calls' --out folders")
     parser.add_argument("--release", help="of a list that does not say its own, and of a folder of several")
     parser.add_argument("--group", help="only this one")
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--timing", action="store_true", help="times on both sides")
     parser.add_argument("--profile", default="cupti", help="the harness's profiler")
-    parser.add_argument("--out", type=path, help="folder for solutions.jsonl and graded.jsonl of both sides")
+    parser.add_argument("--out", type=path, help="folder for the solutions and what both sides said")
     parser.add_argument("--round-trip", action="store_true", help="imports all, compares with the files, judges none")
+    parser.add_argument("--build-only", metavar="ARCH", help="such as sm_90: builds without a GPU, judges none")
     parser.add_argument("--as-harness", help=argparse.SUPPRESS)
     parser.add_argument("--as-reader", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -335,6 +408,9 @@ def main() -> int:
     if options.as_harness:
         harness(options.as_harness, options.profile if "--profile" in sys.argv else None)
         return 0
+    if options.merge:
+        print_table(*load_results(options.merge))
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.out or pathlib.Path(scratch) / "out"
         folder.mkdir(parents=True, exist_ok=True)
@@ -342,19 +418,21 @@ def main() -> int:
         counts = import_problems(options, tasks)
         if options.round_trip:
             return 1 if round_trip(options, tasks, counts) else 0
-        records = spread(imported_records(tasks), options.count)
+        records = spread(imported_records(tasks), options.first + options.count)[options.first :]
+        if options.build_only:
+            return 1 if build_only(options, tasks, folder, records) else 0
         options.release = records[0]["_release"]
         for x in records:
             del x["_release"], x["_id"]
         solutions = solutions_of(records)
         print(f"{len(records)} problems, {len(solutions)} solutions", file=sys.stderr)
         ours = judge(options, tasks, folder, solutions)
-        theirs = None
+        (folder / "ours.json").write_text(json.dumps(ours))
         if options.harness:
-            theirs = run_harness(options, records, solutions)
-            (folder / "theirs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in theirs["lines"]))
+            theirs = run_harness(options, folder, records, solutions)
+            (folder / "theirs.json").write_text(json.dumps(theirs))
             check_graded(options, ours["lines"])
-        print_table(solutions, ours, theirs)
+        print_table(*load_results([folder]))
     return 0
 
 

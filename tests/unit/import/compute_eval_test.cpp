@@ -361,6 +361,11 @@ TEST_F(compute_eval, graded_solutions_have_the_keys_of_the_suite) {
   verdict["integrity"]["clean"] = false;
   EXPECT_EQ(grade(&verdict)["passed"], false);
   EXPECT_EQ(grade(nullptr)["passed"], false);
+  json unmet{{"correct", false}, {"error", {{"category", "needs_unmet"}, {"message", "CUDA 99"}}}};
+  line = grade(&unmet);
+  EXPECT_EQ(line["skipped"], true);
+  EXPECT_EQ(line["passed"], false);
+  EXPECT_EQ(line["test_output"], "CUDA 99");
 }
 
 } // namespace compute_eval_test
