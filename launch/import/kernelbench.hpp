@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/import/suites.hpp"
+#include "launch/import/reading/suite_reading.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

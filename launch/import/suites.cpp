@@ -5,6 +5,7 @@
 #include "launch/import/compute_eval.hpp"
 #include "launch/import/kernelbench.hpp"
 #include "launch/import/multikernelbench.hpp"
+#include "launch/import/sol/data_set.hpp"
 
 namespace kernelmill {
 
@@ -25,6 +26,16 @@ const std::vector<suite_row>& suites() {
        "a checkout of MultiKernelBench",
        {"--shapes"},
        read_multikernelbench},
+      {"sol",
+       "SOL_EXECBENCH_ROOT",
+       "a folder with definition.json and workload.jsonl, or a tree of such folders",
+       {"--definition", "--op", "--workloads", "--first", "--blobs"},
+       sol::read_sol},
+      {"flashinfer",
+       "FLASHINFER_TRACE_DIR",
+       "a data set with definitions/ and workloads/",
+       {"--definition", "--op", "--workloads", "--first", "--blobs"},
+       sol::read_flashinfer},
   };
   return rows;
 }

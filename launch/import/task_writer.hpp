@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/import/suites.hpp"
+#include "launch/import/reading/suite_reading.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

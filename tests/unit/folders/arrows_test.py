@@ -133,7 +133,9 @@ ARROWS = {
         "launch/cluster launch/commands launch/judging storage storage/lineage"
     ),
     "launch/config": "",
-    "launch/import": "gpu/task storage storage/bundle storage/journal storage/lineage",
+    "launch/import": "gpu/task launch/import/reading launch/import/sol storage storage/bundle storage/journal storage/lineage",
+    "launch/import/reading": "",
+    "launch/import/sol": "launch/import/reading",
     "launch/judging": (
         "actors/episode actors/episode/tools actors/governance gpu/profiler gpu/referee gpu/task "
         "gpu/toolchain launch/cli launch/config launch/machine storage storage/lineage"
