@@ -97,6 +97,11 @@ constexpr error_category table[] = {
     {"bad_problem", "a problem in Python cannot be used, or a list of problems cannot be read",
      "the message names file and line; a problem defines `class Model`, `get_inputs` and "
      "`get_init_inputs`"},
+    {"bad_solution", "a suite's solution cannot be read, or is for another task",
+     "the message names file and key; docs/how-to/use-sol-execbench.md describes a solution"},
+    {"unsupported_solution",
+     "a suite's solution needs a binding, a language or headers that cannot be had here",
+     "the message names it"},
     {"unsupported_problem",
      "a problem in Python cannot be judged here, such as one that does not fit into the memory",
      "the message says why; leave it out of `tasks.ids`"},

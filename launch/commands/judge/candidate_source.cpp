@@ -6,6 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
+#include "launch/import/sol/solution.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/base/digest.hpp"
@@ -75,10 +76,16 @@ bool is_hip_name(const std::string& file) {
   return file.ends_with(".hip") || file.ends_with(".hip.cpp");
 }
 
+expected<std::string> read_candidate_for(const task& x, const std::string& file) {
+  auto text = read_candidate(file);
+  if (!text || !file.ends_with(".json") || x.contract != contract_kind::torch) return text;
+  return sol::module_for_task(x.directory, *text, file);
+}
+
 expected<candidate_source> open_candidate(const invocation& in, candidate_use why) {
   auto loaded = task_of(in);
   KM_TRY(loaded);
-  auto text = read_candidate(in.value("FILE"));
+  auto text = read_candidate_for(**loaded, in.value("FILE"));
   KM_TRY(text);
   auto backend = backend_of(in, **loaded, why);
   KM_TRY(backend);

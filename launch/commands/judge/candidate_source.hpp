@@ -36,4 +36,8 @@ cli::option_spec
 architecture_option(const char* doc = "Target architecture, such as sm_90 or gfx90a. Default: this "
                                       "machine's GPU, else sm_90, of HIP gfx90a.");
 
+/// Reads a candidate for a task. Of a solution of SOL-ExecBench's family, a file in JSON, it is the
+/// module that the solution becomes. Errors: those of read_candidate and of sol::module_for_task.
+expected<std::string> read_candidate_for(const task& x, const std::string& file);
+
 } // namespace kernelmill::commands

@@ -18,6 +18,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/suite_batch.hpp"
 #include "launch/commands/judge/workbench.hpp"
 #include "launch/commands/options.hpp"
@@ -138,7 +139,9 @@ expected<std::vector<job>> read_batch(const std::string& path, const job_maker& 
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto x = read_candidate_line(text);
     if (!x) return bad_line(path, line, x.error());
-    auto source = read_candidate((folder / x->file).string());
+    auto what = load_task(make.roots, x->task);
+    if (!what) return bad_line(path, line, what.error().message);
+    auto source = read_candidate_for(**what, (folder / x->file).string());
     if (!source) return bad_line(path, line, source.error().message);
     auto one = make(x->task, x->contract, std::move(x->name), std::move(*source));
     if (!one) return bad_line(path, line, one.error().message);

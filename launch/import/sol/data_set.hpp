@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "launch/import/sol/definition.hpp"
 #include "launch/import/reading/suite_reading.hpp"
+#include "launch/import/sol/definition.hpp"
 
 namespace kernelmill::sol {
 

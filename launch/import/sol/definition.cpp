@@ -210,6 +210,7 @@ expected<definition> read_definition(const std::string& text, const std::string&
   part from{*document, place};
   definition x;
   x.place = place;
+  x.text = text;
   for (auto [key, needed, into] :
        {std::tuple{"name", true, &x.name}, std::tuple{"op_type", false, &x.kind},
         std::tuple{"description", false, &x.description},

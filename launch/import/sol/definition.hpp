@@ -37,6 +37,7 @@ struct tensor {
 
 struct definition {
   std::string place; ///< the file, for errors
+  std::string text;  ///< the file
   std::string name;
   std::string kind; ///< "op_type"; may be empty
   std::string description;

@@ -104,7 +104,7 @@ expected<std::string> problem_code(const definition& x, const workload& first, f
   KM_TRY(drawing);
   auto result = x.reference;
   if (result.back() != '\n') result += '\n';
-  result += "\n\n";
+  result += "\n";
   bool reads_files = drawing->find("def stored(") != drawing->npos;
   if (reads_files) result += "import functools\nimport hashlib\nimport json\n";
   if (drawing->find("math.") != drawing->npos) result += "import math\n";
@@ -264,7 +264,8 @@ expected<suite_task> task_of(const problem& x, family suite, std::vector<suite_r
   suite_task result{x.id,
                     {{"task.json", json_text(document)},
                      {"problem.py", *code},
-                     {"prompt.md", prompt_of(x.what, suite)}}};
+                     {"prompt.md", prompt_of(x.what, suite)},
+                     {"definition.json", x.what.text}}};
   result.files.insert(result.files.end(), x.files.begin(), x.files.end());
   return result;
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/import/sol/definition.hpp"
 #include "launch/import/reading/suite_reading.hpp"
+#include "launch/import/sol/definition.hpp"
 
 namespace kernelmill::sol {
 
@@ -20,7 +20,8 @@ struct problem {
   std::string id;
 };
 
-/// The task's files. Workloads that cannot be variants are left out and told in `refused`. Errors:
+/// The task's files: besides those of every task the definition, which solutions are read by.
+/// Workloads that cannot be variants are left out and told in `refused`. Errors:
 /// "bad_problem", where none is left.
 expected<suite_task> task_of(const problem& x, family suite, std::vector<suite_refusal>& refused);
 

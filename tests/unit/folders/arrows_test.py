@@ -105,8 +105,8 @@ ARROWS = {
     "launch/commands/judge": (
         "actors/governance gpu/examine gpu/inspect gpu/process gpu/profiler gpu/referee gpu/sandbox gpu/task "
         "gpu/toolchain launch/analysis/bundle launch/cli launch/cluster launch/commands launch/commands/remote "
-        "launch/config launch/import launch/judging launch/judging/benching launch/judging/inspecting launch/machine "
-        "launch/node storage"
+        "launch/config launch/import launch/import/sol launch/judging launch/judging/benching "
+        "launch/judging/inspecting launch/machine launch/node storage"
     ),
     "launch/commands/program": (
         "actors/episode/tools gpu/inspect gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
@@ -133,7 +133,9 @@ ARROWS = {
         "launch/cluster launch/commands launch/judging storage storage/lineage"
     ),
     "launch/config": "",
-    "launch/import": "gpu/task launch/import/reading launch/import/sol storage storage/bundle storage/journal storage/lineage",
+    "launch/import": (
+        "gpu/task launch/import/reading launch/import/sol storage storage/bundle storage/journal storage/lineage"
+    ),
     "launch/import/reading": "",
     "launch/import/sol": "launch/import/reading",
     "launch/judging": (
