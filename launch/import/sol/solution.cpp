@@ -203,13 +203,13 @@ expected<void> check_supported(const parsed_solution& x) {
 // -- the module -----------------------------------------------------------------------------------
 
 // JSON's escapes are Python's, too; other characters stand as they are.
-std::string quoted(const std::string& x) {
+std::string as_literal(const std::string& x) {
   return json(x).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string quoted_list(const std::vector<std::string>& list) {
+std::string literals(const std::vector<std::string>& list) {
   std::string result;
-  for (const auto& one : list) result += (result.empty() ? "" : ", ") + quoted(one);
+  for (const auto& one : list) result += (result.empty() ? "" : ", ") + as_literal(one);
   return "[" + result + "]";
 }
 
@@ -298,7 +298,7 @@ expected<std::string> wrapper_code(const parsed_solution& x, const definition& o
     return result + "    " + entry + "(" + passed + ", *outputs)\n    return " +
            (of.outputs.size() == 1 ? "outputs[0]\n" : "tuple(outputs)\n");
   std::string names;
-  for (const auto& one : of.outputs) names += quoted(one.name) + ", ";
+  for (const auto& one : of.outputs) names += as_literal(one.name) + ", ";
   result += "    out = " + entry + "(" + passed + ")\n";
   result +=
       "    if isinstance(out, dict):\n        out = tuple(out[name] for name in (" + names + "))\n";
@@ -313,7 +313,7 @@ std::string writing_code(const parsed_solution& x) {
       "import importlib\nimport os\nimport sys\nimport tempfile\n\nimport torch\n\n"
       "SOURCES = {\n";
   for (const auto& one : x.sources)
-    result += "    " + quoted(one.path) + ": " + quoted(one.content) + ",\n";
+    result += "    " + as_literal(one.path) + ": " + as_literal(one.content) + ",\n";
   return result + "}\nFOLDER = tempfile.mkdtemp()\nfor path, text in SOURCES.items():\n"
                   "    place = os.path.join(FOLDER, path)\n"
                   "    os.makedirs(os.path.dirname(place), exist_ok=True)\n"
@@ -325,13 +325,14 @@ std::string compiled_head(const parsed_solution& x) {
   std::string files;
   for (const auto& one : x.sources)
     for (const char* ending : {".cu", ".cpp", ".cc", ".cxx"})
-      if (one.path.ends_with(ending)) files += "os.path.join(FOLDER, " + quoted(one.path) + "), ";
+      if (one.path.ends_with(ending))
+        files += "os.path.join(FOLDER, " + as_literal(one.path) + "), ";
   return writing_code(x) +
          "\nfrom torch.utils.cpp_extension import load\n\n"
          "built = load(\n    name=\"solution_kernel\",\n    sources=[" +
-         files + "],\n    extra_cflags=" + quoted_list(x.cflags) +
-         ",\n    extra_cuda_cflags=" + quoted_list(x.cuda_cflags) +
-         ",\n    extra_ldflags=" + quoted_list(x.ld_flags) +
+         files + "],\n    extra_cflags=" + literals(x.cflags) +
+         ",\n    extra_cuda_cflags=" + literals(x.cuda_cflags) +
+         ",\n    extra_ldflags=" + literals(x.ld_flags) +
          ",\n    extra_include_paths=[FOLDER],\n)\nsolution_entry = built." + x.entry_name + "\n";
 }
 
@@ -339,7 +340,7 @@ std::string several_files_head(const parsed_solution& x) {
   auto module = x.entry_file.substr(0, x.entry_file.size() - 3);
   std::replace(module.begin(), module.end(), '/', '.');
   return writing_code(x) + "sys.path.insert(0, FOLDER)\nsolution_entry = importlib.import_module(" +
-         quoted(module) + ")." + x.entry_name + "\n";
+         as_literal(module) + ")." + x.entry_name + "\n";
 }
 
 } // namespace
