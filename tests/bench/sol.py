@@ -191,7 +191,13 @@ def harness(options, cases: list[Case], root: pathlib.Path) -> None:
     """Fills `theirs`, by the suite's driver in a process of its own for each answer."""
     source = options.harness / "src"
     driver = source / "sol_execbench" / "driver" / "templates" / "eval_driver.py"
-    environment = os.environ | {"PYTHONPATH": str(source)}
+    paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    if subprocess.run([options.harness_python or options.python, "-c", "import cupti"], capture_output=True).returncode:
+        # Their clock is CUPTI's. Without it an answer comes as far as that: it is judged, and not timed.
+        (root / "stub").mkdir()
+        (root / "stub" / "cupti.py").write_text("cupti = None\n")
+        environment["PYTHONPATH"] += os.pathsep + str(root / "stub")
     for i, case in enumerate(cases):
         for kind in ANSWERS:
             folder = root / "theirs" / f"{i}_{kind}"

@@ -121,7 +121,7 @@ expected<std::string> problem_code(const definition& x, const workload& first, f
 ordered_json bound_of(const tolerance& x) {
   ordered_json result = {
       {"absolute", x.absolute}, {"relative", x.relative}, {"matched", x.matched}};
-  if (x.largest) result["largest"] = *x.largest;
+  if (x.largest && *x.largest > 0) result["largest"] = *x.largest; // 0 would allow no rounding
   return result;
 }
 

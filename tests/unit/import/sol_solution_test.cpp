@@ -78,7 +78,7 @@ TEST(sol_solution, an_output_s_axis_that_no_input_has_is_refused_by_name) {
   auto result = read_solution(s.dump(), "solution.json", what);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().category, "unsupported_solution");
-  EXPECT_THAT(result.error().message, HasSubstr("no input have their axis k"));
+  EXPECT_THAT(result.error().message, HasSubstr("no input has their axis k"));
 }
 
 TEST(sol_solution, several_files_are_written_and_imported) {

@@ -201,8 +201,8 @@ TEST_F(sol_import, inputs_of_the_reference_s_own_function_are_taken_from_it) {
   one["inputs"]["x"] = {{"type", "custom"}};
   problem("L1/p", x, {one});
   auto code = file(read().tasks.front(), "problem.py");
-  EXPECT_THAT(code, AllOf(HasSubstr("made = make({\"cols\": AXIS_cols, "), HasSubstr("made[\"x\"]"),
-                          HasSubstr("if isinstance(out, dict)")));
+  EXPECT_THAT(code, AllOf(HasSubstr("made = make({\"rows\": AXIS_rows, \"cols\": AXIS_cols, "),
+                          HasSubstr("made[\"x\"]"), HasSubstr("if isinstance(out, dict)")));
 }
 
 std::string safetensors(const json& head, size_t bytes) {
