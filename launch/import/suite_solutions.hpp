@@ -62,4 +62,11 @@ expected<std::vector<suite_candidate>> read_compute_eval_solutions(const std::st
 expected<std::string> compute_eval_results(const std::string& path,
                                            std::span<const graded_candidate> graded);
 
+/// SOL-ExecBench and flashinfer-trace: a solution in JSON, or a folder of them. A solution whose
+/// definition was not imported is passed over, unless none was.
+expected<std::vector<suite_candidate>> read_sol_solutions(const std::string& path,
+                                                          const solution_place& where);
+expected<std::string> sol_results(const std::string& path,
+                                  std::span<const graded_candidate> graded);
+
 } // namespace kernelmill

@@ -281,7 +281,13 @@ expected<std::string> wrapper_code(const parsed_solution& x, const definition& o
                                    const std::string& entry) {
   bool has_packed = std::any_of(of.inputs.begin(), of.inputs.end(),
                                 [](const auto& one) { return one.type.starts_with("float4"); });
-  std::string result = "\n\ndef run(*inputs):\n";
+  bool has_gradients = std::any_of(x.sources.begin(), x.sources.end(), [](const auto& one) {
+    return one.content.find(".backward(") != one.content.npos ||
+           one.content.find("autograd.grad(") != one.content.npos;
+  });
+  // Candidates are called without gradients.
+  std::string result =
+      std::string{"\n\n"} + (has_gradients ? "@torch.enable_grad()\n" : "") + "def run(*inputs):\n";
   if (x.passes_outputs) {
     auto allocating = allocating_code(of, x.place);
     KM_TRY(allocating);

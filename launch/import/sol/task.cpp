@@ -92,9 +92,13 @@ std::string model_code(const definition& x) {
   }
   auto after = outputs_code(x);
   auto call = "run(" + passed + ")\n";
-  return "\n\nclass Model(torch.nn.Module):\n    def forward(self" + names + "):\n" +
-         (after.empty() ? "        return " + call
-                        : "        out = " + call + after + "        return out\n");
+  std::string body =
+      after.empty() ? "return " + call : "out = " + call + after + "        return out\n";
+  // Models are called without gradients here; a reference that computes some asks for them.
+  if (x.reference.find(".backward(") != x.reference.npos ||
+      x.reference.find("autograd.grad(") != x.reference.npos)
+    body = "with torch.enable_grad():\n            out = " + call + after + "        return out\n";
+  return "\n\nclass Model(torch.nn.Module):\n    def forward(self" + names + "):\n        " + body;
 }
 
 expected<std::string> problem_code(const definition& x, const workload& first, family suite) {

@@ -89,6 +89,12 @@ TEST(sol_solution, several_files_are_written_and_imported) {
                                   HasSubstr("importlib.import_module(\"pkg.main\").go")));
 }
 
+TEST(sol_solution, one_that_computes_gradients_may) {
+  auto x = python_solution();
+  x["sources"][0]["content"] = "def go(x):\n    x.sum().backward()\n    return x.grad";
+  EXPECT_THAT(module_of(x), HasSubstr("@torch.enable_grad()\ndef run(*inputs):"));
+}
+
 TEST(sol_solution, cuda_is_built_by_load_with_its_flags) {
   auto x = solution_in("cuda_cpp", "kernel.cu::run",
                        {{{"path", "kernel.cu"}, {"content", "#include \"k.h\"\n"}},

@@ -205,6 +205,15 @@ TEST_F(sol_import, inputs_of_the_reference_s_own_function_are_taken_from_it) {
                           HasSubstr("made[\"x\"]"), HasSubstr("if isinstance(out, dict)")));
 }
 
+TEST_F(sol_import, a_reference_that_computes_gradients_may) {
+  auto x = row_scale();
+  x["reference"] = "def run(x, scale):\n    x.sum().backward()\n    return x.grad\n";
+  problem("L1/p", x, {at_rows(8, "a")});
+  EXPECT_THAT(file(read().tasks.front(), "problem.py"),
+              HasSubstr("        with torch.enable_grad():\n            out = run(x, scale)\n"
+                        "        return out\n"));
+}
+
 std::string safetensors(const json& head, size_t bytes) {
   auto text = head.dump();
   uint64_t length = text.size();
