@@ -20,7 +20,7 @@ test=(
   clang libclang-rt-dev # tests/fuzz
   openssh-server openssh-client iproute2 # tests/integration/remote
 )
-package=(patchelf dpkg-dev file)
+package=(patchelf dpkg-dev file libamdhip64-dev)
 
 case "${1:-build}" in
   build) wanted=("${build[@]}") ;;

@@ -15,6 +15,8 @@ constexpr std::string_view role_cpu =
 constexpr std::string_view role_cuda =
     "You write fast and correct CUDA C++ kernels for an NVIDIA GPU.\n\n";
 
+constexpr std::string_view role_hip = "You write fast and correct HIP kernels for a GPU.\n\n";
+
 constexpr std::string_view format_kernel =
     "\n"
     "// the complete source file\n"
@@ -36,6 +38,14 @@ constexpr std::string_view built_for_cuda =
     "must "
     "export the function of the task, a host function that launches your kernels. All pointers are "
     "device pointers. Work on other streams must be joined into the default stream.\n";
+
+constexpr std::string_view built_for_hip =
+    "How it is judged:\n"
+    "- It is compiled as HIP (C++20, -O3) for the GPU at hand, by hipcc for an AMD GPU and by nvcc "
+    "with HIP's headers for an NVIDIA one, into a shared library that must export the function of "
+    "the task, a host function that launches your kernels. hip/hip_runtime.h is included. All "
+    "pointers are device pointers. Work on other streams must be joined into the default stream. A "
+    "wavefront has 32 or 64 lanes: name the width of a shuffle.\n";
 
 constexpr std::string_view built_for_device =
     "How it is judged:\n"
@@ -103,6 +113,7 @@ std::string starter_language(const task& x) {
 namespace {
 
 std::string_view role_of(const task& x) {
+  if (x.terms.backend == "hip") return role_hip;
   return x.terms.backend == "cuda" ? role_cuda : role_cpu;
 }
 
@@ -115,6 +126,7 @@ std::string format_of(const task& x) {
 std::string judging_of(const task& x) {
   bool device = x.contract == contract_kind::device;
   std::string out{device                      ? built_for_device
+                  : x.terms.backend == "hip"  ? built_for_hip
                   : x.terms.backend == "cuda" ? built_for_cuda
                                               : built_for_cpu};
   return out += how_it_is_judged;

@@ -202,7 +202,9 @@ std::string baseline_of(const task& x) {
     for (const auto& file : x.program.baseline) all += file.text + "\n";
     return all;
   }
-  return read_in_folder(x.directory, x.terms.backend == "cpu" ? "baseline.cpp" : "baseline.cu")
+  auto path = device_file(x, "baseline");
+  return read_in_folder(x.directory, x.terms.backend == "cpu" ? "baseline.cpp"
+                                                              : path.substr(path.rfind('/') + 1))
       .value_or("");
 }
 

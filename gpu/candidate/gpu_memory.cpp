@@ -14,8 +14,8 @@ bool gpu_memory::check(const char* what, int code) {
   return false;
 }
 
-bool gpu_memory::open() {
-  auto opened = cuda::open_driver();
+bool gpu_memory::open(cuda::gpu_api api) {
+  auto opened = cuda::open_driver(api);
   if (!opened) {
     std::snprintf(problem_, sizeof problem_, "use the GPU: %s", opened.error().message.c_str());
     return false;

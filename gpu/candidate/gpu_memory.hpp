@@ -9,13 +9,14 @@ namespace kernelmill {
 
 namespace cuda {
 struct driver;
-}
+enum class gpu_api : unsigned char;
+} // namespace cuda
 
 /// Thread safety: none.
 class gpu_memory {
 public:
   /// Opens the driver and makes the context of the only GPU that this process sees.
-  bool open();
+  bool open(cuda::gpu_api api = {});
 
   /// Maps what a descriptor names, between two stretches of addresses that are never mapped, and
   /// closes the descriptor. Null when it fails.

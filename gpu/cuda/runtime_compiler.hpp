@@ -1,10 +1,12 @@
 #pragma once
 
-// NVRTC, opened at run time: device code to a cubin within the process, some 20 ms.
+// NVRTC and AMD's hipRTC, opened at run time: device code to a cubin, or to AMD's code object,
+// within the process, some 20 ms.
 
 #include <string>
 #include <vector>
 
+#include "gpu/cuda/driver.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill::cuda {
@@ -20,12 +22,12 @@ struct runtime_compiler_facts {
   std::string library; ///< the path it was opened from
 };
 
-/// Which NVRTC compile_device_code() uses; fails as it does.
-expected<runtime_compiler_facts> find_runtime_compiler();
+/// Which NVRTC or hipRTC compile_device_code() uses; fails as it does.
+expected<runtime_compiler_facts> find_runtime_compiler(gpu_api api = gpu_api::cuda);
 
-/// Compiles `source` for `architecture` ("sm_90"). A source that does not compile is an answer;
-/// fails with "nvrtc_missing" (infrastructure) where there is no NVRTC.
-/// Thread safety: any number of threads.
+/// Compiles `source` for `architecture`: by NVRTC for "sm_90", by hipRTC for "gfx90a". A source
+/// that does not compile is an answer; fails with "nvrtc_missing" or "hiprtc_missing"
+/// (infrastructure) where there is none. Thread safety: any number of threads.
 expected<compiled_device_code> compile_device_code(const std::string& source,
                                                    const std::string& name,
                                                    const std::string& architecture,

@@ -120,10 +120,15 @@ expected<std::vector<std::string>> host_command(const host_compiler& by) {
                                   "-fopenmp", "-fPIC",      "-fno-asynchronous-unwind-tables"};
 }
 
-expected<std::vector<std::string>> device_command(const std::string& architecture, code_build how) {
+expected<std::vector<std::string>> device_command(const build_target& by, const hip_layer* layer,
+                                                  code_build how) {
+  if (is_amd_architecture(by.architecture))
+    return infrastructure_error("tool_missing", "the code of AMD GPUs is not compared");
   auto nvcc = find_nvcc();
   if (nvcc.empty()) return infrastructure_error("tool_missing", "there is no nvcc");
-  std::vector<std::string> result{nvcc, "-std=c++20", "-arch=" + architecture};
+  std::vector<std::string> result{nvcc, "-std=c++20", "-arch=" + by.architecture};
+  if (layer != nullptr)
+    for (auto& word : nvcc_flags(*layer)) result.push_back(word);
   if (how == code_build::plain) result.insert(result.end(), {"-Xcicc", "-O1"});
   result.insert(result.end(), {"-ptx", "kernel.cu"});
   return result;
@@ -223,11 +228,15 @@ static expected<compiled_code> comparable(compiled_code x) {
 expected<compiled_code> compile_code(sandbox& walls, const code_compilers& by, code_build how,
                                      const std::string& source, const std::string& function,
                                      int deadline_ms) {
-  bool device = !by.architecture.empty();
-  auto command = device ? device_command(by.architecture, how) : host_command(by.host);
+  bool device = !by.device.architecture.empty();
+  auto layer = layer_of(by.device);
+  KM_TRY(layer);
+  auto command =
+      device ? device_command(by.device, *layer ? &**layer : nullptr, how) : host_command(by.host);
   KM_TRY(command);
   compiler_job job;
   job.argv = std::move(*command);
+  if (*layer) job.mounts = mounts_of(**layer);
   // nvcc finds its own tools beside itself.
   if (device) job.path = std::filesystem::path{job.argv[0]}.parent_path().string() + ":/usr/bin";
   job.source_name = device ? "kernel.cu" : "kernel.cpp";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpu/toolchain/checked_build.hpp"
+#include "gpu/toolchain/hip_layer.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -42,7 +43,7 @@ enum class code_build : unsigned char { plain, as_judged };
 /// Of the two one is used: a source for the CPU needs the first, one for a GPU the architecture.
 struct code_compilers {
   host_compiler host = {};
-  std::string architecture = {}; ///< "sm_90"; empty: a CPU
+  build_target device = {}; ///< without an architecture: a CPU
 };
 
 /// Compiles in the sandbox. Fails with class candidate where the source does not compile so, or

@@ -81,7 +81,7 @@ Message<wire::EvaluateResult> with_ncu_report(const memory_checker& by, const ta
                                               const Message<wire::EvaluateResult>& judged,
                                               double begun) {
   auto before = judged.open();
-  bool wanted = request.getReports() && !request.getProfile() && what.terms.backend == "cuda";
+  bool wanted = request.getReports() && !request.getProfile() && what.terms.backend != "cpu";
   if (!wanted || !is_acceptable(*before)) return judged;
   double started = now_seconds();
   double until = started + most_ncu_seconds;

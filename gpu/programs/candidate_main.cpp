@@ -343,9 +343,10 @@ int main(int argc, char** argv) {
     return make_checked_calls();
   }
   static gpu_memory device;
-  if (argc > 1 && std::strcmp(argv[1], "gpu") == 0) {
+  const bool amd = argc > 1 && std::strcmp(argv[1], "amd") == 0;
+  if (amd || (argc > 1 && std::strcmp(argv[1], "gpu") == 0)) {
     // A context takes 140 ms and more; it is made while nobody waits for this process.
-    if (!device.open()) give_up(device.problem());
+    if (!device.open(amd ? cuda::gpu_api::hip : cuda::gpu_api::cuda)) give_up(device.problem());
     gpu = &device;
   }
   // The inner filter costs about 2 ms, so it is entered while nobody waits for this process; the

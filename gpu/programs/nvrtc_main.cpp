@@ -1,8 +1,9 @@
 // kernelmill-nvrtc: compiles one source of the contract `device` inside the sandbox: source text
 // and cubin go to descriptor 5 in the form of device_artifact.hpp, the compiler's words to stdout.
 //   kernelmill-nvrtc --nvrtc=LIBRARY SOURCE ARCHITECTURE [FLAG...]
-//   kernelmill-nvrtc --nvrtc=LIBRARY --version
-// LIBRARY is the path of libnvrtc; empty: where the loader finds it.
+//   kernelmill-nvrtc --nvrtc=LIBRARY --version [ARCHITECTURE]
+// LIBRARY is the path of libnvrtc, or of libhiprtc for an architecture of AMD's; empty: where the
+// loader finds it.
 
 #include <cstdio>
 #include <filesystem>
@@ -75,7 +76,8 @@ int main(int argc, char** argv) {
   }
   if (auto path = words[0].substr(option.size()); !path.empty()) open_by_path(path);
   if (words[1] == "--version") {
-    auto found = cuda::find_runtime_compiler();
+    bool amd = words.size() > 2 && words[2].starts_with("gfx");
+    auto found = cuda::find_runtime_compiler(amd ? cuda::gpu_api::hip : cuda::gpu_api::cuda);
     return say((found ? found->version : render(found.error())) + "\n", found ? 0 : nvrtc_unusable);
   }
   if (words.size() < 3) return say("failed to compile: no architecture\n", nvrtc_unusable);

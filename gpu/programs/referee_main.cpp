@@ -36,6 +36,9 @@ struct options {
   std::string cache;
   size_t pool = 2;
   std::string gpu_node;
+  std::string backend; // of the GPU; empty: "cuda"
+  std::string hip_folder;
+  std::string architecture; // of an AMD GPU
   std::string sanitizer;
   std::string ncu;
   host_compiler compiler;
@@ -51,6 +54,7 @@ struct lanes {
   program_lane& programs;
   memory_checker memory;
   code_checker& code;
+  std::string backend; ///< of this slot
 
   torch_parts with_torch() const {
     return {*torch, compiled.hardware, compiled.gpu, compiled.determinism_runs};
@@ -98,7 +102,7 @@ Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Re
   auto found = load_task_folder(request.getTaskDir());
   if (!found) return judged; // as lost
   judging_terms terms;
-  terms.backend = x.compiled.gpu != nullptr ? "cuda" : "cpu";
+  terms.backend = x.backend;
   terms.contract = contract_of(request.getContract().cStr()).value_or(contract_kind::native);
   auto what = on_terms(**found, terms);
   if (!what) return judged;
@@ -157,15 +161,20 @@ expected<void> serve(const options& given) {
   auto count = given.cpus.empty() ? std::thread::hardware_concurrency() : given.cpus.size();
   of_candidates.threads = std::max(1u, static_cast<unsigned>(count));
   std::unique_ptr<device> gpu;
+  build_target target;
   if (!given.gpu_node.empty()) {
-    auto opened = device::open();
+    target.backend = given.backend.empty() ? "cuda" : given.backend;
+    target.hip_folder = given.hip_folder;
+    bool amd = target.backend == "hip" && given.hip_folder.empty();
+    auto opened = device::open(amd ? cuda::gpu_api::hip : cuda::gpu_api::cuda, given.architecture);
     KM_TRY(opened);
     gpu = std::move(*opened);
+    target.architecture = gpu->architecture();
+    if (target.backend == "hip") gpu->describe_as(amd ? "hip" : "hip on nvidia");
     of_candidates.gpu_node = given.gpu_node;
     of_candidates.driver = gpu->cuda().path;
   }
-  trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache,
-                          gpu ? gpu->architecture() : std::string{}};
+  trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache, target};
   prepared_tasks tasks{builder, gpu ? gpu_tasks_kept : tasks_kept, gpu.get()};
   candidate_pool pool{walls, of_candidates, given.pool};
   raise_priority(::getpid()); // after the spawner, so that nothing else inherits it
@@ -183,7 +192,7 @@ expected<void> serve(const options& given) {
   examined.gpu_node = given.gpu_node;
   examined.driver = of_candidates.driver;
   examined.cpus = given.cpus;
-  code_compilers compilers{given.compiler, gpu ? gpu->architecture() : std::string{}};
+  code_compilers compilers{given.compiler, target};
   compilers.host.cpus = given.cpus;
   code_checker code{walls, std::move(compilers)};
   program_lane programs{
@@ -194,7 +203,8 @@ expected<void> serve(const options& given) {
       torch.get(),
       programs,
       {walls, std::move(examined), given.sanitizer, given.python, given.compiler, given.ncu},
-      code};
+      code,
+      target.backend};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
@@ -231,6 +241,9 @@ constexpr const char* help =
   --cache FOLDER      folder for built references and baselines
   --pool N            candidate processes kept warm, at most 64
   --gpu-node PATH     device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot
+  --backend NAME      language of that GPU's sources, cuda or hip; default cuda
+  --hip-folder PATH   folder of kernelmill_hip.h: hip on an NVIDIA GPU; none: on an AMD GPU
+  --architecture NAME architecture of an AMD GPU, like gfx90a
   --sanitizer PATH    compute-sanitizer; none: no checks of memory
   --ncu PATH          ncu; none: its reports cannot be kept
   --compiler PATH     g++ whose sanitizers check the memory of candidates on a CPU
@@ -254,6 +267,9 @@ int main(int argc, char** argv) {
     cache,
     pool,
     gpu_node,
+    language,
+    layer,
+    kind,
     sanitizer,
     counters,
     compiler,
@@ -267,6 +283,9 @@ int main(int argc, char** argv) {
                                 {"cache", required_argument, nullptr, cache},
                                 {"pool", required_argument, nullptr, pool},
                                 {"gpu-node", required_argument, nullptr, gpu_node},
+                                {"backend", required_argument, nullptr, language},
+                                {"hip-folder", required_argument, nullptr, layer},
+                                {"architecture", required_argument, nullptr, kind},
                                 {"sanitizer", required_argument, nullptr, sanitizer},
                                 {"ncu", required_argument, nullptr, counters},
                                 {"compiler", required_argument, nullptr, compiler},
@@ -293,6 +312,12 @@ int main(int argc, char** argv) {
         break;
       }
       case gpu_node: given.gpu_node = optarg; break;
+      case language:
+        given.backend = optarg;
+        if (given.backend != "cuda" && given.backend != "hip") return usage("--backend", optarg);
+        break;
+      case layer: given.hip_folder = optarg; break;
+      case kind: given.architecture = optarg; break;
       case sanitizer: given.sanitizer = optarg; break;
       case counters: given.ncu = optarg; break;
       case compiler: given.compiler.path = optarg; break;

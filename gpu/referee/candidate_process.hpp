@@ -23,7 +23,7 @@ struct candidate_options {
   std::string program;   ///< path of kernelmill-candidate
   std::vector<int> cpus; ///< affinity; empty: all
   unsigned threads = 1;  ///< OpenMP threads
-  std::string gpu_node;  ///< "/dev/nvidia0"; empty: a CPU slot
+  std::string gpu_node;  ///< "/dev/nvidia0", "/dev/dri/renderD128"; empty: a CPU slot
   std::string driver;    ///< path of the driver's library
 };
 

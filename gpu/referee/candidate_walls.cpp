@@ -1,5 +1,7 @@
 #include "gpu/referee/candidate_walls.hpp"
 
+#include "gpu/cuda/amd_devices.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -10,9 +12,12 @@ constexpr uint64_t gpu_file_limit = uint64_t{64} << 20;
 // One GPU and nothing else of the driver. It reserves addresses without end, so that limit goes;
 // what it may take of real memory, the cgroup limits where there is one.
 void add_gpu(sandbox_spec& spec, const candidate_options& options) {
-  spec.argv.emplace_back("gpu");
+  bool amd = cuda::is_amd_node(options.gpu_node);
+  spec.argv.emplace_back(amd ? "amd" : "gpu");
   spec.environment.emplace_back("CUDA_CACHE_DISABLE=1");
   for (auto& variable : small_context_environment()) spec.environment.push_back(variable);
+  // ROCm's runtime looks its GPU up in the kernel's files.
+  if (amd) spec.mounts.push_back({"/sys", "/sys", false});
   spec.devices = gpu_device_nodes(options.gpu_node);
   auto folder = options.driver.substr(0, options.driver.rfind('/'));
   bool visible = folder.starts_with("/usr/lib") || folder.starts_with("/lib") ||
@@ -52,6 +57,7 @@ sandbox_spec candidate_walls(const candidate_options& options, int socket, int p
 
 std::vector<std::string> gpu_device_nodes(const std::string& gpu_node) {
   std::vector<std::string> result;
+  if (cuda::is_amd_node(gpu_node)) return {"/dev/kfd", gpu_node};
   for (const std::string& node :
        {gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
         std::string{"/dev/nvidia-uvm-tools"}})

@@ -38,7 +38,7 @@ expected<reference_function> prepared_task::load(const std::string& path,
 // A starter to be repaired may as well not compile.
 expected<void> prepared_task::build_starter(trusted_builder& builder, bool gpu) {
   if (!has_starter(task_.verb) || task_.verb == "port") return {};
-  auto built = gpu ? builder.build(task_.directory + "/starter.cu")
+  auto built = gpu ? builder.build(device_file(task_, "starter"))
                    : builder.build(task_.directory + "/starter.cpp", task_.declaration());
   if (!built && built.error().category != "bad_reference") KM_TRY(built);
   if (built) starter_path_ = std::move(*built);
@@ -52,7 +52,7 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   auto reference = builder.build(folder + "/reference.cpp", result->task_.reference_declaration());
   KM_TRY(reference);
   auto baseline = gpu != nullptr
-                      ? builder.build(folder + "/baseline.cu")
+                      ? builder.build(device_file(result->task_, "baseline"))
                       : builder.build(folder + "/baseline.cpp", result->task_.declaration());
   KM_TRY(baseline);
   result->baseline_path_ = *baseline;
@@ -61,9 +61,10 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   KM_TRY(function);
   result->reference_ = *function;
   if (gpu == nullptr) return result;
-  reference = builder.build(folder + "/reference.cu");
+  auto source = device_file(result->task_, "reference");
+  reference = builder.build(source);
   KM_TRY(reference);
-  function = result->load(*reference, folder + "/reference.cu");
+  function = result->load(*reference, source);
   KM_TRY(function);
   result->gpu_ = gpu;
   result->device_reference_ = *function;
@@ -188,7 +189,7 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
     });
     if (found == tasks_.end()) {
       judging_terms terms;
-      terms.backend = gpu_ != nullptr ? "cuda" : "cpu";
+      terms.backend = builder_.target().backend;
       auto here = on_terms(spec, std::move(terms));
       KM_TRY(here);
       while (tasks_.size() >= limit_) tasks_.pop_back();

@@ -15,6 +15,7 @@
 #include "gpu/referee/lost_beside.hpp"
 #include "gpu/referee/referee_protocol.hpp"
 #include "gpu/sandbox/cgroup.hpp"
+#include "gpu/toolchain/hip_layer.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
 #include "messages/framing.hpp"
@@ -126,12 +127,20 @@ expected<void> referee_client::state::start() {
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
   if (!options.gpu_node.empty()) {
     spec.argv.insert(spec.argv.end(), {"--gpu-node", options.gpu_node});
-    spec.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.gpu_uuid);
+    bool amd = is_amd_architecture(options.architecture);
+    spec.environment.push_back((amd ? "ROCR_VISIBLE_DEVICES=" : "CUDA_VISIBLE_DEVICES=") +
+                               options.gpu_uuid);
+    for (auto& [option, value] : std::initializer_list<std::pair<const char*, const std::string&>>{
+             {"--backend", options.backend},
+             {"--hip-folder", options.hip_folder},
+             {"--architecture", options.architecture}})
+      if (!value.empty()) spec.argv.insert(spec.argv.end(), {option, value});
     if (!options.sanitizer.empty())
       spec.argv.insert(spec.argv.end(), {"--sanitizer", options.sanitizer});
     if (!options.ncu.empty()) spec.argv.insert(spec.argv.end(), {"--ncu", options.ncu});
   }
-  for (const char* name : {"CUDA_HOME", "LD_LIBRARY_PATH"}) // where toolkit and driver are
+  for (const char* name : {"CUDA_HOME", "HIP_PATH", "HIPCC", "ROCM_PATH",
+                           "LD_LIBRARY_PATH"}) // where toolkit and driver are
     if (const char* value = std::getenv(name); value != nullptr && !options.gpu_node.empty())
       spec.environment.push_back(std::string{name} + "=" + value);
   for (const char* name : {"XDG_CACHE_HOME", "HOME"}) // where answers of Python are kept

@@ -19,16 +19,19 @@ namespace kernelmill {
 class lost_beside;
 
 struct referee_options {
-  std::vector<int> cpus;       ///< affinity of candidates; empty: every CPU
-  std::string cache_directory; ///< for built references and baselines
-  unsigned pool = 2;           ///< candidate processes kept warm
-  std::string gpu_node = {};   ///< "/dev/nvidia0"; empty: a CPU slot
-  std::string gpu_uuid = {};   ///< of the same
-  std::string sanitizer = {};  ///< path of compute-sanitizer; empty: there is none
-  std::string ncu = {};        ///< its path; empty: there is none
-  std::string compiler = {};   ///< g++ that checks memory on a CPU; empty: the system's
-  std::string python = {};     ///< interpreter that has torch; empty: no contract `torch`
-  bool python_at_once = false; ///< started before the first request that needs it
+  std::vector<int> cpus;         ///< affinity of candidates; empty: every CPU
+  std::string cache_directory;   ///< for built references and baselines
+  unsigned pool = 2;             ///< candidate processes kept warm
+  std::string gpu_node = {};     ///< "/dev/nvidia0"; empty: a CPU slot
+  std::string gpu_uuid = {};     ///< of the same
+  std::string backend = {};      ///< of a GPU's sources, "cuda" or "hip"; empty: "cuda"
+  std::string hip_folder = {};   ///< of kernelmill_hip.h, for HIP on an NVIDIA GPU
+  std::string architecture = {}; ///< of an AMD GPU, "gfx90a"
+  std::string sanitizer = {};    ///< path of compute-sanitizer; empty: there is none
+  std::string ncu = {};          ///< its path; empty: there is none
+  std::string compiler = {};     ///< g++ that checks memory on a CPU; empty: the system's
+  std::string python = {};       ///< interpreter that has torch; empty: no contract `torch`
+  bool python_at_once = false;   ///< started before the first request that needs it
   unsigned determinism_runs = defaults::determinism_runs; ///< on the same contents, 2 to 64
   std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result
   /// On a GPU: of the referee while it times, and of what it times; empty: none to spare.

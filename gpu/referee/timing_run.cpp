@@ -9,7 +9,7 @@ error bad_baseline(const task& x, const std::string& cause) {
   return {fault_class::configuration, "bad_baseline",
           "failed to time task " + x.id + ": its baseline " + cause,
           "run `kernelmill task check " + x.id +
-              (x.terms.backend == "cuda" ? " --backend cuda`" : "`")};
+              (x.terms.backend == "cpu" ? "`" : " --backend " + x.terms.backend + "`")};
 }
 
 error bad_baseline(const task& x, const std::string& what, const error& why) {

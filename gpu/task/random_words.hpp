@@ -3,7 +3,7 @@
 // The hash behind all contents, for the host and, as text that NVRTC compiles, for a GPU: so it
 // includes nothing.
 
-#ifdef __CUDACC_RTC__
+#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
 #define KERNELMILL_HOST_DEVICE __device__
 #else
 #define KERNELMILL_HOST_DEVICE

@@ -1,6 +1,7 @@
 #include "gpu/task/task.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "gpu/task/task_files.hpp"
 
@@ -69,11 +70,11 @@ expected<void> check_contract(const task& x, const judging_terms& terms) {
                                    ": it has no problem in Python",
                                "use --contract native; `kernelmill task import kernelbench` brings "
                                "tasks of the contract torch");
-  if (terms.contract == contract_kind::device && terms.backend != "cuda")
+  if (terms.contract == contract_kind::device && terms.backend == "cpu")
     return configuration_error("unsupported_contract",
                                "failed to use contract device for task " + x.id +
-                                   ": device code needs CUDA, and the backend is " + terms.backend,
-                               "use --contract native, or a machine with an NVIDIA GPU");
+                                   ": device code needs a GPU, and the backend is " + terms.backend,
+                               "use --contract native, or a machine with a GPU");
   return {};
 }
 
@@ -129,6 +130,13 @@ expected<task_ptr> on_terms(const task& x, judging_terms terms) {
   if (asked.backend == "hip" && !x.starter_hip.empty()) result->starter = x.starter_hip;
   if (x.verb == "port") result->starter = starter_to_port(x);
   return task_ptr{std::move(result)};
+}
+
+std::string device_file(const task& x, const std::string& stem) {
+  std::error_code problem;
+  auto path = x.directory + "/" + stem;
+  bool own = x.terms.backend == "hip" && std::filesystem::exists(path + ".hip", problem);
+  return path + (own ? ".hip" : ".cu");
 }
 
 std::string shape_text(const scalar_values& scalars) {

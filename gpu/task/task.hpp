@@ -251,6 +251,10 @@ std::string missing_constant(const torch_problem& x);
 /// there are none.
 std::string visible_constants(const torch_problem& x);
 
+/// The path of a task's "reference", "baseline" or "starter" for GPUs: in HIP where the task's
+/// terms are HIP and it has one in HIP, else in CUDA.
+std::string device_file(const task& x, const std::string& stem);
+
 /// Returns "cols=256 rows=64": in the order of the names.
 std::string shape_text(const scalar_values& scalars);
 

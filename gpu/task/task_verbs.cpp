@@ -244,8 +244,7 @@ std::vector<std::string> code_counters_of(const task& x) {
 }
 
 bool compares_code(const task& x) {
-  if (x.contract == contract_kind::torch || x.terms.backend == "hip" || x.starter.empty())
-    return false;
+  if (x.contract == contract_kind::torch || x.starter.empty()) return false;
   return x.verb == "reformulate" || !code_counters_of(x).empty();
 }
 

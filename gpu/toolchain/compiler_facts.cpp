@@ -98,6 +98,17 @@ std::filesystem::path find_toolkit() {
   return std::filesystem::canonical("/usr/local/cuda", problem);
 }
 
+void use_layer(compiler_facts& facts, const hip_layer& layer,
+               const std::vector<std::string>& flags) {
+  facts.compile.insert(facts.compile.end(), flags.begin(), flags.end());
+  for (auto& x : mounts_of(layer)) facts.mounts.push_back(x);
+  facts.identity += ", HIP " + layer.version + " on NVIDIA";
+}
+
+std::string stamp_of_layer(const hip_layer* layer) {
+  return layer == nullptr ? std::string{} : stamp_of({layer->ours, layer->headers + "/hip"});
+}
+
 constexpr const char* hipcc_remedy =
     "apt install hipcc, set ROCM_PATH or HIPCC, or name hipcc in the configuration";
 
@@ -204,9 +215,10 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
 
 expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
                                   const std::string& architecture,
-                                  const std::vector<std::string>& extra_flags) {
+                                  const std::vector<std::string>& extra_flags,
+                                  const hip_layer* layer) {
   compiler_facts result;
-  result.source_name = "kernel.cu";
+  result.source_name = layer != nullptr ? "kernel.hip" : "kernel.cu";
   auto tools = std::filesystem::path{compiler}.parent_path().string();
   result.path = tools + ":/usr/bin";
   auto version = ask(walls, result, compiler, {compiler, "--version"}, nvcc_remedy);
@@ -220,13 +232,15 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   // The run-time library is inside: nothing that a candidate loads can stand between it and CUDA.
   result.link = {"--shared", "-cudart=static", "-Xlinker=-z,defs"};
   result.identity = "nvcc " + nvcc_release(*version) + " -std=c++20 -O3 -arch=" + architecture;
+  if (layer != nullptr) use_layer(result, *layer, nvcc_flags(*layer));
   add_flags(result, extra_flags);
   auto known = dry_run(walls, result, architecture,
                        {compiler, "--dryrun", "-arch=" + architecture, "-c", "kernel.cu"});
   KM_TRY(known);
   result.digest =
       digest_of(result, *version + "\n" + *host + "\n" +
-                            stamp_of({system_headers, beside(compiler), version_file(compiler)}));
+                            stamp_of({system_headers, beside(compiler), version_file(compiler)}) +
+                            stamp_of_layer(layer));
   return result;
 }
 
@@ -259,9 +273,36 @@ expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
   return result;
 }
 
+// ROCm's own lies in a folder that the sandbox must be shown; Debian's in /usr.
+expected<compiler_facts> ask_hiprtc(sandbox& walls, compiler_facts result,
+                                    const std::string& architecture,
+                                    const std::vector<std::string>& extra_flags) {
+  const auto inside = result.mounts.front().target;
+  std::error_code problem;
+  auto rocm = std::filesystem::canonical("/opt/rocm", problem);
+  auto library = std::string{"--nvrtc="};
+  if (!problem) {
+    auto real = std::filesystem::canonical(rocm / "lib/libhiprtc.so", problem);
+    if (!problem) library += real.string();
+    result.mounts.push_back({rocm.string(), rocm.string(), false});
+  }
+  auto version = ask(walls, result, "hipRTC", {inside, library, "--version", architecture},
+                     "install ROCm's HIP runtime, or use the contract native");
+  KM_TRY(version);
+  while (!version->empty() && version->back() == '\n') version->pop_back();
+  result.source_name = "kernel.hip";
+  result.compile = {inside, library, result.source_name, architecture};
+  result.identity = "hipRTC " + *version + " -std=c++20 --offload-arch=" + architecture;
+  add_flags(result, extra_flags);
+  result.digest = digest_of(result, "hiprtc " + *version + "\n" +
+                                        stamp_of({library.substr(library.find('=') + 1)}));
+  return result;
+}
+
 expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
                                    const std::string& architecture,
-                                   const std::vector<std::string>& extra_flags) {
+                                   const std::vector<std::string>& extra_flags,
+                                   const hip_layer* layer) {
   constexpr const char* inside = "/kernelmill-nvrtc";
   if (::access(program.c_str(), X_OK) != 0)
     return infrastructure_error("toolchain_missing",
@@ -271,6 +312,8 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
   result.source_name = "kernel.cu";
   result.whole = true;
   result.mounts = {{program, inside, false}};
+  if (is_amd_architecture(architecture))
+    return ask_hiprtc(walls, std::move(result), architecture, extra_flags);
   auto toolkit = find_toolkit();
   auto library = "--nvrtc=" + find_nvrtc(toolkit);
   auto version = ask(walls, result, "NVRTC", {inside, library, "--version"},
@@ -286,10 +329,12 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
       result.compile.push_back("--include-path=" + folder.string());
   }
   result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;
+  if (layer != nullptr) use_layer(result, *layer, nvrtc_flags(*layer));
   add_flags(result, extra_flags);
   result.digest = digest_of(result, "nvrtc " + *version + "\n" +
                                         stamp_of({(toolkit / "include").string(),
-                                                  library.substr(library.find('=') + 1)}));
+                                                  library.substr(library.find('=') + 1)}) +
+                                        stamp_of_layer(layer));
   return result;
 }
 

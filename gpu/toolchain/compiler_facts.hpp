@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/hip_layer.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -26,15 +27,17 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
                                  const std::vector<std::string>& extra_flags);
 
 /// The same of nvcc, for GPUs of `architecture` ("sm_90"). One that this compiler does not know is
-/// "unsupported_architecture", of class configuration.
+/// "unsupported_architecture", of class configuration. With a layer it takes sources in HIP.
 expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
                                   const std::string& architecture,
-                                  const std::vector<std::string>& extra_flags);
+                                  const std::vector<std::string>& extra_flags,
+                                  const hip_layer* layer = nullptr);
 
 /// The same of `program`, which is kernelmill-nvrtc, for the contract `device`.
 expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
                                    const std::string& architecture,
-                                   const std::vector<std::string>& extra_flags = {});
+                                   const std::vector<std::string>& extra_flags = {},
+                                   const hip_layer* layer = nullptr);
 
 /// The same of hipcc, for GPUs of `architecture` ("gfx90a").
 expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,

@@ -32,11 +32,12 @@ constexpr size_t most_source = 1 << 20;
 constexpr uint32_t shortest_deadline_ms = 100;
 
 // Where there is none: the place that an error should name.
-std::string usual_compiler(const std::string& backend) {
-  if (backend == "cpu") return "/usr/bin/g++";
-  auto found = backend == "cuda" ? find_nvcc() : find_hipcc();
+std::string usual_compiler(const toolchain_options& x) {
+  if (x.backend == "cpu") return "/usr/bin/g++";
+  bool nvidia = !is_amd_architecture(x.architecture);
+  auto found = nvidia ? find_nvcc() : find_hipcc();
   if (!found.empty()) return found;
-  return backend == "cuda" ? "/usr/local/cuda/bin/nvcc" : "/usr/bin/hipcc";
+  return nvidia ? "/usr/local/cuda/bin/nvcc" : "/usr/bin/hipcc";
 }
 
 bool spills(const std::vector<kernel_resources>& kernels) {
@@ -56,9 +57,19 @@ control_choice control_of(const compiler_facts& compiler, const std::string& bac
   return {control_kind::host, "a C++ source of ours"};
 }
 
+build_target target_of(const toolchain_options& x) {
+  return {x.backend, x.architecture, x.hip_folder};
+}
+
 expected<compiler_facts> ask(sandbox& walls, const toolchain_options& x) {
   if (x.backend == "cuda") return ask_nvcc(walls, x.compiler, x.architecture, x.extra_flags);
-  if (x.backend == "hip") return ask_hipcc(walls, x.compiler, x.architecture, x.extra_flags);
+  if (x.backend == "hip" && is_amd_architecture(x.architecture))
+    return ask_hipcc(walls, x.compiler, x.architecture, x.extra_flags);
+  if (x.backend == "hip") {
+    auto layer = layer_of(target_of(x));
+    KM_TRY(layer);
+    return ask_nvcc(walls, x.compiler, x.architecture, x.extra_flags, &**layer);
+  }
   return ask_gxx(walls, x.compiler, x.extra_flags);
 }
 
@@ -69,9 +80,9 @@ struct native_toolchain::state {
       : walls(w), options(std::move(o)),
         cache(options.cache_directory.empty() ? default_cache_directory() : options.cache_directory,
               options.cache_bytes) {
-    if (options.compiler.empty()) options.compiler = usual_compiler(options.backend);
+    if (options.compiler.empty()) options.compiler = usual_compiler(options);
     identity = options.compiler + " (not asked yet)";
-    if (!is_hip()) programs = std::make_unique<program_toolchain>(walls, options, cache);
+    if (options.backend != "hip") programs = std::make_unique<program_toolchain>(walls, options, cache);
     if (!options.python.empty()) torch = std::make_unique<torch_toolchain>(walls, options, cache);
   }
 
@@ -87,7 +98,9 @@ struct native_toolchain::state {
   std::unique_ptr<program_toolchain> programs; // null: no contract `program`
 
   bool is_cuda() const { return options.backend == "cuda"; }
-  bool is_hip() const { return options.backend == "hip"; }
+  bool is_amd() const { return is_amd_architecture(options.architecture); }
+  /// Whether this backend has device code, with or without its compiler.
+  bool takes_device() const { return options.backend != "cpu"; }
   expected<compiler_facts> learn();
   expected<compiler_facts> learn_device();
   expected<void> accept(wire::BuildRequest::Reader request) const;
@@ -123,8 +136,10 @@ expected<compiler_facts> native_toolchain::state::learn_device() {
   std::lock_guard guard{mutex};
   if (device_facts) return *device_facts;
   KM_TRY(cache.prepare());
-  auto answer =
-      ask_nvrtc(walls, options.device_compiler, options.architecture, options.extra_flags);
+  auto layer = layer_of(target_of(options));
+  KM_TRY(layer);
+  auto answer = ask_nvrtc(walls, options.device_compiler, options.architecture, options.extra_flags,
+                          *layer ? &**layer : nullptr);
   if (answer) device_facts = *answer;
   return answer;
 }
@@ -132,7 +147,8 @@ expected<compiler_facts> native_toolchain::state::learn_device() {
 expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader request) const {
   std::string backend = request.getBackend();
   auto contract = contract_of(request.getContract().cStr());
-  bool device = contract == contract_kind::device && is_cuda() && !options.device_compiler.empty();
+  bool device =
+      contract == contract_kind::device && takes_device() && !options.device_compiler.empty();
   bool python = contract == contract_kind::torch && torch;
   bool program = contract == contract_kind::program && programs;
   if ((contract != contract_kind::native && !device && !python && !program) ||
@@ -141,7 +157,7 @@ expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader reques
         "unsupported_contract",
         std::string{"failed to build contract \""} + request.getContract().cStr() +
             "\" for backend \"" + backend + "\": this toolchain builds \"native\"" +
-            (is_cuda() ? " and \"device\"" : "") + (torch ? " and \"torch\"" : "") +
+            (takes_device() ? " and \"device\"" : "") + (torch ? " and \"torch\"" : "") +
             (programs ? " and \"program\"" : "") + " for \"" + options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
@@ -219,7 +235,7 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
   }
   result.seconds = outcome->seconds;
   result.kernels =
-      is_hip() ? take_hip_kernel_resources(outcome->text) : take_kernel_resources(outcome->text);
+      is_amd() ? take_hip_kernel_resources(outcome->text) : take_kernel_resources(outcome->text);
   result.log = clean_log(outcome->text, most_log);
   result.diagnostics = parse_diagnostics(result.log);
   if (has_failed(*outcome)) {

@@ -23,6 +23,7 @@ struct toolchain_options {
   std::string backend = "cpu";        ///< "cpu" (g++), "cuda" (nvcc) or "hip" (hipcc)
   std::string compiler;               ///< empty: the usual one of the backend
   std::string architecture = "sm_90"; ///< of the GPU; not for "cpu"
+  std::string hip_folder;             ///< of kernelmill_hip.h, for "hip" on NVIDIA GPUs
   std::string device_compiler;        ///< path of kernelmill-nvrtc; empty: no contract `device`
   std::string python;                 ///< interpreter that has torch; empty: no contract `torch`
   std::string cache_directory;        ///< empty: default_cache_directory() of build_cache.hpp
@@ -35,8 +36,9 @@ struct toolchain_options {
 
 /// The compiler of the `native` contract: g++ -O3 -march=native -fopenmp, with the standard headers
 /// precompiled once, or nvcc -O3 -arch=... with the host part built by the same g++, or
-/// hipcc -O3 --offload-arch=... On NVIDIA GPUs also the compiler of the `device` contract:
-/// NVRTC, a fresh process for each source.
+/// hipcc -O3 --offload-arch=..., and for HIP on NVIDIA GPUs nvcc with AMD's header layer. Also the
+/// compiler of the `device` contract: NVRTC, or hipRTC for AMD GPUs, a fresh process for each
+/// source.
 /// Thread safety: any number of threads may build at once.
 class native_toolchain {
 public:

@@ -39,6 +39,10 @@ expected<std::string> read_source(const std::string& path) {
   return read_in_folder(path.substr(0, cut), path.substr(cut + 1));
 }
 
+bool is_device_source(const std::string& path) {
+  return path.ends_with(".cu") || path.ends_with(".hip");
+}
+
 std::string digest_path(const std::string& library) {
   return library.substr(0, library.size() - 3) + ".sha256";
 }
@@ -53,25 +57,34 @@ bool is_whole(const std::string& library) {
 } // namespace
 
 trusted_builder::trusted_builder(spawner& processes, std::string cache_directory,
-                                 std::string architecture)
+                                 build_target target)
     : processes_(processes), cache_directory_(std::move(cache_directory)),
-      architecture_(std::move(architecture)) {
+      target_(std::move(target)) {
   // nop
 }
 
 expected<std::vector<std::string>>
 trusted_builder::command_for(const std::string& source_path) const {
   std::vector<std::string> result{"/usr/bin/g++"};
-  if (!source_path.ends_with(".cu")) {
+  if (!is_device_source(source_path)) {
     result.insert(result.end(), flags.begin(), flags.end());
     return result;
   }
-  auto nvcc = find_nvcc();
-  if (nvcc.empty())
+  bool amd = is_amd_architecture(target_.architecture);
+  auto compiler = amd ? find_hipcc() : find_nvcc();
+  if (compiler.empty())
     return infrastructure_error("toolchain_missing",
-                                "failed to build " + source_path + ": there is no nvcc",
-                                "install the CUDA toolkit, or use --backend cpu");
-  return nvcc_command(nvcc, architecture_);
+                                "failed to build " + source_path + ": there is no " +
+                                    (amd ? "hipcc" : "nvcc"),
+                                amd ? "apt install hipcc, or set ROCM_PATH or HIPCC"
+                                    : "install the CUDA toolkit, or use --backend cpu");
+  if (amd) return hipcc_command(compiler, target_.architecture);
+  auto layer = layer_of(target_);
+  KM_TRY(layer);
+  result = nvcc_command(compiler, target_.architecture);
+  if (*layer)
+    for (auto& word : nvcc_flags(**layer)) result.push_back(word);
+  return result;
 }
 
 expected<std::string> trusted_builder::build(const std::string& source_path,
@@ -82,7 +95,10 @@ expected<std::string> trusted_builder::build(const std::string& source_path,
   KM_TRY(command);
   std::string all = *source + declaration;
   for (const auto& word : *command) all += "\n" + word;
-  all += "\n" + stamp_of({command->front(), "/usr/lib/gcc"});
+  std::vector<std::string> stamped{command->front(), "/usr/lib/gcc"};
+  if (is_device_source(source_path) && !target_.hip_folder.empty())
+    stamped.push_back(target_.hip_folder);
+  all += "\n" + stamp_of(stamped);
   auto path = cache_directory_ + "/trusted-" + sha256_hex(all) + ".so";
   if (is_whole(path)) return path;
   std::error_code problem;
@@ -131,14 +147,17 @@ expected<compiler_outcome> trusted_builder::run(std::vector<std::string> command
 
 expected<void> trusted_builder::control(const std::vector<std::string>& command,
                                         const std::string& product) {
-  bool cuda = !command[0].ends_with("g++");
-  auto source = product + (cuda ? ".cu" : ".cpp");
-  auto name = cuda ? control_kind::cuda : control_kind::host;
+  bool device = !command[0].ends_with("g++");
+  bool hip = target_.backend == "hip";
+  auto source = product + (hip ? ".hip" : device ? ".cu" : ".cpp");
+  auto name = !device ? control_kind::host : hip ? control_kind::hip : control_kind::cuda;
   KM_TRY(write_atomically(source, control_source(name), 0444));
   auto made = product + ".control";
   auto outcome = run(command, made, source, {});
   for (const auto& x : {source, made}) ::unlink(x.c_str());
-  return result_of_control(outcome, cuda ? "a CUDA source of ours" : "a C++ source of ours");
+  return result_of_control(outcome, !device ? "a C++ source of ours"
+                                    : hip   ? "a HIP source of ours"
+                                            : "a CUDA source of ours");
 }
 
 expected<void> trusted_builder::compile(const std::vector<std::string>& command,

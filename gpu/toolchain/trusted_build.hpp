@@ -9,6 +9,7 @@
 
 #include "gpu/process/process.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
+#include "gpu/toolchain/hip_layer.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -16,10 +17,12 @@ namespace kernelmill {
 /// Thread safety: any number of threads may build at once.
 class trusted_builder {
 public:
-  /// `architecture` is that of the GPU ("sm_90"), or empty.
-  trusted_builder(spawner& processes, std::string cache_directory, std::string architecture = {});
+  trusted_builder(spawner& processes, std::string cache_directory, build_target target = {});
 
-  /// Returns the path of the shared library: made by g++, or by nvcc for a source that ends in .cu.
+  const build_target& target() const noexcept { return target_; }
+
+  /// Returns the path of the shared library: made by g++, or by nvcc or hipcc for a source that
+  /// ends in .cu or .hip.
   /// A C++ source that defines the function of `declaration` with other parameters is refused: it
   /// would be called with what it does not expect. Errors: "bad_reference", "missing_file", and of
   /// a machine that cannot build at all "toolchain_missing" or "toolchain_failed".
@@ -35,7 +38,7 @@ private:
 
   spawner& processes_;
   std::string cache_directory_;
-  std::string architecture_;
+  build_target target_;
 };
 
 } // namespace kernelmill

@@ -36,6 +36,15 @@ install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)
+# AMD's headers by which nvcc takes HIP (MIT), with their licence: GPU hosts do not have Debian's package.
+find_path(KERNELMILL_HIP_HEADERS hip/nvidia_detail/nvidia_hip_runtime.h)
+if(KERNELMILL_HIP_HEADERS)
+  install(DIRECTORY ${KERNELMILL_HIP_HEADERS}/hip
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill/configs/hip/include COMPONENT programs
+    PATTERN "amd_detail" EXCLUDE PATTERN "hcc_detail" EXCLUDE PATTERN "nvcc_detail" EXCLUDE)
+  install(FILES /usr/share/doc/libamdhip64-dev/copyright RENAME LICENSE
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill/configs/hip/include/hip COMPONENT programs OPTIONAL)
+endif()
 # The Python client: `pip install PREFIX/share/kernelmill/client`.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/learning/client/
   DESTINATION share/kernelmill/client COMPONENT programs

@@ -34,7 +34,7 @@ void add_tool_keys(std::vector<config_key>& k) {
                        [](const std::string& x) { return x.starts_with("/"); }));
   k.push_back(one_of(
       KEY(evaluation.backend, "Where kernels run; `auto` takes the best that this machine has."),
-      {"auto", "cpu", "cuda"}));
+      {"auto", "cpu", "cuda", "hip"}));
   k.push_back(
       one_of(KEY(evaluation.contract,
                  "Contract of candidates: `native` libraries, `device` code, or `torch` modules "

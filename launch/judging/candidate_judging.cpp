@@ -94,7 +94,7 @@ expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
   }
   auto terms = what->terms;
   if (wanted == "auto") {
-    bool device = terms.backend == "cuda" && has_launch_lines(source);
+    bool device = terms.backend != "cpu" && has_launch_lines(source);
     terms.contract = device ? contract_kind::device : contract_kind::native;
   } else {
     auto contract = contract_of(wanted);

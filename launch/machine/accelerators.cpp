@@ -7,10 +7,13 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "gpu/cuda/amd_devices.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/runtime_compiler.hpp"
 #include "gpu/cuda/visible_gpus.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/hip_layer.hpp"
+#include "launch/config/paths.hpp"
 #include "launch/machine/programs.hpp"
 #include "messages/base/files.hpp"
 
@@ -99,7 +102,10 @@ accelerator_facts find_accelerators() {
   x.ncu = toolkit_program("ncu");
   x.counters_restricted = counters_are_restricted();
   x.hip_library = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
-  x.hipcc = on_path("hipcc");
+  x.hipcc = find_hipcc();
+  x.amd_gpus = cuda::amd_gpus();
+  if (auto layer = find_hip_layer(data_directory() + "/configs/hip"))
+    x.hip_headers = layer->version + ", " + layer->headers;
   return x;
 }
 

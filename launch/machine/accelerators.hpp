@@ -23,8 +23,10 @@ struct accelerator_facts {
   std::string ncu;
   bool counters_restricted =
       false; ///< the driver lets only administrators read them, and we are none
+  std::vector<cuda::gpu> amd_gpus; ///< that the kernel's driver lists
   std::string hip_library;
   std::string hipcc;
+  std::string hip_headers; ///< for NVIDIA GPUs: version and folder
 };
 
 /// The path of ncu or compute-sanitizer: on PATH, else with the toolkit as nvcc is, else in a

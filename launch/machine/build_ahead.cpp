@@ -22,11 +22,17 @@ void build_ahead(spawner& processes, const chosen_backend& backend, const std::s
     if (!what || (*what)->contract == contract_kind::torch ||
         (*what)->contract == contract_kind::program)
       continue;
-    for (const char* name : {"/reference.cu", "/baseline.cu"})
-      sources.emplace_back(folder + name, std::string{});
+    judging_terms terms;
+    terms.backend = backend.name;
+    auto here = on_terms(**what, std::move(terms));
+    if (!here) continue;
+    for (const char* stem : {"reference", "baseline"})
+      sources.emplace_back(device_file(**here, stem), std::string{});
     sources.emplace_back(folder + "/reference.cpp", (*what)->reference_declaration());
   }
-  trusted_builder builder{processes, cache, backend.gpus.front().architecture};
+  toolchain_options built;
+  backend.apply(built);
+  trusted_builder builder{processes, cache, {built.backend, built.architecture, built.hip_folder}};
   std::atomic<size_t> next = 0;
   std::vector<std::jthread> workers;
   auto count = std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), sources.size());

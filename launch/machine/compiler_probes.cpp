@@ -1,6 +1,7 @@
 #include "launch/machine/compiler_probes.hpp"
 
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/hip_layer.hpp"
 #include "gpu/toolchain/toolchain.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/config/run_config.hpp"
@@ -32,6 +33,17 @@ std::vector<planned_probe> planned_probes() {
         {{"device", "a cubin, by NVRTC", "no candidate of the contract device can be built", {}},
          cuda,
          contract_kind::device});
+  }
+  auto folder = data_directory() + "/configs/hip";
+  if (!find_nvcc().empty() && find_hip_layer(folder)) {
+    toolchain_options hip;
+    hip.backend = "hip";
+    hip.hip_folder = folder;
+    result.push_back({{"HIP on NVIDIA",
+                       "a library, by nvcc and HIP's headers",
+                       "no HIP source can be built for NVIDIA GPUs",
+                       {}},
+                      hip});
   }
   if (auto hipcc = find_hipcc(); !hipcc.empty()) {
     toolchain_options hip;

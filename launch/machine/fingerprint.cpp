@@ -125,13 +125,13 @@ json first_of(const json& gpus, const char* key) {
 json machine_fingerprint(const chosen_backend& backend, const std::string& toolchain,
                          const std::string& python) {
   bool here = backend.hardware.empty();
-  bool cuda = here && backend.name == "cuda";
+  bool cuda = here && backend.on_nvidia();
   auto facts = cuda ? find_accelerators() : accelerator_facts{};
   auto gpus = here ? gpus_json(backend) : json::array();
   std::string runtime;
   if (cuda)
     if (auto monitor = cuda::gpu_monitor::open()) runtime = monitor->runtime_version();
-  auto vendor = backend.name == "cuda" ? "nvidia" : backend.name == "hip" ? "amd" : "cpu";
+  auto vendor = backend.name == "cpu" ? "cpu" : backend.on_nvidia() ? "nvidia" : "amd";
   return {{"vendor", vendor},
           {"gpu_name", here ? first_of(gpus, "name") : json(backend.hardware)},
           {"arch", gpus.empty() ? known(backend.architecture) : first_of(gpus, "arch")},

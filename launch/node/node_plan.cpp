@@ -43,9 +43,8 @@ expected<void> check_sanitizer(const run_config& config, const chosen_backend& b
                                    ": " + cause,
                                std::move(hint));
   };
-  if (backend.name != "cuda")
-    return refuse("no sanitizer looks at candidates of the backend " + backend.name,
-                  "set evaluation.backend=cuda or cpu, or evaluation.sanitize=off");
+  if (!backend.on_nvidia())
+    return refuse("no sanitizer looks at candidates on AMD GPUs", "set evaluation.sanitize=off");
   bool judges_here = !backend.gpus.empty();
   if (judges_here && toolkit_program("compute-sanitizer").empty())
     return refuse("there is no compute-sanitizer here",

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/cuda/amd_devices.hpp"
 #include "gpu/cuda/runtime_compiler.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/kernels_text.hpp"
@@ -17,6 +18,7 @@ namespace {
 constexpr unsigned block_size = 256;
 constexpr unsigned blocks_per_multiprocessor = 16;
 constexpr int rousing_flushes = 16;
+constexpr size_t most_amd_cache = size_t{256} << 20; // MI300's
 
 struct key_words {
   unsigned k[8];
@@ -49,11 +51,12 @@ device_memory::~device_memory() {
 
 // -- device -----------------------------------------------------------------------------------
 
-expected<std::unique_ptr<device>> device::open() {
-  auto opened = cuda::open_driver();
+expected<std::unique_ptr<device>> device::open(cuda::gpu_api api, std::string architecture) {
+  auto opened = cuda::open_driver(api);
   KM_TRY(opened);
   std::unique_ptr<device> result{new device};
   result->cuda_ = *opened;
+  result->architecture_ = std::move(architecture);
   try {
     KM_TRY(result->start());
   } catch (const device_failure& e) {
@@ -96,11 +99,17 @@ void device::learn_limits() {
   check("ask the GPU", cuda_->device_name(name, sizeof name - 1, 0));
   int version = 0;
   check("ask the driver", cuda_->driver_version(&version));
-  description_ = fmt::format("{}, CUDA {}.{}", name, version / 1000, version % 1000 / 10);
-  architecture_ =
-      fmt::format("sm_{}{}", attribute(cuda::attribute_major), attribute(cuda::attribute_minor));
+  bool amd = cuda_->api == cuda::gpu_api::hip;
+  description_ =
+      amd ? fmt::format("{}, HIP {}.{}", name, version / 10'000'000, version / 100'000 % 100)
+          : fmt::format("{}, CUDA {}.{}", name, version / 1000, version % 1000 / 10);
+  if (!amd)
+    architecture_ =
+        fmt::format("sm_{}{}", attribute(cuda::attribute_major), attribute(cuda::attribute_minor));
   multiprocessors_ = attribute(cuda::attribute_multiprocessors);
   cache_bytes_ = static_cast<size_t>(attribute(cuda::attribute_l2_bytes));
+  // HIP does not tell of the cache behind that of the second level.
+  if (amd) cache_bytes_ = std::max(cache_bytes_, most_amd_cache);
   // Two transfers a clock; 128 multiply-adds a clock and multiprocessor.
   memory_rate_ = 2e3 * attribute(cuda::attribute_memory_clock_khz) *
                  (attribute(cuda::attribute_memory_bus_bits) / 8.0);
@@ -111,9 +120,15 @@ void device::learn_limits() {
 
 // CUDA_VISIBLE_DEVICES names the card by its uuid.
 void device::find_monitor() {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  bool amd = cuda_->api == cuda::gpu_api::hip;
+  const char* visible = std::getenv(amd ? "ROCR_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
   if (visible == nullptr) return;
   uuid_ = visible;
+  if (amd) {
+    for (const auto& x : cuda::amd_gpus())
+      if (x.uuid == uuid_) amd_ = x;
+    return;
+  }
   auto opened = cuda::gpu_monitor::open();
   if (!opened) return;
   const auto& all = opened->gpus();
@@ -125,6 +140,7 @@ void device::find_monitor() {
 }
 
 std::optional<cuda::gpu_state> device::state() const {
+  if (amd_) return cuda::amd_state(*amd_);
   if (!monitor_) return std::nullopt;
   return monitor_->state(monitored_);
 }

@@ -84,8 +84,13 @@ private:
 /// Thread safety: none.
 class device {
 public:
-  /// Opens the only GPU that CUDA_VISIBLE_DEVICES shows.
-  static expected<std::unique_ptr<device>> open();
+  /// Opens the only GPU that CUDA_VISIBLE_DEVICES shows, or ROCR_VISIBLE_DEVICES of an AMD GPU.
+  /// `architecture` is that of an AMD GPU ("gfx90a"); an NVIDIA GPU tells it.
+  static expected<std::unique_ptr<device>> open(cuda::gpu_api api = cuda::gpu_api::cuda,
+                                                std::string architecture = {});
+
+  /// Adds how sources reach the GPU to the description: "hip on nvidia".
+  void describe_as(const std::string& how) { description_ += ", " + how; }
 
   const cuda::driver& cuda() const noexcept { return *cuda_; }
   const std::string& description() const noexcept { return description_; }
@@ -166,6 +171,7 @@ private:
   std::string architecture_;
   std::optional<cuda::gpu_monitor> monitor_;
   unsigned monitored_ = 0;
+  std::optional<cuda::gpu> amd_;      // where it is one of AMD's
   volatile uint32_t* told_ = nullptr; // in host memory that the GPU writes
   cuda::device_pointer told_there_ = 0;
   uint32_t release_ = 0;

@@ -286,9 +286,23 @@ struct half_bits {
   unsigned short bits;
 };
 __device__ inline float as_float(half_bits x) {
+#ifdef __HIP__
+  return float(__builtin_bit_cast(_Float16, x.bits));
+#else
   float result;
   asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x.bits));
   return result;
+#endif
+}
+
+// Within 32 lanes, also where AMD's wavefronts have 64.
+template <class T>
+__device__ inline T other_lane(T x, int step) {
+#ifdef __HIP__
+  return __shfl_xor(x, step, 32);
+#else
+  return __shfl_xor_sync(~0u, x, step);
+#endif
 }
 
 template <class T>
@@ -306,8 +320,8 @@ __device__ void compare_outputs(const compared* all, comparison_sums* into) {
     squares += double(w) * w;
   }
   for (int i = 16; i > 0; i /= 2) {
-    beyond = fmaxf(beyond, __shfl_xor_sync(~0u, beyond, i));
-    squares += __shfl_xor_sync(~0u, squares, i);
+    beyond = fmaxf(beyond, other_lane(beyond, i));
+    squares += other_lane(squares, i);
   }
   if (threadIdx.x % 32 != 0) return;
   // What is not negative has the order of its bits.

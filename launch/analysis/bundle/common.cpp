@@ -103,8 +103,12 @@ std::string candidate_id(std::string_view sha256) {
   return sha256.empty() ? std::string{} : "candidate_" + std::string{sha256.substr(0, 16)};
 }
 
-std::string vendor_of(std::string_view backend) {
-  return backend == "cuda" ? "nvidia" : backend == "hip" ? "amd" : "cpu";
+std::string vendor_of(wire::TurnRecord::Reader x) {
+  auto facts = x.getFacts();
+  std::string_view backend = facts.getBackend().cStr();
+  std::string_view device = facts.getEvaluation().getDevice().cStr();
+  if (backend == "hip") return device.ends_with("hip on nvidia") ? "nvidia" : "amd";
+  return backend == "cuda" ? "nvidia" : "cpu";
 }
 
 json fingerprint_at(const run_facts& of, double at) {

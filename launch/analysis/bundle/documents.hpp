@@ -92,7 +92,7 @@ json reward_or_null(wire::TurnRecord::Reader x, const run_facts& of);
 std::string status_of(wire::TurnRecord::Reader x); ///< "ok", "failed" or "error"
 std::string candidate_status(wire::TurnRecord::Reader x);
 std::string candidate_id(std::string_view sha256);
-std::string vendor_of(std::string_view backend);
+std::string vendor_of(wire::TurnRecord::Reader x); ///< of what judged: "nvidia", "amd" or "cpu"
 
 /// Of the session in which a turn that began at `at` was done; without one: not_run.
 json fingerprint_at(const run_facts& of, double at);

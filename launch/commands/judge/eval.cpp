@@ -97,7 +97,7 @@ cli::command eval_row() {
       "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
       "A kernel that fails is a normal result: exit code 0. Exit code 1 means that the machine "
       "failed.\n"
-      "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
+      "HIP kernels are judged on an AMD GPU, or on an NVIDIA GPU through HIP's own headers.",
       {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
       with_torch_options(with_candidate_options(
           {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},

@@ -53,6 +53,13 @@ expected<examined_candidate> prepare_examined(const invocation& in, const std::s
   auto backend = choose_backend(wanted);
   if (!backend) return tl::unexpected<error>{for_file(backend.error(), in.value("FILE"))};
   bool on_gpu = !backend->gpus.empty();
+  if (on_gpu && !backend->on_nvidia())
+    return configuration_error(
+        "unsupported_backend",
+        "failed to look at a candidate on an AMD GPU: no tool of AMD's is run "
+        "here",
+        "run it under rocprofv3, and read what that wrote: `kernelmill "
+        "profile read FILE`");
   if (on_gpu) backend->gpus.resize(1);
   auto here = on_terms(**loaded, terms_of(*backend, {}));
   KM_TRY(here);

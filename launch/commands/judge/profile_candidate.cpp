@@ -12,6 +12,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_lines.hpp"
+#include "launch/commands/judge/candidate_source.hpp"
 #include "launch/commands/judge/examined.hpp"
 #include "launch/commands/judge/left_bundle.hpp"
 #include "launch/commands/judge/roofline_picture.hpp"
@@ -208,7 +209,7 @@ expected<int> profile_candidate(const invocation& in) {
   if (in.has("--on")) return on_host(in, profile_row());
   auto bundle = left_bundle::begin(in, "profile");
   KM_TRY(bundle);
-  auto x = prepare_examined(in);
+  auto x = prepare_examined(in, is_hip_name(in.value("FILE")) ? "hip" : "cuda");
   if (!x) return tl::unexpected<error>{without_other_backends(x.error())};
   if (!x->artifact) return say_not_compiled(in, *x, *bundle);
   candidate_profile found;

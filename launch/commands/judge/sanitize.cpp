@@ -138,6 +138,7 @@ std::string wanted_backend(const invocation& in) {
   auto wanted = in.value("--backend");
   auto file = in.value("FILE");
   if (wanted != "auto") return wanted;
+  if (is_hip_name(file)) return "hip";
   if (file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx")) return "cpu";
   return file.ends_with(".cu") || file.ends_with(".py") ? "cuda" : wanted;
 }
@@ -191,7 +192,7 @@ cli::command sanitize_row() {
         false,
         {"all", "memcheck", "racecheck", "initcheck", "synccheck"},
         nothing},
-       backend_option({"auto", "cpu", "cuda"}),
+       backend_option({"auto", "cpu", "cuda", "hip"}),
        bundle_option(),
        tasks_root(),
        python_path()},

@@ -26,10 +26,17 @@ std::string with_version(const std::string& path, const std::string& version) {
   return path.empty() || version.empty() ? path : path + ", " + version;
 }
 
-finding judge(const cuda::gpu& x, const std::string& driver) {
+// Which of the two --backend hip is; empty: neither.
+std::string hip_backend(const accelerator_facts& facts) {
+  if (!facts.amd_gpus.empty() && !facts.hip_library.empty()) return "amd, by " + facts.hip_library;
+  if (facts.gpus.empty() || facts.nvcc.empty() || facts.hip_headers.empty()) return {};
+  return "nvidia, by nvcc and the headers of HIP " + facts.hip_headers;
+}
+
+finding judge(const cuda::gpu& x, const std::string& driver, const char* kind = "gpu") {
   auto memory = x.memory_bytes == 0 ? std::string{"memory unknown"}
                                     : cli::format_bytes(static_cast<double>(x.memory_bytes));
-  finding result{fmt::format("gpu {}", x.index),
+  finding result{fmt::format("{} {}", kind, x.index),
                  finding_state::ok,
                  fmt::format("{}, {}, {}, driver {}", x.name, memory,
                              x.architecture.empty() ? "architecture unknown" : x.architecture,
@@ -91,13 +98,20 @@ void examine_accelerators(findings& out, const accelerator_facts& facts) {
                    "only administrators may read them (ERR_NVGPUCTRPERM)",
                    "ncu profiles no kernel; profiles rest on the build and the timing",
                    "set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module"});
-  // Nothing uses these yet, so no machine is warned of them.
-  out.push_back(part("hip runtime", facts.hip_library, false,
-                     "nothing yet: a backend for AMD GPUs is to come, and will need it",
+  bool amd = !facts.amd_gpus.empty();
+  for (auto& x : facts.amd_gpus) out.push_back(judge(x, {}, "amd gpu"));
+  out.push_back(part("hip runtime", facts.hip_library, amd,
+                     "nothing runs on an AMD GPU: --backend hip is refused there",
                      "install ROCm's runtime (libamdhip64)"));
-  out.push_back(part("hipcc", facts.hipcc, false,
-                     "nothing yet: a backend for AMD GPUs is to come, and will build with it",
+  out.push_back(part("hipcc", facts.hipcc, amd, "no candidate in HIP can be built for AMD GPUs",
                      "install ROCm's compiler (hipcc)"));
+  out.push_back(
+      part("hip backend", hip_backend(facts), false,
+           "candidates in HIP are compiled, not judged: there is no GPU for them",
+           facts.hip_headers.empty()
+               ? "on a machine with an NVIDIA GPU: apt install libamdhip64-dev, for HIP's "
+                 "headers; on one with an AMD GPU: install ROCm"
+               : "a machine with an AMD or an NVIDIA GPU judges them"));
 }
 
 } // namespace kernelmill::commands

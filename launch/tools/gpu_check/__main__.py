@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-from gpu_check import clocks, common, copies, corpora, false_alarms, faults, matrix, profiles, runs, truth
+from gpu_check import clocks, common, copies, corpora, false_alarms, faults, hip, matrix, profiles, runs, truth
 
 PARTS = {
     "tasks": corpora.check_tasks,
@@ -23,6 +23,7 @@ PARTS = {
     "matrix": matrix.check_matrix,
     "false_alarms": false_alarms.check_false_alarms,
     "faults": faults.check_faults,
+    "hip": hip.check_hip,
     "speed": faults.check_speed,
     "run": runs.check_run,
     "device_run": runs.check_device_run,
@@ -45,6 +46,7 @@ USUALLY = {
     "matrix": 500,
     "false_alarms": 350,
     "faults": 440,
+    "hip": 60,
     "speed": 230,
     "run": 60,
     "device_run": 60,

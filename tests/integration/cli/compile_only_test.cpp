@@ -126,6 +126,19 @@ TEST(compile_only, builds_hip_without_a_gpu) {
   EXPECT_GT(d["build"]["kernels"][0]["registers"], 0);
 }
 
+TEST(compile_only, builds_hip_for_an_nvidia_gpu_without_one) {
+  if (!can_compile("sm_90")) GTEST_SKIP() << "no nvcc on this machine";
+  auto x = compile("kernel.hip", device_kernel, {"--backend", "hip", "--arch", "sm_90"});
+  if (x.fault().is_object() && x.fault()["category"] == "toolchain_missing")
+    GTEST_SKIP() << x.fault()["message"];
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto d = x.document();
+  EXPECT_EQ(d["backend"], "hip");
+  EXPECT_EQ(d["compiled"], true) << x.out;
+  EXPECT_THAT(d["build"]["toolchain"].get<std::string>(),
+              AllOf(HasSubstr("sm_90"), HasSubstr("on NVIDIA")));
+}
+
 TEST(compile_only, gives_the_diagnostics_of_hip_as_data) {
   if (!can_compile("gfx90a")) GTEST_SKIP() << "no hipcc on this machine";
   auto x = compile("kernel.hip", device_kernel + "void f() { g(); }\n", {"--arch", "gfx90a"});
@@ -151,7 +164,7 @@ TEST(compile_only, an_architecture_that_the_compiler_does_not_know_is_2) {
 
 TEST(compile_only, an_architecture_of_another_backend_is_a_wrong_argument) {
   expect_usage(compile("k.cu", device_kernel, {"--backend", "cuda", "--arch", "gfx90a"}), "gfx90a");
-  expect_usage(compile("k.hip", device_kernel, {"--backend", "hip", "--arch", "sm_90"}), "sm_90");
+  expect_usage(compile("k.hip", device_kernel, {"--backend", "hip", "--arch", "zen4"}), "zen4");
   expect_usage(compile("k.cpp", host_kernel, {"--backend", "cpu", "--arch", "sm_90"}), "cpu");
   expect_usage(compile("k.cu", device_kernel, {"--backend", "cuda", "--arch", "sm_90 -x"}), "-x");
 }
@@ -166,7 +179,8 @@ TEST(compile_only, without_a_gpu_hip_is_built_for_the_usual_one) {
 
 TEST(compile_only, of_a_task_that_is_not_for_hip_is_refused) {
   if (!can_compile("gfx90a")) GTEST_SKIP() << "no hipcc on this machine";
-  auto x = compile("kernel.hip", device_kernel, {"--arch", "gfx90a"}, "native/softmax");
+  auto x =
+      compile("kernel.hip", device_kernel, {"--arch", "gfx90a"}, "families/reduction_sum_hard");
   EXPECT_EQ(x.code, 2);
   EXPECT_EQ(x.fault()["category"], "unsupported_backend");
 }
@@ -178,19 +192,21 @@ TEST(eval_arch, is_for_compile_only) {
 }
 
 TEST(eval_hip, says_what_is_missing_and_what_can_be_done) {
+  if (std::filesystem::exists("/dev/nvidia0") || !amd_architecture().empty())
+    GTEST_SKIP() << "this machine has a GPU";
   auto path = write_file("kernel.hip", device_kernel);
   for (const auto& more : std::vector<std::vector<std::string>>{{"--backend", "hip"}, {}}) {
     std::vector<std::string> arguments{"eval", "--task", "native/row_sum", "--json", path};
     arguments.insert(arguments.end(), more.begin(), more.end());
     auto x = kernelmill(arguments);
-    EXPECT_EQ(x.code, 2);
+    EXPECT_EQ(x.code, 4);
     EXPECT_EQ(x.out, "");
     auto fault = x.fault();
     ASSERT_TRUE(fault.is_object()) << x.err;
-    EXPECT_EQ(fault["category"], "unsupported_backend");
+    EXPECT_EQ(fault["category"], "nvml_missing");
     EXPECT_THAT(
         fault["message"].get<std::string>(),
-        AllOf(HasSubstr("not built in yet"), HasSubstr("libamdhip64.so"), HasSubstr("/dev/kfd")));
+        AllOf(HasSubstr("neither an AMD GPU"), HasSubstr("libamdhip64.so"), HasSubstr("/dev/kfd")));
     EXPECT_THAT(fault["hint"].get<std::string>(), HasSubstr("--compile-only"));
   }
 }

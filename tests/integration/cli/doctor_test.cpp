@@ -124,7 +124,7 @@ TEST(doctor, finds_a_machine_without_a_gpu_healthy_and_says_what_each_part_would
   commands::accelerator_facts nothing;
   nothing.no_gpu = "failed to ask for GPUs: no such library";
   commands::examine_accelerators(all, nothing);
-  EXPECT_EQ(all.size(), 7u);
+  EXPECT_EQ(all.size(), 8u);
   for (const auto& x : all) {
     EXPECT_EQ(x.state, commands::finding_state::none) << x.name; // what is not there is not "ok"
     EXPECT_NE(x.cost, "") << x.name;
@@ -135,6 +135,24 @@ TEST(doctor, finds_a_machine_without_a_gpu_healthy_and_says_what_each_part_would
   EXPECT_EQ(one_of(all, "nvcc").detail, "not found");
   EXPECT_THAT(one_of(all, "nvcc").remedy, HasSubstr("CUDA_HOME"));
   EXPECT_THAT(one_of(all, "hip runtime").cost, HasSubstr("AMD"));
+}
+
+TEST(doctor, says_which_gpus_hip_is_judged_on) {
+  auto found = [](const commands::accelerator_facts& facts) {
+    commands::findings all;
+    commands::examine_accelerators(all, facts);
+    return one_of(all, "hip backend");
+  };
+  commands::accelerator_facts facts;
+  facts.gpus = {{0, "NVIDIA H200", "GPU-1", "sm_90", "/dev/null", 0}};
+  facts.nvcc = "/opt/nvcc";
+  EXPECT_EQ(found(facts).state, commands::finding_state::none);
+  EXPECT_THAT(found(facts).remedy, HasSubstr("libamdhip64-dev"));
+  facts.hip_headers = "5.2, /usr/include";
+  EXPECT_THAT(found(facts).detail, HasSubstr("nvidia, by nvcc and the headers of HIP 5.2"));
+  facts.amd_gpus = {{0, "AMD Instinct", "GPU-2", "gfx942", "/dev/null", 0}};
+  facts.hip_library = "libamdhip64.so.7";
+  EXPECT_THAT(found(facts).detail, HasSubstr("amd, by libamdhip64.so.7"));
 }
 
 // The node of the pretended GPU can be opened: it is not a GPU's.

@@ -134,7 +134,7 @@ TEST(judge, a_bad_line_is_2_and_named_before_anything_is_built) {
       {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": "triton"})",
        "contract \"triton\""},
       {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": "device"})",
-       "device code needs CUDA"},
+       "device code needs a GPU"},
       {R"({"task": "native/row_sum", "file": "sum.cpp", "seed": "1"})", "unknown key \"seed\""}};
   for (const auto& [line, cause] : lines) {
     auto x = judge(three() + line + "\n", {"--json"});

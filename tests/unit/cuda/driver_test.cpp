@@ -31,6 +31,17 @@ TEST(cuda_driver, is_looked_for_once) {
   }
 }
 
+TEST(hip_library, of_this_machine_has_every_function_of_the_table) {
+  auto x = cuda::open_driver(cuda::gpu_api::hip);
+  if (!x && x.error().message.find("failed to open") != std::string::npos) {
+    EXPECT_EQ(x.error().category, "hip_missing");
+    EXPECT_THAT(x.error().hint, HasSubstr("--backend cpu"));
+    GTEST_SKIP() << "no libamdhip64 on this machine";
+  }
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_EQ((*x)->name_of(719), "hipErrorLaunchFailure");
+}
+
 TEST(gpu_monitor, without_nvml_is_the_machines_fault_and_has_a_next_step) {
   auto x = cuda::gpu_monitor::open();
   if (x) GTEST_SKIP() << "this machine has a driver: " << x->driver_version();

@@ -177,7 +177,7 @@ TEST_F(code_of, another_way_to_the_same_results_does_not) {
 
 TEST_F(code_of, kernels_of_a_gpu_are_compared_by_their_ptx) {
   if (find_nvcc().empty()) GTEST_SKIP() << "there is no nvcc";
-  const code_compilers by{{}, "sm_90"};
+  const code_compilers by{{}, {"cuda", "sm_90", {}}};
   auto starter = read_source("configs/tasks/native/online_softmax/starter.cu");
   auto renamed = std::regex_replace(starter, std::regex{"\\b(top|sum|in|out|j)\\b"}, "$1_of_mine");
   EXPECT_GT(kept_of(starter, "#include <cmath>\n#pragma unroll\n" + renamed, by), 0.95);

@@ -100,7 +100,7 @@ TEST(shipped_tasks, the_shape_for_a_gpu_moves_more_than_the_one_for_a_cpu) {
   }
 }
 
-// Nothing here can run HIP. A wavefront has 64 lanes on some AMD GPUs, so what CUDA's and HIP's
+// A wavefront has 64 lanes on some AMD GPUs, so what CUDA's and HIP's
 // kernels share must not speak of lanes at all; hipcc_test compiles it.
 TEST(shipped_tasks, those_for_hip_share_no_source_that_depends_on_the_width_of_a_warp) {
   size_t shared = 0;

@@ -1,0 +1,42 @@
+"""What the part `hip` of gpu_check asks to be judged, without judging it."""
+
+import pathlib
+import tempfile
+import unittest
+
+from gpu_check import hip
+
+
+class Candidates(unittest.TestCase):
+    def test_every_native_task_has_a_right_and_a_wrong_one(self):
+        tasks = hip.hip_tasks()
+        native = [x for x, _ in tasks if x.startswith("native/")]
+        self.assertEqual(len(native), len(list(hip.TASKS.glob("native/*/task.json"))))
+        self.assertIn("verbs/port_cuda_to_hip", [x for x, _ in tasks])
+        with tempfile.TemporaryDirectory() as folder:
+            rows = hip.rows_of(tasks, pathlib.Path(folder))
+            for task, spec in tasks:
+                kinds = {name.rsplit(" ", 1)[1] for name, of, _, _ in rows if of == task}
+                self.assertLessEqual({"right", "wrong"}, kinds, task)
+                wrong = pathlib.Path(folder, f"{task.replace('/', '-')}-wrong.hip").read_text()
+                self.assertIn(f'extern "C" void {spec.get("function", "solve")}(', wrong.split("spoil(", 1)[1])
+        device = [x for x in rows if x[3] == "device"]
+        self.assertGreaterEqual(len(device), 5)
+        self.assertTrue(all(x[2].is_file() for x in device))
+
+    def test_a_wrong_one_spoils_an_output(self):
+        spec = {
+            "arguments": [
+                {"name": "x", "role": "input", "type": "f32"},
+                {"name": "y", "role": "output", "type": "i32"},
+                {"name": "n", "role": "scalar", "type": "i32"},
+            ]
+        }
+        text = hip.spoiled(spec, "// the source\n")
+        self.assertIn('extern "C" void solve(const float* x, int* y, int n) {', text)
+        self.assertIn("right_solve(x, y, n);", text)
+        self.assertIn("0, 0, y);", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
