@@ -108,6 +108,9 @@ constexpr error_category table[] = {
     {"python_missing", "a task of the contract `torch` was asked for, and no Python here has torch",
      "`--python PATH`, `evaluation.python` or `KERNELMILL_PYTHON`; `kernelmill doctor` shows what "
      "there is"},
+    {"language_missing",
+     "`evaluation.language` names a language whose package the interpreter does not have",
+     "install the package that the message names, for the interpreter of `evaluation.python`"},
     {"bad_task", "a task file lacks a key, holds an unknown one, or a wrong value",
      "see docs/reference/tasks.md; the message names file and key"},
     {"bad_expression", "an expression of a task cannot be read or evaluated",

@@ -33,6 +33,10 @@ struct EvaluateRequest {
   lostBefore @17 :Bool;            # another referee was lost beside this candidate
   visibleOnly @18 :Bool;           # no hidden case is run and nothing is timed
   reports @19 :Bool;               # tools that look at it leave what they wrote
+  baseline @20 :Text;              # "eager", "compile", "compile_max_autotune", "file" or "best"; empty: the task's own
+  baselineProduct @21 :Data;       # of "file" and "best": a library or artifact, as builds of candidates make them
+  baselineSha256 @22 :Text;        # of its source
+  baselineNote @23 :Text;          # what the verdict says of it
 }
 
 struct CaseResult {
@@ -83,6 +87,9 @@ struct Timing {
   kinds @14 :List(KindTime);       # by contents, where timed rows had several kinds
   notTimed @15 :NotTimed;          # of a right candidate that is not `measured`
   pairs @16 :List(TimedPair);      # in order, at most 256: the first and then evenly thinned
+  baseline @17 :Text;              # what referenceMs is of: as of the request, or "eager" where torch.compile refused; empty: the task's own
+  baselineNote @18 :Text;          # why it is another than was asked for, or how it was made
+  eagerMs @19 :Float64;            # a short estimate of the problem's own model as it is; 0: referenceMs is that, or it was not estimated
 }
 
 struct MemoryChecks {              # by compute-sanitizer or g++'s sanitizers, on visible cases with contents of their own

@@ -2,6 +2,7 @@
 
 // What several readers ask of an evaluation or a verdict.
 
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -19,6 +20,13 @@ inline bool is_paid(wire::Verdict::Reader x) {
 /// Whether a turn was judged: neither lost to the infrastructure nor one that asked for no verdict.
 inline bool is_judged(wire::Verdict::Reader x) {
   return x.getOutcome() == wire::Outcome::ACCEPTED || x.getOutcome() == wire::Outcome::REJECTED;
+}
+
+/// The speedup against a problem's model as it is, where another baseline is paid: an estimate
+/// without an interval. Nothing where the paid one is that, or where it was not estimated.
+inline std::optional<double> eager_speedup(wire::Timing::Reader x) {
+  if (!x.getMeasured() || !(x.getEagerMs() > 0) || !(x.getCandidateMs() > 0)) return std::nullopt;
+  return x.getEagerMs() / x.getCandidateMs();
 }
 
 /// Whether an answer says more of the machine than of what was asked: a fault of the

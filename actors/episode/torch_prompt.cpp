@@ -24,6 +24,7 @@ const char* where(const task& x) {
 // What the answer may be written in: the line differs by language and by machine.
 std::string languages(const task& x) {
   const auto& wanted = x.terms.language;
+  if (auto words = words_of_language(wanted); !words.empty()) return std::string{words};
   if (wanted == "triton")
     return "- The work must be done by Triton kernels of yours (@triton.jit). A forward that only "
            "calls operators of PyTorch is refused.\n";
@@ -109,9 +110,17 @@ constexpr std::string_view rules =
     "behind. What it prints is not read.\n"
     "- Results kept from earlier calls, skipped work, late writes and tampering with the "
     "measurement are detected; such an answer is rejected whatever its speed. So is one that "
-    "falls back to Model's operators when its own kernel fails.\n"
-    "- Time is compared with Model's own, which runs in turns with yours. What counts is the lower "
-    "end of the speedup's confidence interval, and only when all results are right.\n";
+    "falls back to Model's operators when its own kernel fails.\n";
+
+std::string time_words(const task& x) {
+  const auto& kind = x.terms.baseline.kind;
+  return "- Time is compared with " +
+         std::string{kind == "eager"               ? "Model's own"
+                     : kind.starts_with("compile") ? "that of Model behind torch.compile"
+                                                   : "that of another answer, which is right"} +
+         ", which runs in turns with yours. What counts is the lower end of the speedup's "
+         "confidence interval, and only when all results are right.\n";
+}
 
 // What forward may leave in its inputs.
 std::string writes(const task& x) {
@@ -148,7 +157,7 @@ std::string shapes(const task& x) {
     out +=
         std::string{named.empty() ? " They" : "Others"} +
         " are not shown: take sizes from the inputs and from the arguments of the constructor.\n";
-  if (hidden && x.terms.language != "triton" && x.terms.language != "torch")
+  if (hidden && builds_extensions(x.terms.language))
     out +=
         "Extensions are built beforehand, at the shapes that are shown: nothing that load_inline "
         "is given may depend on sizes.\n";
@@ -195,7 +204,7 @@ std::string torch_judging(const task& x) {
   else
     out += names;
   out += languages(x);
-  if (x.terms.language != "triton" && x.terms.language != "torch") out += extensions;
+  if (builds_extensions(x.terms.language)) out += extensions;
   if (!on_cpu(x))
     out += "- Kernels run on the current stream (at::cuda::getCurrentCUDAStream() in C++). When "
            "forward returns, all work must have been given to that stream.\n";
@@ -209,6 +218,7 @@ std::string torch_judging(const task& x) {
                                                           : ieee);
   out += writes(x);
   out += rules;
+  out += time_words(x);
   return out;
 }
 

@@ -22,6 +22,24 @@ Message<wire::BuildRequest> build_request(const candidate_view& x,
   });
 }
 
+namespace {
+
+// Compilers of torch's are for modules alone; other tasks of the same run keep their own baseline.
+void set_baseline(wire::EvaluateRequest::Builder out, const task& what) {
+  const auto& x = what.terms.baseline;
+  bool compiled = x.kind.starts_with("compile");
+  bool usual = x.kind == "eager" && x.note.empty();
+  if (usual || (compiled && what.contract != contract_kind::torch)) return;
+  out.setBaseline(x.kind);
+  out.setBaselineNote(x.note);
+  if (!x.product) return;
+  out.setBaselineSha256(x.sha256);
+  out.setBaselineProduct(
+      {reinterpret_cast<const unsigned char*>(x.product->data()), x.product->size()});
+}
+
+} // namespace
+
 Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
                                                   wire::BuildResult::Reader built,
                                                   const evaluation_terms& terms) {
@@ -42,6 +60,7 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
       out.setLanguage(x.what.terms.language);
       out.setFloat32(x.what.terms.float32);
     }
+    set_baseline(out, x.what);
     bool sanitized = !terms.sanitize.empty();
     auto more = sanitized ? terms.sanitize_limit : std::chrono::milliseconds{0};
     if (sanitized) out.setSanitize(std::string{terms.sanitize});

@@ -14,6 +14,7 @@
 #include "gpu/examine/code_checks.hpp"
 #include "gpu/examine/kept_reports.hpp"
 #include "gpu/program/program_lane.hpp"
+#include "gpu/programs/named_baselines.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/referee_protocol.hpp"
@@ -50,14 +51,23 @@ struct options {
 /// What outlives single requests.
 struct lanes {
   referee_parts compiled;
+  named_baselines& baselines;
   torch_lane* torch = nullptr; ///< null when there is no interpreter
   program_lane& programs;
   memory_checker memory;
   code_checker& code;
   std::string backend; ///< of this slot
 
-  torch_parts with_torch() const {
-    return {*torch, compiled.hardware, compiled.gpu, compiled.determinism_runs};
+  // With a baseline in place of the tasks' own, where there is one.
+  referee_parts with_baseline(std::string path) const {
+    auto result = compiled;
+    result.named_baseline = std::move(path);
+    return result;
+  }
+
+  torch_parts with_torch(std::string baseline = {}) const {
+    return {*torch, compiled.hardware, compiled.gpu, compiled.determinism_runs,
+            std::move(baseline)};
   }
 };
 
@@ -74,22 +84,31 @@ std::string default_cache() {
   return "/tmp/kernelmill-referee-cache";
 }
 
-Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reader request) {
+Message<wire::EvaluateResult> judge_beside(const lanes& x, const std::string& baseline,
+                                           wire::EvaluateRequest::Reader request) {
   if (contract_of(request.getContract().cStr()) == contract_kind::program) {
     x.compiled.tasks.make_room();
     return x.programs.evaluate(request);
   }
   if (contract_of(request.getContract().cStr()) != contract_kind::torch)
-    return evaluate_request(x.compiled, request);
+    return evaluate_request(x.with_baseline(baseline), request);
   if (x.torch != nullptr) {
     x.compiled.tasks.make_room();
-    return evaluate_torch(x.with_torch(), request);
+    return evaluate_torch(x.with_torch(baseline), request);
   }
   return build<wire::EvaluateResult>([](wire::EvaluateResult::Builder out) {
     set_fault(out.initFault(), {fault_class::configuration, "python_missing",
                                 "failed to judge contract torch: this slot has no Python",
                                 "name an interpreter that imports torch with --python"});
   });
+}
+
+Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reader request) {
+  auto baseline = x.baselines.admit(
+      request, [&](wire::EvaluateRequest::Reader asked) { return judge_beside(x, {}, asked); });
+  if (baseline) return judge_beside(x, *baseline, request);
+  return build<wire::EvaluateResult>(
+      [&](wire::EvaluateResult::Builder out) { set_fault(out.initFault(), baseline.error()); });
 }
 
 Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
@@ -174,7 +193,8 @@ expected<void> serve(const options& given) {
     of_candidates.gpu_node = given.gpu_node;
     of_candidates.driver = gpu->cuda().path;
   }
-  trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache, target};
+  auto cache = given.cache.empty() ? default_cache() : given.cache;
+  trusted_builder builder{*processes, cache, target};
   prepared_tasks tasks{builder, gpu ? gpu_tasks_kept : tasks_kept, gpu.get()};
   candidate_pool pool{walls, of_candidates, given.pool};
   raise_priority(::getpid()); // after the spawner, so that nothing else inherits it
@@ -185,7 +205,7 @@ expected<void> serve(const options& given) {
         *processes, walls,
         torch_lane_options{given.python, given.cpus, of_candidates.threads, given.gpu_node,
                            of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4),
-                           gpu ? gpu->kernels() : std::string{}});
+                           gpu ? gpu->kernels() : std::string{}, cache + "/compiled"});
   if (torch && given.python_at_once) torch->launch(); // what fails is told to who asks
   examine_options examined;
   examined.program = of_candidates.program;
@@ -195,11 +215,13 @@ expected<void> serve(const options& given) {
   code_compilers compilers{given.compiler, target};
   compilers.host.cpus = given.cpus;
   code_checker code{walls, std::move(compilers)};
+  named_baselines baselines{cache + "/baselines"};
   program_lane programs{
       walls, hardware, gpu.get(),
       program_lane_options{given.compiler.path, given.cpus, given.gpu_node, of_candidates.driver}};
   const lanes all{
-      {tasks, pool, hardware, gpu.get(), given.determinism_runs},
+      {tasks, pool, hardware, gpu.get(), given.determinism_runs, {}},
+      baselines,
       torch.get(),
       programs,
       {walls, std::move(examined), given.sanitizer, given.python, given.compiler, given.ncu},

@@ -77,7 +77,8 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
                  "failed to use a seed of " + std::to_string(size) + " bytes: it must have 32",
                  {}});
   double started = now_seconds();
-  auto prepared = parts.tasks.get(request.getTaskDir(), request.getTaskDigest());
+  auto prepared =
+      parts.tasks.get(request.getTaskDir(), request.getTaskDigest(), parts.named_baseline);
   if (!prepared) return fail(prepared.error());
   spec = &(*prepared)->spec();
   if (const auto& why = unfit(parts, **prepared)) return fail(*why);
@@ -94,6 +95,8 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
       },
       [&] { return options.deadline - now_seconds(); });
   if (options.timed && !options.profiled) settle_untimed(record, request.getTiming().getWidest());
+  record.timing.baseline_name = request.getBaseline().cStr();
+  record.timing.baseline_note = request.getBaselineNote().cStr();
   stolen.note(record);
   record.spans.insert(record.spans.begin(), {"task", ready});
   return record;

@@ -76,6 +76,9 @@ struct timing_record {
   std::vector<kind_time> kinds;
   std::vector<both_seconds> pairs; ///< that the interval was made of, in order; may be none
   std::string note;
+  std::string baseline_name; ///< empty: the task's own; else as of wire::Timing
+  std::string baseline_note;
+  double eager_seconds = 0; ///< estimated beside another baseline; 0: it was not
   /// What the blocks showed, two or more, before a finding ended the timing.
   std::optional<speedup_interval> until_ended;
 };
@@ -147,6 +150,8 @@ struct referee_parts {
   device* gpu = nullptr; ///< of a GPU slot
   /// How often a candidate is called on the same contents of a case, to compare what comes out.
   unsigned determinism_runs = defaults::determinism_runs;
+  /// A library that is timed in place of the tasks' own baselines; empty: none is.
+  std::string named_baseline;
 };
 
 /// Runs the whole sequence on an open library.

@@ -111,11 +111,12 @@ std::optional<error> prepared_task::start_baseline(candidate_pool& pool) {
   auto& current = baseline();
   if (current && current->process().alive()) return std::nullopt;
   current.reset();
-  descriptor library{::open(baseline_path_.c_str(), O_RDONLY | O_CLOEXEC)};
+  const auto& path = named_baseline_.empty() ? baseline_path_ : named_baseline_;
+  descriptor library{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!library)
     return error{fault_class::infrastructure,
                  "library_lost",
-                 "failed to open " + baseline_path_ + ": " + std::strerror(errno),
+                 "failed to open " + path + ": " + std::strerror(errno),
                  {}};
   auto process = pool.take();
   if (!process) return process.error();
@@ -165,9 +166,11 @@ void prepared_tasks::make_room() {
 }
 
 expected<prepared_task*> prepared_tasks::get(const std::string& directory,
-                                             const std::string& digest) {
+                                             const std::string& digest,
+                                             const std::string& baseline) {
   auto found = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& x) {
-    return !digest.empty() && x->spec().digest == digest && x->spec().directory == directory;
+    return !digest.empty() && x->spec().digest == digest && x->spec().directory == directory &&
+           x->named_baseline() == baseline;
   });
   if (found == tasks_.end()) {
     auto loaded = load_task_folder(directory);
@@ -185,7 +188,8 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
                                      ": its files have changed since the run began",
                                  "start a new run, or restore the task's files");
     found = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& x) {
-      return x->spec().digest == spec.digest && x->spec().directory == spec.directory;
+      return x->spec().digest == spec.digest && x->spec().directory == spec.directory &&
+             x->named_baseline() == baseline;
     });
     if (found == tasks_.end()) {
       judging_terms terms;
@@ -196,6 +200,7 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
       make_room();
       auto prepared = prepared_task::prepare(**here, builder_, gpu_);
       KM_TRY(prepared);
+      (*prepared)->time_beside(baseline);
       tasks_.push_front(std::move(*prepared));
       found = tasks_.begin();
     }

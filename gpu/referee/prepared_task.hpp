@@ -48,6 +48,10 @@ public:
   /// `gpu` is null on a CPU slot.
   static expected<std::unique_ptr<prepared_task>> prepare(task x, trusted_builder& builder,
                                                           device* gpu);
+
+  /// A library that is timed in place of the task's own baseline; empty: that one is.
+  const std::string& named_baseline() const noexcept { return named_baseline_; }
+  void time_beside(std::string path) { named_baseline_ = std::move(path); }
   ~prepared_task();
 
   const task& spec() const noexcept { return task_; }
@@ -97,6 +101,7 @@ private:
 
   task task_;
   std::string baseline_path_;
+  std::string named_baseline_;
   std::string starter_path_;
   std::vector<void*> libraries_;
   reference_function reference_ = nullptr;
@@ -137,8 +142,10 @@ public:
   prepared_tasks(trusted_builder& builder, size_t limit, device* gpu = nullptr)
       : builder_(builder), limit_(limit), gpu_(gpu) {}
 
-  /// `digest` may be empty; else the folder must still hold what it names.
-  expected<prepared_task*> get(const std::string& directory, const std::string& digest);
+  /// `digest` may be empty; else the folder must still hold what it names. `baseline` as
+  /// prepared_task::named_baseline().
+  expected<prepared_task*> get(const std::string& directory, const std::string& digest,
+                               const std::string& baseline = {});
 
   /// Forgets tasks, those used longest ago first, while a GPU is crowded: others need its memory.
   void make_room();

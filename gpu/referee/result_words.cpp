@@ -28,6 +28,9 @@ void write_timing(const timing_record& x, const std::string& shape, wire::Timing
   out.setRooflineMs(x.roofline_seconds * 1e3);
   out.setShape(shape);
   out.setNote(x.note);
+  out.setBaseline(x.baseline_name);
+  out.setBaselineNote(x.baseline_note);
+  out.setEagerMs(x.eager_seconds * 1e3);
   out.setNotTimed(static_cast<wire::NotTimed>(x.why_not));
   out.setCandidateCallMs(x.by_call.candidate * 1e3);
   out.setReferenceCallMs(x.by_call.reference * 1e3);

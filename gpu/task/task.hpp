@@ -113,6 +113,16 @@ struct port_languages {
   std::string to;   ///< one of the others
 };
 
+/// The baseline of a candidate.
+struct timed_beside {
+  /// eager (the task's own: of the contract `torch` the problem's model as it is), compile,
+  /// compile_max_autotune, file or best.
+  std::string kind = "eager";
+  std::string note;                           ///< what verdicts say of it; may be empty
+  std::string sha256;                         ///< of the source of `file` and `best`
+  std::shared_ptr<const std::string> product; ///< what a build made of it
+};
+
 /// What a run or a command asks of the candidates for a task. No part of the task's digest.
 struct judging_terms {
   std::string backend = "cpu"; ///< cpu, cuda, hip
@@ -122,9 +132,10 @@ struct judging_terms {
 
   // Of answers of the contract `torch` alone.
   std::string mode = "honest";  ///< one of torch_modes()
-  std::string language = "any"; ///< any, cuda, triton, torch, hip
+  std::string language = "any"; ///< one of answer_languages(), or hip
   std::string float32 = "ieee"; ///< or "tf32"
-  std::string hardware;         ///< "NVIDIA H200 (sm_90)": for the prompt; may be empty
+  timed_beside baseline;
+  std::string hardware; ///< "NVIDIA H200 (sm_90)": for the prompt; may be empty
 };
 
 struct task {

@@ -5,6 +5,7 @@
 #include "gpu/task/task_files.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
+#include "messages/torch_words.hpp"
 
 namespace kernelmill {
 
@@ -162,7 +163,7 @@ expected<void> check_port_backend(const std::string& file, const task& x) {
 }
 
 expected<void> read_language(const json& document, const std::string& file, task& x) {
-  static const std::vector<std::string> known{"any", "cuda", "triton", "torch"};
+  const auto& known = answer_languages();
   auto language = text_in(document, "language", file, "");
   KM_TRY(language);
   auto& wanted = x.torch.language;
@@ -178,7 +179,7 @@ expected<void> read_language(const json& document, const std::string& file, task
                      "leave it out: the verb port asks for port.to");
     wanted = x.port.to;
   }
-  if ((wanted == "cuda" || wanted == "triton") && x.names("cpu"))
+  if (wanted != "any" && wanted != "torch" && x.names("cpu"))
     return bad_key(file, "backends", "names cpu, and answers are in " + wanted,
                    "\"backends\": [\"cuda\"]");
   return {};

@@ -42,6 +42,15 @@ json constants_of(const torch_variant& x) {
   return result;
 }
 
+constexpr size_t most_eager_calls = 4096;
+
+// As it was opened.
+struct opened_baseline {
+  std::string used; // "eager" where torch.compile refuses the model
+  std::string note;
+  double eager_by_paid = 0; // a call of the problem's own model, by one of this
+};
+
 /// One evaluation at one shape; the trials stand beside the record because their words are the
 /// torch referee's.
 class shape_evaluation {
@@ -159,8 +168,55 @@ private:
   bool open(json request) {
     double started = now_seconds();
     request["op"] = "open";
-    auto opened = ask(request);
+    std::string kind = request_.getBaseline().cStr();
+    bool is_own = kind.empty() || kind == "eager";
+    double eager = 0;
+    if (!is_own && !estimate_eager(request, eager)) return false;
+    request["baseline"] = kind;
+    request["baseline_digest"] = request_.getBaselineSha256().cStr();
+    if (!calibrate(request, baseline_)) return false;
+    if (!is_own && baseline_.used != "eager")
+      baseline_.eager_by_paid = eager / batches_->baseline_call();
+    record_.spans.push_back({"calibration", now_seconds() - started});
+    return true;
+  }
+
+  // The problem's own model without a candidate: that speedup is told, too, and not paid, so it is
+  // an estimate. Made once for a problem and a clock.
+  bool estimate_eager(const json& request, double& seconds) {
+    auto& known = parts_.lane.eager_calls();
+    auto key = key_of(request);
+    if (auto found = known.find(key); found != known.end()) {
+      seconds = found->second;
+      return true;
+    }
+    opened_baseline own;
+    if (!calibrate(request, own)) return false;
+    if (known.size() >= most_eager_calls) known.clear();
+    seconds = known[key] = batches_->baseline_call();
+    return true;
+  }
+
+  static std::string key_of(const json& request) {
+    return fmt::format(
+        "{} {} {} {} {} {} {}", text_in(request, "directory"), text_in(request, "digest"),
+        text_in(request, "precision"), text_in(request, "mode"), text_in(request, "float32"),
+        text_in(request, "clock"), request.value("constants", json::object()).dump());
+  }
+
+  bool calibrate(const json& request, opened_baseline& into) {
+    descriptor product;
+    if (const auto& path = parts_.named_baseline;
+        !path.empty() && !text_in(request, "baseline").empty()) {
+      product = descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+      if (!product)
+        return take(infrastructure_error("library_lost",
+                                         "failed to open " + path + ": " + std::strerror(errno)));
+    }
+    auto opened = ask(request, product ? std::vector<int>{product.get()} : std::vector<int>{});
     if (!take(opened)) return false;
+    into.used = text_in(*opened, "used");
+    into.note = text_in(*opened, "note");
     batches_.emplace(
         [this](json asked) -> std::optional<json> {
           auto answer = ask(std::move(asked));
@@ -168,18 +224,14 @@ private:
           return std::move(*answer);
         },
         deadline_, parts_.gpu != nullptr);
-    auto key =
-        fmt::format("{} {} {} {} {} {}", text_in(request, "directory"), text_in(request, "digest"),
-                    text_in(request, "mode"), number_in(*opened, "baseline"),
-                    text_in(request, "clock"), request.value("constants", json::object()).dump());
-    bool ok = batches_->calibrate(*opened, key, parts_.lane.calibration());
-    record_.spans.push_back({"calibration", now_seconds() - started});
-    return ok;
+    auto key = fmt::format("{} {}", key_of(request), number_in(*opened, "baseline"));
+    return batches_->calibrate(*opened, key, parts_.lane.calibration());
   }
 
   void measure() {
     double started = now_seconds();
     batches_->measure(patterns_, order_.half_width, record_);
+    note_baseline();
     record_.correct = record_.correct && record_.fault.cls != fault_class::candidate;
     if (!record_.timing.measured) return;
     auto& timing = record_.timing;
@@ -192,6 +244,16 @@ private:
                            must_move_, *parts_.gpu, record_);
     }
     record_.spans.push_back({"timing", now_seconds() - started});
+  }
+
+  void note_baseline() {
+    auto& timing = record_.timing;
+    if (request_.getBaseline().size() == 0) return;
+    timing.baseline_name = baseline_.used;
+    std::string asked = request_.getBaselineNote().cStr();
+    timing.baseline_note =
+        asked + (asked.empty() || baseline_.note.empty() ? "" : "; ") + baseline_.note;
+    timing.eager_seconds = timing.reference_seconds * baseline_.eager_by_paid;
   }
 
   void keep_seed(const std::string& hex) {
@@ -243,6 +305,7 @@ private:
   shape_order order_;
   double deadline_ = 0;
   bool has_seed_ = false;
+  opened_baseline baseline_; // that is paid
   evaluation_record record_;
   std::vector<json> trials_;
   std::string inputs_;

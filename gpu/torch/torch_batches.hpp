@@ -27,6 +27,9 @@ public:
   /// Learns what `opened`, the answer to "open", lacks in `kept`. False when that failed.
   bool calibrate(const nlohmann::json& opened, const std::string& key, torch_calibration& kept);
 
+  /// Seconds of a call of the baseline, as calibrate() has learned it.
+  double baseline_call() const noexcept { return known_.before.call; }
+
   /// Times the candidate, which is right. `patterns`: kinds of contents, the problem's own first.
   void measure(std::vector<std::string> patterns, double half_width, evaluation_record& into);
 

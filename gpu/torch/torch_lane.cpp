@@ -144,7 +144,9 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
                "--pool",
                std::to_string(options_.pool),
                "--threads",
-               std::to_string(options_.threads)};
+               std::to_string(options_.threads),
+               "--cache",
+               options_.cache};
   spec.environment = environment_of(options_, facts);
   spec.environment.push_back("PYTHONPATH=" + python_package_directory());
   if (const char* shown = std::getenv("CUDA_VISIBLE_DEVICES"); shown != nullptr && on_gpu())

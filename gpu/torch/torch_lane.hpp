@@ -4,6 +4,7 @@
 // torch referee, which is trusted and runs problems, and the warm process, from which candidates
 // are forked. Both are started when first asked for, and again when either has ended.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct torch_lane_options {
   std::string driver;    ///< path of the GPU driver's library
   size_t pool = 1;       ///< candidate processes kept warm
   std::string kernels;   ///< of the referee for that GPU, a cubin
+  std::string cache;     ///< folder for what torch.compile makes of baselines
 };
 
 /// Thread safety: none.
@@ -61,6 +63,10 @@ public:
   /// What is known of the baseline that was timed last.
   torch_calibration& calibration() noexcept { return calibration_; }
 
+  /// Seconds of a call of problems' own models, by problem and clock, where another baseline is
+  /// paid. They are estimates: they hold as long as this lives.
+  std::map<std::string, double>& eager_calls() noexcept { return eager_calls_; }
+
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
 private:
@@ -80,6 +86,7 @@ private:
   descriptor control_;
   bool ready_ = false;
   torch_calibration calibration_;
+  std::map<std::string, double> eager_calls_;
   bool ended_by_others_ = false;
   descriptor printed_; // by both
 };

@@ -144,6 +144,25 @@ timing_record untimed_at(const std::vector<const shape_result*>& timed) {
   return result;
 }
 
+// What torch.compile refuses at one shape is timed as it is there. The estimate of the model as it
+// is needs all shapes.
+void note_baselines(const std::vector<const shape_result*>& timed, timing_record& into) {
+  bool is_estimated = true;
+  geometric_mean eager;
+  into.baseline_note.clear();
+  for (const auto* x : timed) {
+    const auto& one = x->record.timing;
+    if (one.baseline_name != "eager") into.baseline_name = one.baseline_name;
+    double seconds = one.baseline_name == "eager" ? one.reference_seconds : one.eager_seconds;
+    is_estimated = is_estimated && seconds > 0;
+    if (seconds > 0) eager.add(seconds);
+    if (!one.baseline_note.empty())
+      into.baseline_note +=
+          (into.baseline_note.empty() ? "" : "; ") + x->at.label() + ": " + one.baseline_note;
+  }
+  into.eager_seconds = is_estimated && into.baseline_name != "eager" ? eager.value() : 0;
+}
+
 // JSON has no infinity; null stands for it.
 double error_of(const nlohmann::json& x, const char* name) {
   auto found = x.find(name);
@@ -191,6 +210,7 @@ timing_record mean_of_shapes(const std::vector<shape_result>& all) {
   result.roofline_seconds =
       mean_of(times, [](const timing_record& x) { return x.roofline_seconds; });
   result.speedup = mean_speedup(times);
+  note_baselines(timed, result);
   result.by_call = mean_seconds(times, &timing_record::by_call);
   result.by_device = mean_seconds(times, &timing_record::by_device);
   result.samples = 0;

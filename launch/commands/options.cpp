@@ -1,5 +1,7 @@
 #include "launch/commands/options.hpp"
 
+#include "messages/torch_words.hpp"
+
 namespace kernelmill::commands {
 
 using cli::argument_spec;
@@ -71,36 +73,49 @@ option_spec python_path() {
 }
 
 std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
-  const option_spec torch[] = {python_path(),
-                               {"--torch-mode",
-                                "MODE",
-                                "`honest`; `suite` for the tolerance of the task's own suite; "
-                                "`kernelbench` for KernelBench's "
-                                "own tolerances and trial counts.",
-                                "honest",
-                                false,
-                                {"honest", "suite", "kernelbench"},
-                                nothing},
-                               {"--language",
-                                "NAME",
-                                "Language that the kernels of a Python candidate must use.",
-                                "any",
-                                false,
-                                {"any", "cuda", "triton", "torch"},
-                                nothing},
-                               {"--float32",
-                                "NAME",
-                                "Arithmetic that a Python candidate may use for float32.",
-                                "ieee",
-                                false,
-                                {"ieee", "tf32"},
-                                nothing}};
+  const option_spec torch[] = {
+      python_path(),
+      {"--torch-mode",
+       "MODE",
+       "`honest`; `suite` for the tolerance of the task's own suite; `kernelbench` for "
+       "KernelBench's "
+       "own tolerances and trial counts.",
+       "honest",
+       false,
+       {"honest", "suite", "kernelbench"},
+       nothing},
+      {"--language", "NAME", "Language that the kernels of a Python candidate must use.", "any",
+       false, answer_languages(), nothing},
+      {"--float32",
+       "NAME",
+       "Arithmetic that a Python candidate may use for float32.",
+       "ieee",
+       false,
+       {"ieee", "tf32"},
+       nothing},
+      {"--baseline",
+       "NAME|FILE",
+       "What is speedup 1: `eager`, `compile`, `compile_max_autotune`, `best`, or a source file. "
+       "See "
+       "evaluation.baseline in the configuration.",
+       "eager",
+       false,
+       {},
+       completes::file},
+      {"--best-kernels",
+       "DIR",
+       "Run directory, or a folder of them, for --baseline best.",
+       "runs",
+       false,
+       {},
+       completes::directory}};
   options.insert(options.end(), std::begin(torch), std::end(torch));
   return options;
 }
 
 torch_choice torch_choice_of(const cli::invocation& in) {
-  return {in.value("--torch-mode"), in.value("--language"), in.value("--float32")};
+  return {in.value("--torch-mode"), in.value("--language"), in.value("--float32"),
+          in.value("--baseline"), in.value("--best-kernels")};
 }
 
 option_spec credentials() {

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "launch/config/key_builders.hpp"
+#include "messages/torch_words.hpp"
 
 namespace kernelmill {
 
@@ -49,15 +50,34 @@ void add_tool_keys(std::vector<config_key>& k) {
                          "data; `suite`: the same inputs and checks, and the task's own "
                          "`tolerance`; `kernelbench`: KernelBench's tolerances and trial counts."),
                      {"honest", "suite", "kernelbench"}));
-  k.push_back(one_of(KEY(evaluation.language,
-                         "Language that a Python candidate's kernels must use. With `torch`, "
-                         "calls of the framework are enough."),
-                     {"any", "cuda", "triton", "torch"}));
+  k.push_back(
+      one_of(KEY(evaluation.language,
+                 "Language that a Python candidate's kernels must use. With `torch`, "
+                 "calls of the framework are enough. Those behind `torch` need a package of "
+                 "the interpreter: triton 3.6, nvidia-cutlass-dsl, cuda-tile, tilelang or "
+                 "helion."),
+             answer_languages()));
   k.push_back(
       one_of(KEY(evaluation.float32,
                  "Arithmetic of float32 of baseline and reference, which an answer may use: "
                  "with `tf32` the error bound is as wide as what tensor cores lose."),
              {"ieee", "tf32"}));
+  k.push_back(matching(
+      KEY(evaluation.baseline,
+          "What is speedup 1. `eager` is the task's own baseline; of the contract `torch`, the "
+          "problem's model as it is. `compile` is that model behind torch.compile, and "
+          "`compile_max_autotune` the same with the mode max-autotune-no-cudagraphs; other tasks "
+          "keep their own baseline. `best` is the fastest kernel of `evaluation.best_kernels` that "
+          "was verified on this hardware, or the task's own baseline where there is none. A path "
+          "of "
+          "a source file, with a slash or a dot, is that solution, which is judged as a candidate "
+          "first. What torch.compile refuses is timed as it is, and the verdict says why."),
+      "^(eager|compile|compile_max_autotune|best|.*[./].*)$", [](const std::string& x) {
+        return is_baseline_word(x) || x.find_first_of("./") != std::string::npos;
+      }));
+  k.push_back(
+      directory(KEY(evaluation.best_kernels,
+                    "A run directory, or a folder of them, for `evaluation.baseline=best`.")));
   k.push_back(one_of(KEY(evaluation.clock,
                          "Time that the reward uses: `device`, the GPU's work, or `call`, with the "
                          "launches of calls."),

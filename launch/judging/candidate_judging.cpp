@@ -12,6 +12,7 @@
 #include "actors/episode/verb_checks.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "launch/machine/timing_policy.hpp"
+#include "launch/node/named_baseline.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/source_text.hpp"
 #include "messages/base/utf8.hpp"
@@ -76,8 +77,9 @@ expected<std::string> read_candidate(const std::string& path) {
 }
 
 judging_terms terms_of(const chosen_backend& backend, const torch_choice& choice) {
-  return {backend.name,    contract_kind::native, choice.mode,
-          choice.language, choice.float32,        hardware_text(backend)};
+  return {backend.name,          contract_kind::native, choice.mode,
+          choice.language,       choice.float32,        baseline_of_word(choice.baseline),
+          hardware_text(backend)};
 }
 
 expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,

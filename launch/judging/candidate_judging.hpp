@@ -34,11 +34,13 @@ struct judging_options {
 expected<std::string> read_candidate(const std::string& path);
 
 /// What answers of the contract `torch` are asked for and judged by: --torch-mode, --language,
-/// --float32.
+/// --float32, --baseline.
 struct torch_choice {
   std::string mode = "honest";
   std::string language = "any";
   std::string float32 = "ieee";
+  std::string baseline = "eager";
+  std::string best_kernels;
 };
 
 /// The terms of a backend, with the contract still to be said.

@@ -171,6 +171,18 @@ std::string cases_text(wire::EvaluateResult::Reader evaluation, wire::Verdict::R
                    cli::format_table({"CASE", "SHAPE", "", "MAX ERROR>", "BOUND>", "RESULT"}, rows);
 }
 
+// Nothing of a task's own baseline.
+std::string baseline_text(wire::Timing::Reader t) {
+  std::string result;
+  if (t.getBaseline().size() == 0) return result;
+  result = "  the baseline is " + cli::clean(str(t.getBaseline())) + "\n";
+  if (auto note = cli::clean(str(t.getBaselineNote())); !note.empty()) result += "  " + note + "\n";
+  if (auto eager = eager_speedup(t))
+    result += fmt::format("  against eager: speedup {:.3f}, an estimate ({} of eager)\n", *eager,
+                          cli::format_seconds(t.getEagerMs() / 1e3));
+  return result;
+}
+
 std::string timing_text(wire::Timing::Reader t) {
   if (t.getNotTimed() != wire::NotTimed::NO)
     return fmt::format("\nnot timed, for which the {} is the cause\n", word(t.getNotTimed()));
@@ -181,6 +193,7 @@ std::string timing_text(wire::Timing::Reader t) {
       str(t.getShape()), cli::format_seconds(t.getCandidateMs() / 1e3),
       cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples(),
       sol ? fmt::format(", SOL score {:.3f}", *sol) : std::string{});
+  result += baseline_text(t);
   for (auto x : t.getKinds())
     if (is_shape(x.getName().cStr()) && x.getCandidateMs() > 0)
       result += fmt::format("  {}: {} against {}, speedup {:.3f}\n", x.getName().cStr(),
@@ -222,7 +235,7 @@ std::string log_text(wire::BuildResult::Reader b) {
 
 json timing_json(wire::Timing::Reader t) {
   bool measured = t.getMeasured();
-  auto sol = sol_score_of(t);
+  auto sol = sol_score_of(t), eager = eager_speedup(t);
   auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
   auto s = t.getSpeedup();
   auto both = [&](double candidate, double reference) -> json {
@@ -249,6 +262,10 @@ json timing_json(wire::Timing::Reader t) {
           {"sol_score", sol ? finite(*sol) : json(nullptr)},
           {"call_ms", both(t.getCandidateCallMs(), t.getReferenceCallMs())},
           {"device_ms", both(t.getCandidateDeviceMs(), t.getReferenceDeviceMs())},
+          {"baseline", str(t.getBaseline()).empty() ? json("task") : json(str(t.getBaseline()))},
+          {"baseline_note", str(t.getBaselineNote())},
+          {"eager_ms", t.getEagerMs() > 0 ? number(t.getEagerMs()) : json(nullptr)},
+          {"eager_speedup", eager ? finite(*eager) : json(nullptr)},
           {"kinds", std::move(kinds)},
           {"shape", str(t.getShape())},
           {"not_timed", not_timed_word(t)},

@@ -4,6 +4,7 @@
 
 #include "launch/machine/accelerators.hpp"
 #include "launch/machine/timing_policy.hpp"
+#include "launch/node/named_baseline.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/sandbox_layers.hpp"
 
@@ -64,13 +65,18 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   KM_TRY(check_sanitizer(config, backend));
   std::vector<std::shared_ptr<const task>> result;
   const auto& asked = config.evaluation;
-  const judging_terms terms{backend.name,   *contract,     asked.torch_mode,
-                            asked.language, asked.float32, hardware_text(backend)};
+  baseline_finder baselines{{asked.baseline, asked.best_kernels, asked.python, config.compile},
+                            backend};
+  const judging_terms terms{backend.name,          *contract,     asked.torch_mode,
+                            asked.language,        asked.float32, baseline_of_word(asked.baseline),
+                            hardware_text(backend)};
   for (const auto& one : *chosen) {
     auto what = on_terms(*one, terms);
     KM_TRY(what);
     if ((*what)->contract == contract_kind::torch || (*what)->contract == contract_kind::program)
       KM_TRY(check_torch_deadlines(config));
+    what = baselines.give(std::move(*what));
+    KM_TRY(what);
     result.push_back(std::move(*what));
   }
   return result;

@@ -69,6 +69,8 @@ ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
     result["speedup"] = {{"estimate", number(speedup.getEstimate())},
                          {"low", number(speedup.getLow())},
                          {"high", number(speedup.getHigh())}};
+    if (timing.getBaseline().size() > 0) result["baseline"] = text_of(timing.getBaseline());
+    if (auto eager = eager_speedup(timing)) result["eager_speedup"] = number(*eager);
   } else if (timing.getNotTimed() != wire::NotTimed::NO) {
     result["not_timed"] = {{"by", word(timing.getNotTimed())}, {"why", text_of(timing.getNote())}};
   }

@@ -29,6 +29,7 @@ from kernelmill_torch.stillness import scheduled
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 BASELINE_SECONDS = 20.0  # that a batch of the baseline may take
+MODULE_SECONDS = 60.0  # the same of one that may compile in its first call
 CALL_SECONDS = 5.0  # the same of a candidate, beside a hundred times the baseline's
 QUEUE_SECONDS = 0.05  # in which calls are queued that do not wait for the GPU
 QUEUE_TRIES = 3  # of all of a candidate's, before its calls count as such that cannot be queued
@@ -257,7 +258,7 @@ class Batches:
         process, arena = side.process, side.process.arena
         count = len(contents.drawn)
         if name == BASELINE:
-            seconds = BASELINE_SECONDS
+            seconds = BASELINE_SECONDS if self.bench.baseline_tells else MODULE_SECONDS
         else:
             seconds = min(self.judgement.left(), CALL_SECONDS + SPAN * self.call_seconds * count)
         arena.move()
@@ -452,7 +453,8 @@ class Batches:
         Raises Fault."""
         contents, side = self.latest, self.sides[CANDIDATE]
         self.latest = None
-        wrong = self.wrong_kinds(contents, None if self.bench.shares_arena else contents.outputs[BASELINE])
+        is_known = self.bench.baseline_tells and not self.bench.shares_arena
+        wrong = self.wrong_kinds(contents, contents.outputs[BASELINE] if is_known else None)
         if not wrong:
             return True
         if side.process.reach.moved():

@@ -10,6 +10,7 @@ import torch
 from kernelmill_torch import compare, native, uses
 from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, spare_bytes
 from kernelmill_torch.arena import Arena
+from kernelmill_torch.baselines import Baseline
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.faults import Fault, lacks_memory
 from kernelmill_torch.flushes import Flushes
@@ -99,6 +100,7 @@ class Bench(Flushes, Truths):
         """`told`: what another bench of the same problem was told, by told(). `constants`: of a variant."""
         self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
+        self.beside = Baseline(self)  # which baseline that is
         self.baseline_seed: Optional[int] = None
         self.arena: Optional[Arena] = None  # which a candidate maps
         # The baseline's own: work that a candidate leaves on the GPU could wait for the contents of rows that it sees.
@@ -286,6 +288,11 @@ class Bench(Flushes, Truths):
         )
 
     @property
+    def baseline_tells(self) -> bool:
+        """Whether what the baseline gives says what is right: not where it is code like a candidate's."""
+        return not self.beside.wish.is_module
+
+    @property
     def shares_arena(self) -> bool:
         """Whether baseline and candidate map the same memory."""
         return self.own_arena is self.arena
@@ -356,9 +363,19 @@ class Bench(Flushes, Truths):
 
     # -- processes ------------------------------------------------------------------------------
 
-    def attach(self, process: Process, arena: Arena, name: str, seed: int, place: str, seconds: float) -> list[int]:
+    def attach(
+        self,
+        process: Process,
+        arena: Arena,
+        name: str,
+        seed: int,
+        place: str,
+        seconds: float,
+        mode: str = "",
+        kept: int = -1,
+    ) -> list[int]:
         """Builds the model with the parameters of a seed and maps an arena. Returns what the process says are the fingerprints
-        of its tensors."""
+        of its tensors. `mode` of torch.compile, and what that left before, for baselines."""
         blob = native.memory_file("kernelmill-init", 0)
         os.write(blob, self.problem.init_blob())
         os.lseek(blob, 0, os.SEEK_SET)
@@ -374,9 +391,10 @@ class Bench(Flushes, Truths):
                     "place": place,
                     "dtype": str(self.problem.dtype or torch.float32)[6:],  # which leaves it as it is made
                     "mutates": self.problem.mutates,
+                    "compile": mode,
                 },
                 seconds,
-                (blob,),
+                (blob, kept) if kept >= 0 else (blob,),
             ).get("fingerprints")
         finally:
             os.close(blob)
@@ -390,21 +408,24 @@ class Bench(Flushes, Truths):
         return said if isinstance(said, list) and all(isinstance(x, int) for x in said) else []
 
     def start_baseline(self, pool: Pool, seed: int, seconds: float) -> Process:
-        """The problem's own model in a process of its own, with the parameters of a seed."""
+        """The baseline in a process of its own, with the parameters of a seed. Raises Fault, never a candidate's."""
         if self.baseline is not None and self.baseline.alive():
             return self.baseline
         self.close_baseline()
-        process = pool.take("the problem's own model")
         try:
-            with open(self.problem.path, "rb") as source:
-                message = {"op": "load", "class": "Model", "float32": Bench.float32}
-                process.ask(message, seconds, (source.fileno(),))
-            self.attach(process, self.own_arena, "Model", seed, self.place, seconds)
+            self.baseline = self.beside.start(pool, seed, seconds)
         except Fault as e:
-            process.close()
             raise self.blame_problem(e) from None
-        self.baseline = process
-        return process
+        return self.baseline
+
+    def start_own_model(self, pool: Pool, seed: int, seconds: float) -> Process:
+        """The problem's own model in place of the baseline, whatever that is to be. Raises Fault likewise."""
+        self.close_baseline()
+        try:
+            self.baseline = self.beside.own(pool, seed, seconds)
+        except Fault as e:
+            raise self.blame_problem(e) from None
+        return self.baseline
 
     def has_parameters(self) -> bool:
         """Whether the model has parameters or buffers that a seed could give other numbers."""
@@ -427,8 +448,13 @@ class Bench(Flushes, Truths):
         if e.cls != "candidate":
             return e
         if e.category == "out_of_memory":
+            return Fault("infrastructure", "gpu_memory", f"the baseline found too little memory: {e.message}")
+        if self.beside.wish.is_module:
             return Fault(
-                "infrastructure", "gpu_memory", f"the problem's own model found too little memory: {e.message}"
+                "configuration",
+                "bad_baseline",
+                f"the baseline of {self.directory} cannot be timed: {e.message}",
+                "name another with evaluation.baseline, or `eager`",
             )
         return Fault("configuration", "bad_problem", f"the problem {self.directory} cannot be timed: {e.message}")
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional, Sequence
 
 import torch
 
-from kernelmill_torch import artifact, buffers, channel, counted, entry, native, reach, triton_ahead
+from kernelmill_torch import artifact, buffers, channel, compiled, counted, entry, native, reach, triton_ahead
 from kernelmill_torch.faults import lacks_memory
 
 MOST_TEXT = 4000
@@ -355,8 +355,10 @@ class Serving:
                 words = entry.wanted(found.entry) if found.entry else f"no class {message['class']}"
                 raise Refused("missing_model", f"the module defines {words}")
         elif op == "build":
-            self.model = make_model(self.module, message, descriptors[0], self.device)
-            made, self.model = self.model, calling_on_copies(self.model, message.get("mutates", ()))
+            made = self.model = make_model(self.module, message, descriptors[0], self.device)
+            if mode := message.get("compile"):
+                self.model = compiled.compile_model(made, mode, descriptors[1] if len(descriptors) > 1 else -1)
+            self.model = calling_on_copies(self.model, message.get("mutates", ()))
             with contextlib.suppress(Exception):
                 return {"fingerprints": fingerprints(made)}
         elif op == "buffers":
@@ -370,6 +372,8 @@ class Serving:
                 "allocations": [reach.name_of(self.lib, x) for x in message["addresses"]],
                 "others": self.segments(),
             }
+        elif op == "compiled":
+            return compiled.facts(descriptors[0])
         elif op == "copy":
             self.keep = copier() if message["into"] == "new" else plain
             self.into_arena = message["into"] == "arena"

@@ -6,6 +6,8 @@ import re
 import warnings
 from typing import AbstractSet, Iterator
 
+from kernelmill_torch import languages
+
 TRITON_KERNEL = re.compile(
     r"@(?:\w+\.)?jit\b(?:\([^)]{0,200}\))?[^\S\n]*\n\s*def\s+(\w+)"
 )  # in a string, which a module may write to a file
@@ -19,8 +21,8 @@ CUDA_KERNEL = re.compile(
 NO_CODE = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"?|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])*'?""", re.DOTALL
 )
-COMPILES_WHEN_CALLED = re.compile(r"\btriton\b|\bcompile\b|\bjit\b")
-LANGUAGES = ("cuda", "hip", "triton")
+COMPILES_WHEN_CALLED = re.compile(r"\btriton\b|\bcompile\b|\bjit\b|\bcutlass\b|\bcuda\.tile\b|\btilelang\b|\bhelion\b")
+LANGUAGES = ("cuda", "hip", "triton", *languages.LANGUAGES)
 
 ANONYMOUS = "(anonymous namespace)::"
 CLOSES = {">": "<", ")": "(", "]": "[", "}": "{"}
@@ -55,6 +57,8 @@ def own_kernels(source: str, language: str) -> frozenset[str]:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # its import says why
         return frozenset()
+    if language in languages.LANGUAGES:
+        return frozenset(languages.marked(tree, language) - in_others(tree, language))
     names: set[str] = set()
     if language not in ("cuda", "hip"):
         found = triton_kernels(tree).union(*(TRITON_KERNEL.findall(text) for text in strings(tree)))
@@ -64,8 +68,18 @@ def own_kernels(source: str, language: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def triton_kernels(tree: ast.AST) -> set[str]:
-    """Functions that are decorated by a `jit`: triton.jit, by whatever name the module has it."""
+def in_others(tree: ast.AST, language: str) -> set[str]:
+    """Names of kernels in Triton or C++ that the GPU would show as it shows those of a language: which of two ran it does not say."""
+    found = set().union(*(TRITON_KERNEL.findall(x) + CUDA_KERNEL.findall(NO_CODE.sub(" ", x)) for x in strings(tree)))
+    marked = languages.marked(tree, language)
+    found |= triton_kernels(tree, languages.marks_of(tree, language))
+    return {
+        x for x in marked if any(y.fullmatch(z) for y in languages.shown_as(frozenset({x}), language) for z in found)
+    }
+
+
+def triton_kernels(tree: ast.AST, but: AbstractSet[ast.FunctionDef] = frozenset()) -> set[str]:
+    """Functions that are decorated by a `jit`: triton.jit, by whatever name the module has it; `but` those of another language."""
 
     def is_jit(decorator: ast.expr) -> bool:
         named = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -74,7 +88,7 @@ def triton_kernels(tree: ast.AST) -> set[str]:
     return {
         node.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and any(map(is_jit, node.decorator_list))
+        if isinstance(node, ast.FunctionDef) and node not in but and any(map(is_jit, node.decorator_list))
     }
 
 
@@ -140,6 +154,8 @@ def is_own(name: str, own: AbstractSet[str], language: str) -> bool:
         or any(map(THEIRS.fullmatch, namespaces))
     ):
         return False
+    if language in languages.LANGUAGES:
+        return last == name and any(x.fullmatch(name) for x in languages.shown_as(frozenset(own), language))
     return (is_plain or language != "triton") and not own.isdisjoint(names)
 
 

@@ -109,6 +109,7 @@ class Problem:
             raise BadProblem("bad_task", str(e)) from None
         with open(self.path, encoding="utf-8") as file:
             self.text = file.read()
+        self.constants = constants
         self.module = self._import(constants)
         self.init_inputs = self._call("get_init_inputs", default=[])
         self.models: dict[torch.dtype, torch.nn.Module] = {}

@@ -4,7 +4,8 @@ Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm pr
 the kernels for its GPU. Each request is one message:
   begin  {directory, precision, mutates, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
-  open   {as begin, without the artifact}: makes ready what candidates are timed beside; how many calls a batch may have
+  open   {as begin, without the artifact; baseline, and the artifact of one that is a module}: makes ready what candidates are timed
+         beside; which one it became, why, and how many calls a batch may have
   batch  {side, patterns, calls, number, apart}: one batch of calls, as it was seen from outside, or `spent` where the
          evaluation's time was over before it was
   warm   {calls}: the candidate's first batches
@@ -25,8 +26,9 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import blame, channel, kernel_share, kernels, native, problem_check, variants, weights
+from kernelmill_torch import blame, channel, kernel_share, kernels, languages, native, problem_check, variants, weights
 from kernelmill_torch.artifact import read
+from kernelmill_torch.baselines import EAGER, Kept, Wish
 from kernelmill_torch.batches import Batches, Order
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.candidate import use_float32
@@ -88,6 +90,7 @@ class Referee:
         self.source = ""
         self.artifact = -1
         self.options: dict[str, Any] = {}
+        self.wish = Wish()
         self.deadline = 0.0  # of the latest request to begin
 
     def bench(self, request: dict[str, Any]) -> Bench:
@@ -164,9 +167,13 @@ class Referee:
 
     # -- requests -----------------------------------------------------------------------------------
 
-    def open(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+    def open(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """Raises nothing: what fails is told. REQUIRES: begin() follows with the same problem, or nothing."""
         self.drop()
+        self.wish.close()
+        self.wish = Wish(request.get("baseline") or EAGER, *descriptors[:1])
+        self.wish.digest = request.get("baseline_digest") or ""
+        self.wish.entry = request.get("entry") or ""
         self.use_float32(request)
         self.batches = None
         self.options, self.deadline = request, time.monotonic() + float(request["seconds"])
@@ -177,7 +184,8 @@ class Referee:
             let_go(failed)
             return {**reply, "fault": fault.to_json()}
         bench = self.batches.bench
-        return {**reply, "sets": bench.layout.sets, "baseline": bench.baseline.pid}
+        used = {"used": bench.beside.used, "note": bench.beside.note}
+        return {**reply, "sets": bench.layout.sets, "baseline": bench.baseline.pid, **used}
 
     def with_room(self, work: Callable[[], Any]) -> Any:
         """What work returns; where it finds too little memory beside what is kept of other problems, once more without them."""
@@ -195,6 +203,8 @@ class Referee:
         """Raises Fault and what lacks_memory()."""
         request = self.options
         bench = self.fit_bench(request)
+        bench.beside.use(self.wish)
+        bench.beside.until = self.deadline
         is_direct = self.device == "cpu" or request.get("clock") != "device"
         if bench.batches is None or bench.batches.is_direct != (is_direct or bench.is_random):
             bench.batches = Batches(bench, self.pool, self.await_ended, is_direct)
@@ -247,6 +257,8 @@ class Referee:
         x = self.judgement
         if x is not None and x.bench is not self.batches.bench:
             # Room was made for the candidate, and the bench with it. What was learned before it came still holds.
+            x.bench.beside.use(self.wish)
+            x.bench.beside.until = self.deadline
             x.bench.batches = self.batches = Batches(x.bench, self.pool, self.await_ended, self.batches.is_direct)
             self.batches.judgement = x
             self.batches.open()
@@ -359,7 +371,7 @@ class Referee:
             self.await_ended()
             bench.close_baseline()
             bench.make_room()
-            own = bench.start_baseline(self.pool, bench.baseline_seed or 0, CONTROL_SECONDS)
+            own = bench.start_own_model(self.pool, bench.baseline_seed or 0, CONTROL_SECONDS)
             own.arena.fill(bench.draw([0]))
             bench.synchronize()
             own.place = own.arena.place
@@ -367,7 +379,7 @@ class Referee:
         except (Fault, *OUT_OF_MEMORY, RuntimeError):
             bench.close_baseline()
             return False
-        if bench.baseline_seed is None:
+        if bench.baseline_seed is None or bench.beside.wish.kind != EAGER:
             bench.close_baseline()
         return True
 
@@ -449,6 +461,14 @@ class Referee:
         wanted = self.options.get("language") or "any"
         if wanted not in kernels.LANGUAGES:
             return
+        if wanted in self.zygote.facts.get("missing", "").split():
+            x = languages.LANGUAGES[wanted]
+            raise Fault(
+                "configuration",
+                "language_missing",
+                f"failed to judge answers in {wanted}: the interpreter has no package {x.package} (import {x.module})",
+                f"{x.install}, for the interpreter that evaluation.python (--python) names",
+            )
         if not kernels.own_kernels(self.source, wanted):
             raise Fault(
                 "candidate",
@@ -556,7 +576,9 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), required=True)
     parser.add_argument("--pool", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cache", default="", help="folder of what torch.compile made")
     options = parser.parse_args()
+    Kept.folder = options.cache
     sys.dont_write_bytecode = True
     torch.set_num_threads(options.threads)
     lib = native.load(options.library)

@@ -18,7 +18,7 @@ import socket
 import sys
 import traceback
 
-from kernelmill_torch import candidate, channel, native, record, triton_ahead
+from kernelmill_torch import candidate, channel, languages, native, record, triton_ahead
 
 CONTROL, FILTER = 3, 4
 MOST_CHILDREN = 64
@@ -36,6 +36,7 @@ def import_ahead(cuda: bool, ahead: bool) -> dict[str, str]:
         import torch.profiler  # noqa: F401
 
     found = {"python": sys.version.split()[0], "torch": torch.__version__, "triton": ""}
+    found["missing"] = " ".join(languages.missing())
     try:
         import triton
         import triton.language  # noqa: F401

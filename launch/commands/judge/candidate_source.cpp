@@ -8,6 +8,7 @@
 #include "launch/commands/tasks_root.hpp"
 #include "launch/import/sol/solution.hpp"
 #include "launch/machine/python.hpp"
+#include "launch/node/named_baseline.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/base/digest.hpp"
 
@@ -95,6 +96,10 @@ expected<candidate_source> open_candidate(const invocation& in, candidate_use wh
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, **here);
   auto contract = in.value("--contract");
   auto x = on_contract(*here, contract.empty() ? "auto" : contract, parsed.kernel);
+  KM_TRY(x);
+  auto interpreter = in.has("--torch-mode") ? in.value("--python") : std::string{};
+  baseline_finder baselines{{torch.baseline, torch.best_kernels, interpreter, {}}, *backend};
+  x = baselines.give(std::move(*x));
   KM_TRY(x);
   if ((*x)->contract == contract_kind::torch) {
     auto python = find_python(in.value("--python"));

@@ -28,6 +28,7 @@
 #include "launch/judging/candidate_line.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "launch/machine/python.hpp"
+#include "launch/node/named_baseline.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -108,6 +109,7 @@ struct job_maker {
   const invocation& options;
   const task_roots& roots;
   const chosen_backend& backend;
+  baseline_finder& baselines;
 
   expected<job> operator()(const std::string& task, const std::string& contract, std::string name,
                            std::string source) const {
@@ -117,6 +119,8 @@ struct job_maker {
     auto here = on_terms(**what, terms_of(backend, torch_choice_of(options)));
     KM_TRY(here);
     auto asked = on_contract(*here, contract, source);
+    KM_TRY(asked);
+    asked = baselines.give(std::move(*asked));
     KM_TRY(asked);
     one.name = std::move(name);
     one.candidate.parsed = as_source(std::move(source), **asked);
@@ -253,7 +257,10 @@ expected<int> judge_batch(const invocation& in) {
   KM_TRY(rules);
   auto answers = suite_batch::read(in, *roots);
   KM_TRY(answers);
-  job_maker make{in, *roots, *backend};
+  auto choice = torch_choice_of(in);
+  baseline_finder baselines{{choice.baseline, choice.best_kernels, in.value("--python"), {}},
+                            *backend};
+  job_maker make{in, *roots, *backend, baselines};
   auto jobs = answers->is_given() ? jobs_of(*answers, make) : read_batch(in.value("BATCH"), make);
   KM_TRY(jobs);
   if (std::any_of(jobs->begin(), jobs->end(), [](const job& x) {

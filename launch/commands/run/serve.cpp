@@ -30,6 +30,7 @@
 #include "launch/server/http/server.hpp"
 #include "launch/server/rollouts/hosting.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/torch_words.hpp"
 
 namespace kernelmill::commands {
 
@@ -100,7 +101,7 @@ std::string rules_text(const invocation& in, const chosen_backend& backend) {
   return build_id() + " " + backend.name + " " + hardware_text(backend) + " " +
          in.value("--preset") + " " + in.value("--clock") + " " +
          (in.has("--no-timing") ? "untimed" : "timed") + " " + in.value("--torch-mode") + " " +
-         in.value("--language") + " " + in.value("--float32");
+         in.value("--language") + " " + in.value("--float32") + " " + in.value("--baseline");
 }
 
 /// For a program that starts a server: when it is gone, however it went, its end of the pipe is.
@@ -173,6 +174,12 @@ expected<int> serve(const invocation& in) {
   KM_TRY(backend);
   auto torch = find_torch(in, *roots, *backend);
   KM_TRY(torch);
+  auto baseline = in.value("--baseline");
+  if (!is_baseline_word(baseline) || baseline == "best")
+    return configuration_error("usage",
+                               "failed to serve with --baseline " + baseline +
+                                   ": a solution is of one task, and all are served",
+                               "use eager, compile or compile_max_autotune");
   std::vector<std::string> problems;
   auto tasks = services::task_shelf::open(*roots, *backend, torch_choice_of(in), *torch, problems);
   KM_TRY(tasks);

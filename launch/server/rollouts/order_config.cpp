@@ -5,6 +5,7 @@
 
 #include "launch/config/keys.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/torch_words.hpp"
 
 namespace kernelmill::rollouts {
 
@@ -36,7 +37,9 @@ expected<void> check_order(const order_document& x, const std::string& prefix) {
   for (const auto& [name, value] : x.items()) {
     auto key = prefix.empty() ? name : prefix + "." + name;
     if (const auto* known = find_config_key(key)) {
-      if (known->of_machine && nlohmann::json(value) != known->default_value())
+      bool names_file = key == "evaluation.baseline" && value.is_string() &&
+                        !is_baseline_word(value.get<std::string>());
+      if (names_file || (known->of_machine && nlohmann::json(value) != known->default_value()))
         return not_in_orders(key);
     } else if (value.is_object()) {
       KM_TRY(check_order(value, key));

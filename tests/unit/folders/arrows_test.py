@@ -54,7 +54,9 @@ ARROWS = {
     "gpu/program/native": "",
     "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task gpu/timing",
     "gpu/torch/native": "gpu/candidate gpu/cuda gpu/process gpu/sandbox",
-    "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/program gpu/referee gpu/sandbox gpu/task gpu/torch",
+    "gpu/programs": (
+        "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/program gpu/referee gpu/sandbox gpu/task gpu/torch"
+    ),
     # actors/
     "actors": "",
     "actors/cluster": "actors gpu/task storage",
@@ -140,7 +142,7 @@ ARROWS = {
     "launch/import/sol": "launch/import/reading",
     "launch/judging": (
         "actors/episode actors/episode/tools actors/governance gpu/profiler gpu/referee gpu/task "
-        "gpu/toolchain launch/cli launch/config launch/machine storage storage/lineage"
+        "gpu/toolchain launch/cli launch/config launch/machine launch/node storage storage/lineage"
     ),
     "launch/judging/benching": "gpu/task gpu/timing launch/cli",
     "launch/judging/inspecting": (
@@ -156,9 +158,10 @@ ARROWS = {
     "launch/node": (
         "actors actors/cluster actors/compiler actors/episode actors/episode/tools actors/governance "
         "actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http "
-        "actors/profiler actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine "
-        "launch/server/scripted launch/server/trackers retrieval/corpora retrieval/search storage "
-        "storage/export storage/export/licences storage/journal storage/lineage"
+        "actors/profiler actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task gpu/toolchain "
+        "launch/config launch/machine launch/server/scripted launch/server/trackers "
+        "retrieval/corpora retrieval/search storage storage/export storage/export/licences "
+        "storage/journal storage/lineage"
     ),
     "launch/remote": "gpu/process launch/config storage",
     "launch/server/api": (

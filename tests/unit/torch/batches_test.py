@@ -31,6 +31,7 @@ class FakeProcess:
 
 class FakeBench:
     device, is_random, shares_arena, lib, baseline_seed = "cuda", False, False, None, 1
+    baseline_tells = True
 
     def __init__(self):
         self.layout, self.baseline, self.drawn = types.SimpleNamespace(sets=SETS), FakeProcess(), 0

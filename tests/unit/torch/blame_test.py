@@ -13,6 +13,7 @@ except ImportError:
     torch = None
 if torch is not None:
     from kernelmill_torch import referee as referee_module
+    from kernelmill_torch.baselines import Wish
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.faults import Fault
     from kernelmill_torch.judged import Judged
@@ -56,6 +57,7 @@ class FakeBench:
 
     def __init__(self, works):
         self.works, self.device, self.baseline_seed, self.started = works, "cpu", 1, 0
+        self.beside = types.SimpleNamespace(wish=Wish())
 
     def release(self):
         pass
@@ -75,7 +77,7 @@ class FakeBench:
     def make_room(self):
         pass
 
-    def start_baseline(self, _pool, _seed, _seconds):
+    def start_own_model(self, _pool, _seed, _seconds):
         self.started += 1
         return FakeProcess(works=self.works)
 
