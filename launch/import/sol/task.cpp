@@ -218,6 +218,12 @@ std::string prompt_of(const definition& x, family suite) {
          "functions that draw its inputs.\nCompute the same from the same inputs in less time.\n";
 }
 
+// Kernels of Triton run on a GPU alone.
+ordered_json backends_of(const definition& x) {
+  bool needs_gpu = x.reference.find("import triton") != x.reference.npos;
+  return needs_gpu ? ordered_json::array({"cuda"}) : ordered_json::array({"cpu", "cuda"});
+}
+
 std::string json_text(const ordered_json& x) {
   return x.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -253,7 +259,7 @@ expected<suite_task> task_of(const problem& x, family suite, std::vector<suite_r
       {"operator_family", family_of_operators(x.what)},
       {"contract", "torch"},
       {"difficulty", "medium"},
-      {"backends", {"cpu", "cuda"}},
+      {"backends", backends_of(x.what)},
       {"source", name},
       {"suite", name},
       {"precision", "own"},
