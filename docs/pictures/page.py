@@ -20,9 +20,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 120
 PLACES = [  # name, place, what must be there, dark, width, height
-    ("page-run", "runs/first", "figure polyline", False, 1120, 1000),
+    ("page-run", "runs/first?with=two-turns", "figure polyline.line1", False, 1280, 1000),
     ("page-groups-dark", "runs/first/groups", "tbody tr", True, 1120, 760),
-    ("page-episode", "runs/first/episodes/g3.e0", "pre.diff", False, 1120, 1180),
+    ("page-episode", "runs/first/episodes/g3.e0", "pre.diff", False, 1280, 1500),
     ("page-compare", "compare?a=two-turns&b=first", "table caption", False, 1120, 980),
     ("page-slots-dark", "runs/first/lanes", "figure", True, 1120, 600),
 ]

@@ -15,6 +15,7 @@
 namespace kernelmill::commands {
 
 cli::command page_row();
+cli::command page_export_row();
 
 /// docs/reference/page-openapi.json.
 std::string page_api_text();

@@ -221,6 +221,7 @@ expected<json> stats_view(const world& in, const json& query) {
   result["best_turn"] = x->best_turn;
   result["prompt_tokens"] = x->prompt_tokens;
   result["completion_tokens"] = x->completion_tokens;
+  result["models"] = x->models;
   result["wall_seconds"] = x->open_seconds();
   return result;
 }

@@ -89,6 +89,7 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
   to.completion_tokens += x.getCompletion().getCompletionTokens();
+  if (auto model = x.getCompletion().getModel(); model.size() > 0) to.models.emplace(model.cStr());
   note_time(to, x.getCommittedAt());
 }
 

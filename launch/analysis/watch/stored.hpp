@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 
 #include "launch/analysis/report/speedups.hpp"
@@ -65,6 +66,7 @@ struct stored_summary {
   std::map<std::string, stage_durations> durations; ///< of turns that had the stage
   std::map<std::string, uint64_t> findings;         ///< of integrity, by rule
   uint64_t prompt_tokens = 0, completion_tokens = 0;
+  std::set<std::string> models; ///< of the completions, as the servers named them
 
   /// Faults of the machine or of a server that cost turns: category, how often, and the latest.
   struct trouble {

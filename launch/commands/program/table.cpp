@@ -27,8 +27,8 @@ cli::command_table grouped() {
       {eval_row(), judge_batch_row(), build_row(), bench_row(), inspect_row(), profile_row(),
        profile_read_row(), profile_command_row(), sanitize_row()});
   add(table, "Watch and read runs",
-      {runs_row(), ps_row(), top_row(), watch_row(), page_row(), show_row(), report_row(),
-       compare_row(), query_row(), stats_row(), lineage_row(), candidate_show_row(),
+      {runs_row(), ps_row(), top_row(), watch_row(), page_row(), page_export_row(), show_row(),
+       report_row(), compare_row(), query_row(), stats_row(), lineage_row(), candidate_show_row(),
        candidate_diff_row(), candidate_promote_row(), candidate_revert_row(), explain_row(),
        logs_row()});
   add(table, "Check and keep runs",

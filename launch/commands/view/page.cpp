@@ -2,31 +2,57 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/server/page/stored_page.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
 
-expected<int> page(const invocation& in) {
-  auto options = monitor_options(in, "--listen");
-  KM_TRY(options);
+expected<std::filesystem::path> folder_of_runs(const invocation& in) {
+  std::string named = in.value("ROOT").empty() ? "runs" : in.value("ROOT");
   std::error_code code;
-  auto root =
-      std::filesystem::canonical(in.value("ROOT").empty() ? "runs" : in.value("ROOT"), code);
+  auto root = std::filesystem::canonical(named, code);
   if (code || !std::filesystem::is_directory(root, code))
-    return configuration_error("not_found",
-                               "failed to serve " + in.value("ROOT") + ": there is no such folder",
+    return configuration_error("not_found", "failed to read " + named + ": there is no such folder",
                                "name the folder that holds the runs, such as `runs`");
   // The directory of one run stands for the folder that holds it.
   if (std::filesystem::exists(root / "manifest.json", code)) root = root.parent_path();
-  (*options)->world = watch::local_world(root.string());
+  return root;
+}
+
+expected<int> page_export(const invocation& in) {
+  auto root = folder_of_runs(in);
+  KM_TRY(root);
+  auto counts =
+      page::store_page(watch::local_world(root->string()), in.value("DIR"), in.list("--run"));
+  KM_TRY(counts);
+  if (in.json)
+    cli::print_json({{"folder", in.value("DIR")},
+                     {"runs", counts->runs},
+                     {"episodes", counts->episodes},
+                     {"bytes", counts->bytes}});
+  else
+    cli::print(fmt::format("{}/index.html\n{} runs, {} episodes, {:.1f} MB\n", in.value("DIR"),
+                           counts->runs, counts->episodes,
+                           static_cast<double>(counts->bytes) / 1e6));
+  return cli::exit_ok;
+}
+
+expected<int> page(const invocation& in) {
+  auto options = monitor_options(in, "--listen");
+  KM_TRY(options);
+  auto root = folder_of_runs(in);
+  KM_TRY(root);
+  (*options)->world = watch::local_world(root->string());
   interrupt stop;
   auto service = page::service::start(std::move(**options));
   KM_TRY(service);
@@ -68,6 +94,32 @@ cli::command page_row() {
             {}}},
           options,
           page};
+}
+
+cli::command page_export_row() {
+  return {"page export",
+          "Writes the page of finished runs as a folder that a browser opens from a disk.",
+          "kernelmill page export report runs\n"
+          "kernelmill page export report runs --run first --run second",
+          "Open DIR/index.html. It needs no server and no network; filters and comparisons need "
+          "one, and are left out.\n"
+          "Episodes have what the page shows of them: prompts, completions and code. Exit code 4: "
+          "DIR is not empty.",
+          {{"DIR", "New or empty folder.", true, false, completes::directory, {}},
+           {"ROOT",
+            "Folder that holds the runs. Default: runs.",
+            false,
+            false,
+            completes::directory,
+            {}}},
+          {{"--run",
+            "NAME",
+            "Only this run, by its folder; may be given again.",
+            "",
+            true,
+            {},
+            nothing}},
+          page_export};
 }
 
 std::string page_api_text() {

@@ -1,5 +1,6 @@
 #include "launch/server/page/changes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -7,6 +8,7 @@
 #include "launch/server/page/notes.hpp"
 #include "launch/server/page/responses.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/run_tags.hpp"
 
 namespace kernelmill::page {
 
@@ -46,6 +48,37 @@ http::handler removing_note(const page_state_ptr& x) {
       if (!run) return refusal(run.error());
       auto removed = remove_note(*run, part(r, "note"));
       return removed ? document({{"removed", part(r, "note")}}) : refusal(removed.error());
+    });
+  };
+}
+
+/// The tags that the body names become those of the run.
+expected<json> put_tags(const run_directory& run, const json& body) {
+  auto wanted = body.is_object() && body.size() == 1 ? body.value("tags", json{}) : json{};
+  std::vector<std::string> added;
+  bool fits = wanted.is_array() && wanted.size() <= 64;
+  for (size_t i = 0; fits && i < wanted.size(); ++i) {
+    fits = wanted[i].is_string();
+    if (fits) added.push_back(wanted[i]);
+  }
+  if (!fits)
+    return configuration_error("bad_request", "failed to read the tags: they are no list of words",
+                               "send {\"tags\": [\"baseline\"]}");
+  std::vector<std::string> removed;
+  for (const auto& tag : tags_of(run))
+    if (std::find(added.begin(), added.end(), tag) == added.end()) removed.push_back(tag);
+  auto now = change_tags(run, added, removed);
+  KM_TRY(now);
+  return json{{"run", run.name}, {"tags", *now}};
+}
+
+http::handler setting_tags(const page_state_ptr& x) {
+  return [x](const http::request& r, const http::exchange_ptr& to) {
+    do_once(x, to, [x = x.get(), r] {
+      auto run = run_below(x->settings.world, part(r, "run"));
+      if (!run) return refusal(run.error());
+      auto tags = put_tags(*run, json::parse(r.body, nullptr, false));
+      return tags ? document(*tags) : refusal(tags.error());
     });
   };
 }
@@ -130,6 +163,7 @@ expected<command> detachment_of(const http::request& r) {
 http::handler changing(const page_state_ptr& x, const std::string& operation) {
   if (operation == "add_note") return adding_note(x);
   if (operation == "remove_note") return removing_note(x);
+  if (operation == "set_tags") return setting_tags(x);
   if (operation == "control") return controlling_run(x);
   if (operation == "drain") return controlling_head(x, drain_of);
   if (operation == "attach") return controlling_head(x, attachment_of);

@@ -12,6 +12,7 @@
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/notes.hpp"
 #include "launch/server/page/responses.hpp"
+#include "launch/server/page/summaries.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
@@ -66,13 +67,14 @@ maker view(expected<json> (*make)(const watch::world&, const json&)) {
   };
 }
 
-maker of_one_run(expected<json> (*make)(const watch::world&, const run_directory&, const json&)) {
-  return
-      [make](const watch::world& in, const http::request& r, const json& query) -> expected<json> {
-        auto run = run_below(in, part(r, "run"));
-        KM_TRY(run);
-        return make(in, *run, query);
-      };
+maker of_one_run(
+    std::function<expected<json>(const watch::world&, const run_directory&, const json&)> make) {
+  return [make = std::move(make)](const watch::world& in, const http::request& r,
+                                  const json& query) -> expected<json> {
+    auto run = run_below(in, part(r, "run"));
+    KM_TRY(run);
+    return make(in, *run, query);
+  };
 }
 
 expected<json> runs(const watch::world& in, const http::request&, json query) {
@@ -120,6 +122,17 @@ const std::map<std::string, maker>& makers() {
       {"run", of_one_run(stats)},
       {"episodes", of_one_run(episodes_document)},
       {"groups", of_one_run(groups_document)},
+      {"tasks", of_one_run(tasks_document)},
+      {"config", of_one_run([](const watch::world&, const run_directory& run, const json&) {
+         return config_document(run);
+       })},
+      {"log", of_one_run([](const watch::world& in, const run_directory& run, json query) {
+         query["run"] = run.path;
+         query["tail"] = std::clamp<uint64_t>(count_in(query, "tail", 100), 1, 10'000);
+         return watch::logs_view(in, query);
+       })},
+      {"kernels", [](const watch::world& in, const http::request&,
+                     const json& query) { return kernels_document(in, query); }},
       {"compare", [](const watch::world& in, const http::request&,
                      const json& query) { return compare_document(in, query); }},
       {"explain", of_one_run(explain)},
@@ -165,8 +178,8 @@ bool is_sampled(const std::string& id) {
 
 /// Documents that cost more are shared for longer, until something happens.
 std::chrono::milliseconds fresh_of(const std::string& id) {
-  static const std::set<std::string> dear{"compare",   "findings", "groups", "lanes",
-                                          "positions", "run",      "runs"};
+  static const std::set<std::string> dear{"compare", "findings",  "groups", "kernels", "lanes",
+                                          "log",     "positions", "run",    "runs",    "tasks"};
   if (dear.contains(id)) return 1s;
   return id == "notes" ? 0ms : 200ms;
 }
@@ -299,6 +312,13 @@ http::handler handler_of(const page_state_ptr& x, const operation& of) {
 }
 
 } // namespace
+
+expected<json> document_of(const watch::world& in, const std::string& id,
+                           std::map<std::string, std::string> parts, const json& query) {
+  http::request asked;
+  asked.parts = std::move(parts);
+  return makers().at(id)(in, asked, query.is_null() ? json::object() : query);
+}
 
 std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x) {
   std::vector<http::route> result;

@@ -4,6 +4,7 @@
 // written from it.
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,12 @@ struct page_state {
 
 /// The routes of operations(), and those of the page's own files.
 std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x);
+
+/// The document of an operation without side effects, such as "episode": `parts` are those of its
+/// path.
+expected<watch::json> document_of(const watch::world& in, const std::string& id,
+                                  std::map<std::string, std::string> parts,
+                                  const watch::json& query);
 
 /// A file of the page, from the program itself.
 struct asset {

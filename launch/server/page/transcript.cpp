@@ -89,6 +89,8 @@ json timing_of(wire::Timing::Reader x) {
                                {"candidate_ms", k.getCandidateMs()},
                                {"reference_ms", k.getReferenceMs()},
                                {"calls", k.getCalls()}});
+  result["pairs"] = json::array();
+  for (auto p : x.getPairs()) result["pairs"].push_back({p.getCandidateMs(), p.getReferenceMs()});
   return result;
 }
 
@@ -184,6 +186,46 @@ tl::unexpected<error> nothing_of(const std::string& name) {
 
 } // namespace
 
+namespace {
+
+/// "g3.e1", if the run has something of it.
+expected<json> name_if_stored(const store& from, const std::string& run, uint32_t group,
+                              uint32_t member) {
+  auto found = read_episode(from, run, group, member);
+  KM_TRY(found);
+  if (found->turns.empty() && !found->end) return json(nullptr);
+  return json(fmt::format("g{}.e{}", group, member));
+}
+
+/// The episodes before and after one, in the order of their names; null: there is none.
+expected<void> add_neighbours(json& to, const store& from, const std::string& run, uint32_t group,
+                              uint32_t member) {
+  json before, after;
+  if (member > 0) {
+    auto x = name_if_stored(from, run, group, member - 1);
+    KM_TRY(x);
+    before = *x;
+  } else if (group > 0) {
+    auto all = read_group(from, run, group - 1);
+    KM_TRY(all);
+    if (!all->episodes.empty())
+      before = fmt::format("g{}.e{}", group - 1, all->episodes.back().member);
+  }
+  auto beside = name_if_stored(from, run, group, member + 1);
+  KM_TRY(beside);
+  after = *beside;
+  if (after.is_null()) {
+    auto next = name_if_stored(from, run, group + 1, 0);
+    KM_TRY(next);
+    after = *next;
+  }
+  to["previous"] = std::move(before);
+  to["next"] = std::move(after);
+  return {};
+}
+
+} // namespace
+
 expected<json> episode_document(const watch::world& in, const run_directory& run,
                                 const std::string& episode) {
   auto parts = parse_name(episode);
@@ -199,6 +241,7 @@ expected<json> episode_document(const watch::world& in, const run_directory& run
     result["task"] = std::string{opened->getTurn().getEpisode().getTask()};
     result["turns"].push_back(turn_document(opened->getTurn(), artifacts));
   }
+  KM_TRY(add_neighbours(result, **from, run.name, parts->group, *parts->member));
   result["end"] = nullptr;
   if (stored->end) {
     auto opened = stored->end->open();

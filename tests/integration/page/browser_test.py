@@ -81,7 +81,7 @@ class Page(unittest.TestCase):
     def test_runs_are_listed_and_lead_to_episodes(self):
         self.open("runs")
         self.press("td a", "first")
-        self.wait("figure", "Funnel")
+        self.wait("figure", "Turns that passed each stage")
         self.wait(".card", "finished")
         self.assertGreaterEqual(len(self.chrome.find_elements(By.CSS_SELECTOR, "figure svg[role=img]")), 4)
         self.press(".tabs a", "Episodes")
@@ -125,7 +125,7 @@ class Page(unittest.TestCase):
         self.open("runs/first/lanes")
         self.wait("figure", "Slots over")
         self.open("runs/first/findings")
-        self.wait("caption, main p", "inding")  # "No finding." or a table: timing decides
+        self.wait("caption, main p", "iolation")  # "No violation." or a table: timing decides
         self.open("system")
         self.wait("h3", "Policy servers")
         self.open("live")
@@ -202,9 +202,8 @@ class Page(unittest.TestCase):
                 serving.held_arguments(self.root / "bytes", policy, members=1, turns=1), check=True, capture_output=True
             )
         self.open("runs/bytes/episodes/g0.e0")
-        self.press("#completion-0 summary")
-        self.assertIn("\ufffd", self.read("#completion-0 pre", "<b>over"))
-        self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main pre b"), [])
+        self.assertIn("\ufffd", self.read("#completion-0 .words", "<b>over"))
+        self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main .said b"), [])
         # A kernel can print such bytes.
         loud = (
             serving.SIGNATURE

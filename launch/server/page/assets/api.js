@@ -3,6 +3,10 @@
 
 const KEY = 'kernelmill-token';
 
+// A page that `kernelmill page export` wrote has its documents beside it, and asks no server.
+const stored = window.kernelmillStored;
+export const isStored = stored !== undefined;
+
 export function takeToken() {
   const found = /^#token=([^&]+)$/.exec(location.hash);
   if (!found) return;
@@ -46,9 +50,43 @@ export function path(...parts) {
 }
 
 export async function get(where, query = {}, signal = undefined) {
+  if (isStored) return fromStore(where, query);
   const wanted = Object.entries(query).filter(([, v]) => v !== '' && v !== undefined && v !== null);
   const tail = wanted.length ? '?' + new URLSearchParams(wanted) : '';
   return read(await fetch(where + tail, {headers: headers(), signal}));
+}
+
+/** Loads what was written by a script element: a page from a disk may read files in no other way. */
+function fromStore(where, query) {
+  const file = stored.files[where];
+  if (file === undefined)
+    return Promise.reject(new Refused(404, {category: 'not_found', message: 'This is not part of the stored page.',
+      hint: 'A server has it: kernelmill page runs'}));
+  stored.waiting[file] ??= new Promise((done, failed) => {
+    const script = document.createElement('script');
+    stored.loaded[file] = done;
+    script.src = file;
+    script.onerror = () => failed(new Refused(404, {category: 'not_found', message: `failed to read ${file}`}));
+    document.head.append(script);
+  });
+  return stored.waiting[file].then((all) => cut(structuredClone(all), query));
+}
+
+const PAGED = ['runs', 'episodes', 'groups', 'tasks', 'findings', 'evaluations', 'kernels'];
+
+/** The order and the page that the query asks for; conditions are a server's work. */
+function cut(all, query) {
+  const name = PAGED.find((x) => Array.isArray(all[x]));
+  if (!name) return all;
+  const key = String(query.sort ?? '').replace(/^-/, ''), sign = String(query.sort ?? '').startsWith('-') ? -1 : 1;
+  const order = (a, b) => (a === null || a === undefined) - (b === null || b === undefined)
+    || sign * (typeof a === 'string' ? a.localeCompare(b, 'en', {numeric: true}) : a - b);
+  if (key) all[name].sort((a, b) => order(a[key], b[key]));
+  const offset = Number(query.offset || 0);
+  all.matching = all[name].length;
+  all.offset = offset;
+  all[name] = all[name].slice(offset, offset + Number(query.limit || 100));
+  return all;
 }
 
 export async function send(method, where, body) {
@@ -57,8 +95,17 @@ export async function send(method, where, body) {
   return read(await fetch(where, options));
 }
 
+/** A whole text of a turn. */
+export async function wholeText(where, signal = undefined) {
+  if (isStored) throw new Refused(404, {message: 'Whole texts are on a server.', hint: 'kernelmill page runs'});
+  const answer = await fetch(where, {headers: headers(), signal});
+  if (!answer.ok) throw new Refused(answer.status, null);
+  return answer.text();
+}
+
 /** A whole text, saved as a file. */
 export async function save(where, name) {
+  if (isStored) throw new Refused(404, {message: 'Whole texts are on a server.', hint: 'kernelmill page runs'});
   const answer = await fetch(where, {headers: headers()});
   if (!answer.ok) throw new Refused(answer.status, null);
   const url = URL.createObjectURL(await answer.blob());

@@ -1,12 +1,16 @@
 // Which page the address asks for. The address is the whole state: filters, order and place are in
 // it, so that a link is a saved view.
 
-import {follow, setToken, takeToken} from './api.js';
+import {follow, isStored, setToken, takeToken} from './api.js';
 import {add, el, problem} from './parts.js';
 import {forget, tell} from './latest.js';
 import {comparePage} from './compare.js';
 import {episodePage} from './episode.js';
-import {livePage, runPage, runsPage} from './run.js';
+import {kernelsPage} from './kernels.js';
+import {livePage} from './live.js';
+import {patch} from './patch.js';
+import {runPage} from './run.js';
+import {runsPage} from './runs.js';
 import {systemPage} from './system.js';
 
 const main = document.getElementById('main');
@@ -16,7 +20,8 @@ let leaving = new AbortController();
 /** "#/runs/first/episodes?where=..." as {parts, query}. */
 function place() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
-  return {parts: path.split('/').filter(Boolean).map(decodeURIComponent),
+  const decoded = (x) => { try { return decodeURIComponent(x); } catch { return x; } };
+  return {parts: path.split('/').filter(Boolean).map(decoded),
           query: Object.fromEntries(new URLSearchParams(query ?? ''))};
 }
 
@@ -33,8 +38,24 @@ function tokenForm() {
 
 function failed(why, at) {
   if (why.name === 'AbortError') return;
-  at.replaceChildren(problem(why));
+  at.replaceChildren(...why.category === 'not_found' ? notFound(why.message) : [problem(why)]);
   if (why.status === 401) at.append(tokenForm());
+}
+
+function notFound(words) {
+  return [el('h2', {}, 'Not found'), el('p', {}, words), el('p', {}, el('a', {href: '#/runs'}, 'All runs'))];
+}
+
+/** The function that draws what the address names; nothing where it names no page. */
+function pageOf(parts) {
+  const [first, run, what, episode, more] = parts;
+  if (first === undefined) return runsPage;
+  const alone = {system: systemPage, live: livePage, compare: comparePage, kernels: kernelsPage}[first];
+  if (alone) return run === undefined ? alone : null;
+  if (first !== 'runs' || more !== undefined) return null;
+  if (run === undefined) return runsPage;
+  if (what === 'episodes' && episode) return (page) => episodePage(page, run, episode);
+  return episode === undefined ? (page) => runPage(page, run, what ?? 'overview') : null;
 }
 
 async function show() {
@@ -42,22 +63,22 @@ async function show() {
   leaving = new AbortController();
   const signal = leaving.signal;
   const {parts, query} = place();
-  const [first, run, what, episode] = parts;
   for (const link of document.querySelectorAll('nav a'))
-    link.toggleAttribute('aria-current', link.getAttribute('href') === `#/${first ?? 'runs'}`);
+    if (link.getAttribute('href') === `#/${parts[0] ?? 'runs'}`) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
   const at = el('div');
   main.replaceChildren(at);
-  connection.textContent = '';
+  connection.textContent = isStored ? 'stored' : '';
   forget();
   // What a page needs: where it draws, what the address says, and how it hears of changes.
   const page = {
     at, query, signal, address, parts,
     go: (more) => { location.hash = address(parts, {...query, ...more}); },
     replace: (more) => { history.replaceState(null, '', address(parts, {...query, ...more})); },
-    fail: (why) => failed(why, at),
-    draw: (...children) => { if (!signal.aborted) { const fresh = el('div'); add(fresh, children); keepFocus(at, fresh); } },
+    fail: (why) => { if (!signal.aborted) failed(why, at); },
+    draw: (...children) => { if (!signal.aborted) patch(at, add(el('div'), children)); },
     // What happened between the first drawing and the subscription is told by 'open'.
-    follow: (wanted, onEvent) => follow(wanted, (name, data) => {
+    follow: (wanted, onEvent) => !isStored && follow(wanted, (name, data) => {
       if (signal.aborted) return;
       if (name === 'turn') tell(data, address);
       onEvent(name, data);
@@ -68,53 +89,25 @@ async function show() {
         if (words === 'live') onEvent('open', {});
       }, signal),
   };
+  document.title = ['Kernelmill', ...(parts.length > 1 ? parts.slice(1) : parts)].join(' · ');
   try {
-    if (first === 'system') await systemPage(page);
-    else if (first === 'live') await livePage(page);
-    else if (first === 'compare') await comparePage(page);
-    else if (first === 'runs' && what === 'episodes' && episode) await episodePage(page, run, episode);
-    else if (first === 'runs' && run) await runPage(page, run, what ?? 'overview');
-    else await runsPage(page);
-    document.title = ['Kernelmill', ...(parts.length > 1 ? parts.slice(1) : parts)].join(' · ');
+    const draw = pageOf(parts);
+    if (draw) await draw(page);
+    else page.draw(notFound(`There is no page at ${location.hash}.`));
   } catch (why) {
-    if (!signal.aborted) failed(why, at);
+    page.fail(why);
   }
 }
 
-/** Draws anew without taking a reader's focus, open details and scroll away. */
-function keepFocus(at, fresh) {
-  const active = document.activeElement;
-  const focused = active?.id;
-  // A control without an id is known by what it says, and by its place among those that say the same.
-  const words = (x) => [x.getAttribute('href'), x.getAttribute('aria-label'), x.hasAttribute('href') ? '' : x.textContent].join('\n');
-  const said = !focused && at.contains(active) ? words(active) : null;
-  const alike = (within) => [...within.querySelectorAll(active.tagName)].filter((x) => words(x) === said);
-  const nth = said === null ? -1 : alike(at).indexOf(active);
-  const open = new Set([...at.querySelectorAll('details[open][id]')].map((x) => x.id));
-  const closed = new Set([...at.querySelectorAll('details[id]:not([open])')].map((x) => x.id));
-  const typed = [...at.querySelectorAll('input[id], textarea[id]')].map((x) => [x.id, x.value]);
-  const scrolled = [...at.querySelectorAll('.scroll')].map((x) => x.scrollLeft);
-  at.replaceChildren(...fresh.childNodes);
-  for (const x of at.querySelectorAll('details[id]')) {
-    if (open.has(x.id)) x.open = true;
-    if (closed.has(x.id)) x.open = false;
-  }
-  for (const [id, value] of typed) {
-    const x = document.getElementById(id);
-    if (x && id === focused) x.value = value;
-  }
-  at.querySelectorAll('.scroll').forEach((x, i) => { x.scrollLeft = scrolled[i] ?? 0; });
-  const again = focused ? document.getElementById(focused) : nth < 0 ? null : alike(at)[nth];
-  again?.focus({preventScroll: true});
-}
-
-// "/" goes to the filter, "?" has no dialog: every control is reachable by Tab.
+// "/" goes to the filter, "[" and "]" to the one before and the next: every control is reachable by Tab, too.
 document.addEventListener('keydown', (event) => {
-  if (event.key !== '/' || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
-  const filter = document.getElementById('where');
-  if (!filter) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName)) return;
+  const wanted = {'/': '#where', '[': '#before', ']': '#after'}[event.key];
+  const found = wanted && document.querySelector(wanted);
+  if (!found) return;
   event.preventDefault();
-  filter.focus();
+  if (event.key === '/') found.focus();
+  else found.click();
 });
 
 window.addEventListener('hashchange', () => { takeToken(); show(); main.focus({preventScroll: true}); });

@@ -1,6 +1,6 @@
 // Pictures as SVG, each with a sentence for readers who cannot see it.
 
-import {number, plain, seconds, times, turnWord} from './parts.js';
+import {el, number, plain, seconds, times, turnWord} from './parts.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -15,11 +15,17 @@ function picture(width, height, says, ...children) {
   return s('svg', {viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': says}, children);
 }
 
-function figure(title, svg) {
-  const x = document.createElement('figure'), caption = document.createElement('figcaption');
-  caption.textContent = title;
-  x.append(caption, svg);
+/** One that is not stretched: boxes with words keep their size, and the figure scrolls. */
+function natural(width, ...more) {
+  const x = picture(width, ...more);
+  x.setAttribute('class', 'natural');
   return x;
+}
+
+/** `names` of lines: [number of its colour, name]. */
+function figure(title, svg, names = []) {
+  return el('figure', {}, el('figcaption', {}, title), svg,
+    names.length > 0 && el('p', {class: 'note legend'}, names.map(([i, name]) => [el('span', {class: `key key${i}`}, '●'), ` ${plain(name)}  `])));
 }
 
 const span = (values) => {
@@ -27,32 +33,46 @@ const span = (values) => {
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 };
 
-/** Mean with a band at each position of a turn in its episode; below, how many turns stand there. */
-export function byPosition(title, steps, unit) {
-  const [W, H, L, B] = [460, 204, 46, 38];
-  if (!steps.length) return figure(title, picture(W, 40, `${title}: nothing yet`, s('text', {x: 8, y: 24}, 'nothing yet')));
-  const [low, high] = span(steps.flatMap((x) => [x.low, x.high, x.mean]));
-  const [first, last] = [steps[0].turn, steps[steps.length - 1].turn];
+/**
+ * Means by the position of a turn in its episode, one line a run: [name, steps]. The first has a band from the tenth to the
+ * ninetieth of a hundred. Pointing at a position shows the values of all.
+ */
+export function byPosition(title, series, unit) {
+  const [W, H, L, B] = [560, 236, 46, 40];
+  const some = series.filter(([, steps]) => steps.length > 0);
+  if (!some.length) return figure(title, picture(W, 40, `${title}: nothing yet`, s('text', {x: 8, y: 24}, 'nothing yet')));
+  const all = some.flatMap(([, steps]) => steps);
+  const [low, high] = span(some.flatMap(([, steps], i) => steps.flatMap((x) => (i === 0 ? [x.low, x.high, x.mean] : [x.mean]))));
+  const [first, last] = span1(all.map((x) => x.turn));
   const x = (turn) => L + 24 + (W - L - 56) * (first === last ? 0.5 : (turn - first) / (last - first));
   const y = (v) => 8 + (H - B - 8) * (1 - (v - low) / (high - low));
-  const points = (key) => steps.map((p) => `${x(p.turn).toFixed(1)},${y(p[key]).toFixed(1)}`);
+  const points = (steps, key) => steps.map((p) => `${x(p.turn).toFixed(1)},${y(p[key]).toFixed(1)}`);
   const ticks = [low, (low + high) / 2, high].flatMap((v) => [
     s('line', {class: 'axis', x1: L, x2: W - 8, y1: y(v), y2: y(v)}),
     s('text', {x: L - 4, y: y(v) + 4, 'text-anchor': 'end'}, number(v))]);
-  const every = Math.ceil(steps.length / 8); // labels that fit
-  return figure(title, picture(W, H, `${title}: ` + steps.map((p) => `turn ${p.turn} ${number(p.mean)}${unit} of ${p.count} turns`).join(', '), ticks,
-    s('polygon', {class: 'band', points: [...points('high'), ...points('low').reverse()].join(' ')}),
-    s('polyline', {class: 'line', points: points('mean').join(' ')}),
-    steps.map((p) => s('circle', {class: 'bar', cx: x(p.turn), cy: y(p.mean), r: 4},
-      s('title', {}, `turn ${p.turn}: mean ${number(p.mean)}${unit}, a tenth below ${number(p.low)}, a tenth above ${number(p.high)}, ${p.count} turns`))),
-    steps.filter((_, i) => i % every === 0).map((p) => [
-      s('text', {x: x(p.turn), y: H - 20, 'text-anchor': 'middle'}, `turn ${p.turn}`),
-      s('text', {x: x(p.turn), y: H - 6, 'text-anchor': 'middle'}, `n ${p.count}`)])));
+  const turns = [...new Set(all.map((p) => p.turn))].sort((a, b) => a - b);
+  const every = Math.ceil(turns.length / 8); // labels that fit
+  const words = (p) => `mean ${number(p.mean)}${unit}, a tenth below ${number(p.low)}, a tenth above ${number(p.high)}, ${p.count} turns`;
+  const lead = some[0][1];
+  const width = turns.length > 1 ? (W - L - 56) / (last - first) : W - L;
+  const said = (turn) => some.flatMap(([name, steps]) => steps.filter((p) => p.turn === turn).map((p) => `${name}: ${words(p)}`)).join('\n');
+  const svg = picture(W, H, `${title}: ` + some.map(([name, steps]) => `${name}: ` + steps.map((p) => `turn ${p.turn} ${number(p.mean)}${unit} of ${p.count} turns`).join(', ')).join('; '), ticks,
+    s('polygon', {class: 'band', points: [...points(lead, 'high'), ...points(lead, 'low').reverse()].join(' ')}),
+    some.map(([, steps], i) => s('polyline', {class: `line line${i}`, points: points(steps, 'mean').join(' ')})),
+    some.map(([, steps], i) => steps.map((p) => s('circle', {class: `bar bar${i}`, cx: x(p.turn), cy: y(p.mean), r: 4}))),
+    turns.filter((_, i) => i % every === 0).map((turn) => [
+      s('text', {x: x(turn), y: H - 22, 'text-anchor': 'middle'}, `turn ${turn}`),
+      s('text', {x: x(turn), y: H - 8, 'text-anchor': 'middle'}, `n ${lead.find((p) => p.turn === turn)?.count ?? 0}`)]),
+    turns.map((turn) => s('g', {class: 'hover'}, s('line', {class: 'mark', x1: x(turn), x2: x(turn), y1: 8, y2: H - B}),
+      s('rect', {x: x(turn) - width / 2, y: 0, width, height: H - 16, 'fill-opacity': 0}, s('title', {}, `turn ${turn}\n${said(turn)}`)))));
+  return figure(title, svg, some.length > 1 ? some.map(([name], i) => [i, name]) : []);
 }
+
+const span1 = (values) => [Math.min(...values), Math.max(...values)];
 
 /** Horizontal bars: [name, value, text]. */
 export function bars(title, rows, most) {
-  const [W, row, L] = [460, 26, 110];
+  const [W, row, L] = [560, 26, 130];
   const H = rows.length * row + 6;
   const top = most || Math.max(1e-9, ...rows.map((x) => x[1]));
   return figure(title, picture(W, Math.max(H, 30), `${title}: ` + rows.map(([n, , t]) => `${n} ${t}`).join(', '),
@@ -70,11 +90,35 @@ export function timesOf(timing) {
   return bars(`Times of ${timing.samples} checked calls, medians`, rows.map(([n, v]) => [n, v, `${number(v, 4)} ms`]));
 }
 
+/**
+ * The measurement of a turn: each pair of candidate and baseline as a dot, in order from left to right, the interval of
+ * the speedup as a band, its estimate as a line, and the baseline at 1x.
+ */
+export function ratios(timing) {
+  const all = timing.pairs.filter((p) => p[0] > 0 && p[1] > 0).map((p) => p[1] / p[0]);
+  if (!all.length) return null;
+  const {estimate, low, high} = timing.speedup;
+  const sorted = [...all].sort((a, b) => a - b);
+  const rank = (share) => sorted[Math.round(share * (sorted.length - 1))];
+  const [W, H, L] = [560, 220, 46]; // outliers are drawn at the edge
+  const [bottom, top] = span([1, low, high, rank(0.02), rank(0.98)]);
+  const y = (v) => 10 + (H - 40) * (1 - (Math.min(top, Math.max(bottom, v)) - bottom) / (top - bottom));
+  const x = (i) => L + 8 + (W - L - 24) * (all.length === 1 ? 0.5 : i / (all.length - 1));
+  const words = `${all.length} pairs; speedup ${number(estimate, 3)} [${number(low, 3)}, ${number(high, 3)}]`;
+  return figure(`Baseline / candidate, pair by pair: ${words}`, picture(W, H, words,
+    [bottom, top].map((v) => s('text', {x: L - 4, y: y(v) + 4, 'text-anchor': 'end'}, number(v))),
+    s('rect', {class: 'band', x: L, y: y(high), width: W - L - 8, height: Math.max(1, y(low) - y(high))}, s('title', {}, `95 % interval: ${number(low, 3)} to ${number(high, 3)}`)),
+    s('line', {class: 'line', x1: L, x2: W - 8, y1: y(estimate), y2: y(estimate)}),
+    s('line', {class: 'mark', x1: L, x2: W - 8, y1: y(1), y2: y(1)}), s('text', {x: W - 10, y: y(1) - 4, 'text-anchor': 'end'}, '1x (baseline)'),
+    all.map((v, i) => s('circle', {class: 'bar dot', cx: x(i), cy: y(v), r: 2.6}, s('title', {}, `pair ${i + 1}: ${number(timing.pairs[i][1], 5)} ms / ${number(timing.pairs[i][0], 5)} ms = ${number(v, 3)}`))),
+    s('text', {x: L, y: H - 8}, `first pair`), s('text', {x: W - 8, y: H - 8, 'text-anchor': 'end'}, timing.samples > all.length ? `last of ${timing.samples}, thinned to ${all.length}` : 'last pair')));
+}
+
 /** A speedup with its interval on a line, turn by turn. */
 export function intervals(turns) {
   const timed = turns.filter((t) => t.timing);
   if (!timed.length) return null;
-  const [W, row, L] = [460, 24, 60];
+  const [W, row, L] = [560, 24, 60];
   const H = timed.length * row + 26;
   const [low, high] = span([1, ...timed.flatMap((t) => [t.timing.speedup.low, t.timing.speedup.high])]);
   const x = (v) => L + (W - L - 76) * (v - low) / (high - low);
@@ -95,7 +139,7 @@ export function intervals(turns) {
  * branches}, and its first turn's parent is a turn of its origin.
  */
 export function lineage(turns, branches, address) {
-  const [col, row] = [150, 46];
+  const [col, row] = [196, 46];
   const place = new Map();
   const depths = [];
   const add = (t, of) => {
@@ -114,24 +158,24 @@ export function lineage(turns, branches, address) {
   const W = Math.max(1, depths.length) * col + 10, H = (Math.max(0, ...depths) + 1) * row + 10;
   const edges = all.filter((n) => place.get(n.turn.parent)).map((n) => {
     const up = place.get(n.turn.parent);
-    const [x1, y1, x2, y2] = [up.depth * col + 126, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
+    const [x1, y1, x2, y2] = [up.depth * col + 172, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
     return s('path', {class: n.of && up.of !== n.of ? 'edge fork' : 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
   });
   const nodes = all.map((n) => {
     const t = n.turn, of = n.of ? `${n.of.run}, ` : '';
     return s('a', {href: address(t, n.of), 'aria-label': `${of}${turnWord(t.turn)}, ${t.transition}, ${t.category}`},
-      s('rect', {class: n.of ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
+      s('rect', {class: n.of ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 164, height: 36, rx: 5}),
       s('circle', {class: t.outcome === 'accepted' ? 'yes' : t.outcome === 'open' ? 'hollow' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
-      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `${turnWord(t.turn)}: ${t.transition}`).slice(0, 16)),
-      s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(t.category).slice(0, 15)));
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `${turnWord(t.turn)}: ${t.transition}`).slice(0, 22)),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(t.category).slice(0, 22)));
   });
   const forks = branches.length ? `, ${branches.length} forks (dashed)` : '';
-  return figure(`Lineage${forks}`, picture(W, H, `${all.length} candidates by parent${forks}`, edges, nodes));
+  return figure(`Lineage${forks}`, natural(W, H, `${all.length} candidates by parent${forks}`, edges, nodes));
 }
 
 /** An episode's candidates by parent, the best one and the active one marked; each is a link to the turn that made it. */
 export function candidateGraph(candidates, address) {
-  const [col, row] = [170, 46];
+  const [col, row] = [216, 46];
   const place = new Map(), lanes = [];
   for (const c of candidates) {
     const depth = c.depth, up = place.get(c.parent);
@@ -142,7 +186,7 @@ export function candidateGraph(candidates, address) {
   const W = (Math.max(0, ...all.map((n) => n.depth)) + 1) * col + 10, H = (Math.max(0, ...all.map((n) => n.lane)) + 1) * row + 10;
   const edges = all.filter((n) => place.has(n.of.parent)).map((n) => {
     const up = place.get(n.of.parent);
-    const [x1, y1, x2, y2] = [up.depth * col + 146, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
+    const [x1, y1, x2, y2] = [up.depth * col + 192, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
     return s('path', {class: 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
   });
   const nodes = all.map((n) => {
@@ -151,12 +195,12 @@ export function candidateGraph(candidates, address) {
     const second = [c.status || 'not tried', c.speedup && times(c.speedup.estimate), c.patch_kind].filter(Boolean).join(' ');
     const right = ['eval_passed', 'benchmarked', 'profiled', 'promoted', 'dominated'].includes(c.status);
     return s('a', {href: address(c), 'aria-label': `${c.id}, ${c.role}, ${second}${marks && `, ${marks}`}`},
-      s('rect', {class: c.active ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 138, height: 36, rx: 5}),
+      s('rect', {class: c.active ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 184, height: 36, rx: 5}),
       s('circle', {class: right ? 'yes' : c.status.endsWith('failed') ? 'no' : 'hollow', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
-      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(`${c.id} ${c.role}${c.best ? ' ★' : ''}`).slice(0, 18)),
-      s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(second).slice(0, 19)), s('title', {}, plain(`${c.id}: ${second} ${marks} ${c.summary}`)));
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(`${c.id} ${c.role}${c.best ? ' ★' : ''}`).slice(0, 24)),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(second).slice(0, 25)), s('title', {}, plain(`${c.id}: ${second} ${marks} ${c.summary}`)));
   });
-  return figure('Candidates (★ best, dashed: active)', picture(W, H, `${all.length} candidates by parent`, edges, nodes));
+  return figure('Candidates (★ best, dashed: active)', natural(W, H, `${all.length} candidates by parent`, edges, nodes));
 }
 
 /** One dot a member on the scale of its best reward; hollow ones have none. */
@@ -171,23 +215,24 @@ export function strip(group, members, low, high, address) {
           s('title', {}, `${m.id}: ${number(m.best_reward)}, ${m.outcome}`)))));
 }
 
-/** Tasks in the order of what B differs by: bars to the right are wins of B. */
-export function difference(title, tasks) {
-  if (!tasks.length) return null;
-  const sorted = [...tasks].sort((p, q) => q.difference - p.difference);
-  const rows = sorted.length > 24 ? [...sorted.slice(0, 12), ...sorted.slice(-12)] : sorted;
-  const [W, row, L] = [560, 20, 200];
-  const most = Math.max(1e-9, ...rows.map((t) => Math.abs(t.difference)));
-  const middle = L + (W - L - 60) / 2, scale = (W - L - 60) / 2 / most;
-  return figure(rows.length < sorted.length ? `${title}: the 12 best and the 12 worst of ${sorted.length}` : title,
-    picture(W, rows.length * row + 8, `${title}: ` + rows.map((t) => `${t.task} ${number(t.difference, 3)}`).join(', '),
-      s('line', {class: 'axis', x1: middle, x2: middle, y1: 0, y2: rows.length * row + 8}),
-      rows.flatMap((t, i) => {
-        const width = Math.abs(t.difference) * scale;
-        return [s('text', {x: L - 6, y: i * row + 16, 'text-anchor': 'end'}, plain(t.task).slice(0, 32)),
-          s('rect', {class: t.difference >= 0 ? 'yes' : 'no', x: t.difference >= 0 ? middle : middle - width, y: i * row + 5, width: Math.max(1, width), height: row - 7}),
-          s('text', {x: W - 50, y: i * row + 16}, `${t.difference > 0 ? '+' : ''}${number(t.difference, 2)}`)];
-      })));
+/** Two values of each task, joined: A hollow, B full, in the order of what B differs by. */
+export function pairsOf(title, tasks, address) {
+  const both = tasks.filter((t) => t.a !== null && t.b !== null);
+  if (!both.length) return null;
+  const sorted = [...both].sort((p, q) => (q.b - q.a) - (p.b - p.a));
+  const rows = sorted.length > 30 ? [...sorted.slice(0, 15), ...sorted.slice(-15)] : sorted;
+  const [W, row, L] = [560, 20, 210];
+  const [low, high] = span(rows.flatMap((t) => [t.a, t.b]));
+  const x = (v) => L + (W - L - 70) * (v - low) / (high - low);
+  return figure(rows.length < sorted.length ? `${title}: the 15 best and the 15 worst of ${sorted.length}` : title,
+    picture(W, rows.length * row + 26, `${title}: ` + rows.map((t) => `${t.task} ${number(t.a, 3)} to ${number(t.b, 3)}`).join(', '),
+      rows.map((t, i) => {
+        const y = i * row + 12, words = `${t.task}: A ${number(t.a, 3)}, B ${number(t.b, 3)}`;
+        return s('a', {href: address(t.task), 'aria-label': words}, s('title', {}, words),
+          s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, plain(t.task).slice(-34)), s('line', {class: 'axis', x1: L, x2: W - 62, y1: y, y2: y}),
+          s('line', {class: t.b >= t.a ? 'up' : 'down', x1: x(t.a), x2: x(t.b), y1: y, y2: y}), s('circle', {class: 'hollow', cx: x(t.a), cy: y, r: 4}),
+          s('circle', {class: t.b >= t.a ? 'yes' : 'no', cx: x(t.b), cy: y, r: 4.5}), s('text', {x: W - 54, y: y + 4}, `${t.b > t.a ? '+' : ''}${number(t.b - t.a, 2)}`));
+      }), s('text', {x: L, y: rows.length * row + 20}, number(low)), s('text', {x: W - 62, y: rows.length * row + 20, 'text-anchor': 'end'}, number(high))));
 }
 
 /** Which turn held which slot when; what overlaps on one device gets lanes of its own. */

@@ -1,22 +1,23 @@
 // Two runs, groups, episodes or turns side by side.
 
 import {get, path} from './api.js';
-import {difference} from './charts.js';
-import {count, el, number, plain, problem, state, table} from './parts.js';
+import {pairsOf} from './charts.js';
+import {chips, count, el, number, plain, problem, state, table} from './parts.js';
 
 export async function comparePage(page) {
   const {a, b} = page.query;
   const runs = await get(path('runs'), {limit: 1000, sort: '-began_at'}, page.signal);
   const head = [el('h2', {}, 'Side by side'), form(page, runs.runs.map((r) => r.name))];
   if (!a || !b) {
-    page.draw(head, el('p', {class: 'note'}, 'Name two runs, two groups (RUN/g3), two episodes (RUN/g3.e1) or two turns (RUN/g3.e1.t2).'));
+    page.draw(head, el('p', {class: 'note'}, 'Tick two runs in the list of runs, or name two runs, two groups (RUN/g3), two episodes (RUN/g3.e1) or two turns (RUN/g3.e1.t2).'));
     return;
   }
   page.draw(head, el('p', {class: 'note'}, 'Comparing …'));
   try {
     const x = await get(path('compare'), {a, b}, page.signal);
+    const tags = (what) => chips(runs.runs.find((r) => r.name === what.split('/')[0])?.tags);
     const show = {runs: ofRuns, groups: ofGroups, episodes: ofEpisodes, turns: (_, y) => fields(y.groups)}[x.kind];
-    page.draw(head, el('p', {}, el('b', {}, 'A '), side(page, x.a.name, a), '  ', el('b', {}, 'B '), side(page, x.b.name, b)), show(page, x));
+    page.draw(head, el('p', {}, el('b', {}, 'A '), side(page, x.a.name, a), tags(a), '  ', el('b', {}, 'B '), side(page, x.b.name, b), tags(b)), show(page, x));
   } catch (why) {
     if (why.name !== 'AbortError') page.draw(head, problem(why));
   }
@@ -53,10 +54,13 @@ function ofRuns(page, x) {
   const change = (s, v) => (v === null ? '–' : s.scale === 'ratio' ? `×${number(v, 3)}` : signed(v));
   const interval = (s) => (s.low === null ? noInterval[s.no_interval] ?? '–' : `${change(s, s.low)} to ${change(s, s.high)}`);
   const rows = [...x.by_task].sort((p, q) => Math.abs(q.difference ?? -1) - Math.abs(p.difference ?? -1)).slice(0, 100);
+  const to = (task) => page.address(['runs', page.query.b, 'episodes'], {where: `task=${task}`});
+  const lower = (v) => (v === null || v === undefined ? null : typeof v === 'object' ? v.low : v);
   const ofSide = (v) => `${count(v.correct)} of ${count(v.episodes)} right, reward ${value(v.reward)}, best speedup ${value(v.best_speedup)}`;
   return [x.notes.map((note) => el('p', {class: 'why'}, plain(note))),
     el('p', {}, `${count(tasks.compared)} tasks are in both; ${count(tasks.only_a.length)} in A only, ${count(tasks.only_b.length)} in B only, ${count(tasks.changed.length)} left out since their files differ.`),
-    el('div', {class: 'charts'}, difference('Reward, B minus A, task by task', x.by_task.filter((t) => t.difference !== null))),
+    el('div', {class: 'charts'}, pairsOf('Reward, task by task: A hollow, B full', x.by_task.map((t) => ({task: t.task, a: t.a.reward, b: t.b.reward})), to),
+      pairsOf('Best speedup, lower bound, task by task', x.by_task.map((t) => ({task: t.task, a: lower(t.a.best_speedup), b: lower(t.b.best_speedup)})), to)),
     table('Means of tasks, and what B differs by', [['metric', 'Metric', words], ['a', 'A', (v) => number(v, 3), true], ['b', 'B', (v) => number(v, 3), true],
       ['difference', 'B against A', (v, s) => change(s, v), true],
       ['low', '95 % interval', (_, s) => interval(s)], ['tasks', 'Tasks', count, true]], x.statistics),

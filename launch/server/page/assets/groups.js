@@ -17,8 +17,8 @@ export async function groups(page, run) {
     ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
     ['accepted', 'Accepted', (v, g) => `${count(v)} of ${count(g.members)}`, true, 'accepted'], ['turns', 'Turns', count, true, 'turns'],
     ['ended', 'Best and worst', (_, g) => againstEachOther(page, run, g)]];
-  return [filterBar(page, 'group, task, members, ended, accepted, rejected, infrastructure, turns, reward, deviation, low, high, best_speedup_lower'),
-    x.groups.length ? table('Groups', columns, x.groups, sorting(page)) : el('p', {}, 'No group matches.'), pager(page, x)];
+  return [filterBar(page, 'deviation>0.1', 'group, task, members, ended, accepted, rejected, infrastructure, turns, reward, deviation, low, high, best_speedup_lower'),
+    x.groups.length ? table('Groups', columns, x.groups, sorting(page), (g) => g.group) : el('p', {}, 'No group matches.'), pager(page, x)];
 }
 
 function againstEachOther(page, run, group) {

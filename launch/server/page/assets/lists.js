@@ -1,12 +1,14 @@
 // Long lists: the filter above, the order of columns, and the pages below.
 
+import {isStored} from './api.js';
 import {count, el} from './parts.js';
 
 export const PAGE = 100;
 
-export function filterBar(page, keys) {
+export function filterBar(page, example, keys) {
+  if (isStored) return null; // conditions are a server's work
   const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',
-    placeholder: 'state=queued and age>60', 'aria-describedby': 'keys'});
+    placeholder: example, 'aria-describedby': 'keys'});
   return el('form', {class: 'bar', role: 'search', onsubmit: (event) => { event.preventDefault(); page.go({where: field.value, offset: ''}); }},
     el('label', {}, 'Filter', field), el('button', {}, 'Apply'),
     page.query.where && el('button', {type: 'button', onclick: () => page.go({where: '', offset: ''})}, 'Show all'),

@@ -5,7 +5,7 @@ export function el(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (key === 'class') x.className = value;
-    else if (key.startsWith('on')) x.addEventListener(key.slice(2), value);
+    else if (key.startsWith('on')) x[key] = value; // a property: patch() takes it over
     else x.setAttribute(key, value === true ? '' : value);
   }
   add(x, children);
@@ -46,7 +46,7 @@ export function seconds(x) {
 /** Turns are counted from 1 where people read; ids such as g3.e1.t0 have the number from 0. */
 export const turnWord = (index, of = 0) => (of ? `turn ${index + 1} of ${of}` : `turn ${index + 1}`);
 
-export const when = (at) => (at ? new Date(at * 1000).toLocaleString() : '–');
+export const when = (at) => (at ? new Date(at * 1000).toLocaleString(undefined, {dateStyle: 'medium', timeStyle: 'short'}) : '–');
 
 const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live', 'ok']);
 const bad = new Set(['rejected', 'failed', 'fail', 'stuck', 'unreadable', 'lost', 'critical', 'failure']);
@@ -60,11 +60,16 @@ export const card = (name, value, more = '') =>
   el('div', {class: 'card'}, el('span', {class: 'dim'}, name), el('b', {}, value),
      more && el('span', {class: 'note'}, more));
 
+/** How far something is, as a bar. */
+export const meter = (share, says) => el('progress', {max: 1, value: Math.min(1, Math.max(0, share)).toFixed(4), 'aria-label': says});
+
+export const chips = (words) => (words ?? []).map((word) => el('span', {class: 'chip'}, plain(word)));
+
 /**
  * A table: columns are [key, title, show, isNumber, sortKey]. With `sorting` (a key, "-key", and a
- * function that takes a new one) heads are buttons.
+ * function that takes a new one) heads are buttons. `keyOf` names a row, so that a row which moves stays the same element.
  */
-export function table(caption, columns, rows, sorting = null) {
+export function table(caption, columns, rows, sorting = null, keyOf = null) {
   const head = columns.map(([, title, , isNumber, sortKey]) => {
     if (!sorting || !sortKey) return el('th', {scope: 'col', class: isNumber && 'number'}, title);
     const [is, wanted] = [sorting.now.replace(/^-/, ''), sorting.now.startsWith('-')];
@@ -73,7 +78,7 @@ export function table(caption, columns, rows, sorting = null) {
       el('button', {type: 'button', onclick: () => sorting.set(order === 'ascending' ? `-${sortKey}` : sortKey)},
          title, order === 'ascending' ? ' ▲' : order === 'descending' ? ' ▼' : ''));
   });
-  const body = rows.map((row) => el('tr', {}, columns.map(([key, , show, isNumber]) =>
+  const body = rows.map((row) => el('tr', {'data-key': keyOf?.(row)}, columns.map(([key, , show, isNumber]) =>
     el('td', {class: isNumber ? 'number' : /\S{41}/.test(String(row[key])) ? 'words long' : 'words'}, show ? show(row[key], row) : plain(row[key] ?? '–')))));
   return el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
     el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, body)));

@@ -1,40 +1,21 @@
-// The list of runs, a run, and the live episodes.
+// A run: overview, tasks, episodes, groups, violations, slots, configuration and log.
 
-import {get, path, send} from './api.js';
+import {get, isStored, path, send} from './api.js';
 import {bars, byPosition, lanes} from './charts.js';
+import {code} from './code.js';
 import {groups} from './groups.js';
 import {filterBar, PAGE, pager, sorting} from './lists.js';
-import {calmly, card, count, el, number, plain, pressing, seconds, state, table, times, when} from './parts.js';
+import {episodeColumns} from './live.js';
+import {calmly, card, chips, count, el, meter, number, plain, pressing, problem, seconds, state, table, times, when} from './parts.js';
 
-export async function runsPage(page) {
-  const {query} = page;
-  const draw = async () => {
-    const x = await get(path('runs'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
-    const columns = [
-      ['run', 'Run', (_, r) => el('a', {href: page.address(['runs', r.name])}, plain(r.run)), false, 'run'],
-      ['state', 'State', state, false, 'state'],
-      ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}${r.left_seconds ? `, about ${seconds(r.left_seconds)} left` : ''}` : count(r.ended)), true, 'progress'],
-      ['turns', 'Turns', count, true, 'turns'], ['accepted', 'Accepted', count, true, 'accepted'],
-      ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
-      ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
-      ['geomean_speedup', 'Geomean speedup', times, true, 'geomean_speedup'],
-      ['seconds', 'Time', seconds, true, 'seconds'], ['began_at', 'Began', when, false, 'began_at'],
-      ['failure', 'Why it ended', (v, r) => plain(v || r.failure_category || '')]];
-    page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup_lower, geomean_speedup, evidence, seconds'),
-      x.runs.length ? table(`Runs below ${x.root}`, columns, x.runs, sorting(page)) : el('p', {}, 'No run matches.'), pager(page, x));
-  };
-  await draw();
-  const again = calmly(() => draw().catch(page.fail), 2000);
-  page.follow({topics: 'turns,runs'}, again);
-}
-
-const tabs = [['overview', 'Overview'], ['episodes', 'Episodes'], ['groups', 'Groups'], ['findings', 'Findings'], ['lanes', 'Slots over time']];
+const tabs = [['overview', 'Overview'], ['tasks', 'Tasks'], ['episodes', 'Episodes'], ['groups', 'Groups'], ['findings', 'Violations'],
+  ['lanes', 'Slots over time'], ['config', 'Configuration'], ['log', 'Log']];
 
 function runHead(page, run, what) {
   return [el('h2', {}, 'Run ', el('span', {}, plain(run))),
     el('div', {class: 'tabs', role: 'navigation', 'aria-label': 'Of this run'},
-      tabs.map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)),
-      el('a', {href: page.address(['compare'], {a: run})}, 'Compare with …'))];
+      tabs.filter(([key]) => !isStored || key !== 'log').map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)),
+      !isStored && el('a', {href: page.address(['compare'], {a: run})}, 'Compare with …'))];
 }
 
 /** Buttons for what this server would obey of a run in progress. */
@@ -47,39 +28,83 @@ function controls(about, run, now, again) {
 }
 
 export async function runPage(page, run, what) {
-  const makers = {overview, episodes, groups, findings, lanes: lanesOf};
-  const make = makers[what] ?? overview;
-  const about = await get(path('about'), {}, page.signal);
-  const draw = async () => page.draw(runHead(page, run, what), await make(page, run, (now) => controls(about, run, now, draw)));
+  const makers = {overview, tasks, episodes, groups, findings, lanes: lanesOf, config, log};
+  const make = makers[what];
+  if (!make) return page.fail({category: 'not_found', message: `A run has no page '${what}'.`});
+  const about = isStored ? {verbs: []} : await get(path('about'), {}, page.signal);
+  const draw = async () => page.draw(runHead(page, run, what), await make(page, run, (now) => controls(about, run, now, draw), draw));
   await draw().catch(page.fail); // a run that has just begun comes with its first event
+  if (what === 'config') return;
   const again = calmly(() => draw().catch(page.fail), what === 'episodes' ? 700 : 2000);
   page.follow({run, topics: what === 'episodes' ? 'turns,runs,live' : 'turns,runs'}, again);
 }
 
-async function overview(page, run, buttons) {
-  const [x, positions, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'positions'), {}, page.signal),
-    get(path('runs', run, 'explain'), {}, page.signal).catch(() => null)]);
+// -- overview --------------------------------------------------------------------------------------
+
+async function overview(page, run, buttons, again) {
+  const others = (page.query.with ?? '').split(',').filter((x) => x && x !== run).slice(0, 5);
+  const positionsOf = (name) => get(path('runs', name, 'positions'), {}, page.signal);
+  const [x, positions, why, runs, perTask, more] = await Promise.all([get(path('runs', run), {}, page.signal), positionsOf(run),
+    get(path('runs', run, 'explain'), {}, page.signal).catch(() => null), get(path('runs'), {limit: 1000, sort: '-began_at'}, page.signal),
+    get(path('runs', run, 'tasks'), {limit: 12, sort: '-turns'}, page.signal), Promise.all(others.map((name) => positionsOf(name).catch(() => null)))]);
+  const row = runs.runs.find((r) => r.name === run) ?? {};
+  const series = (key) => [[run, positions[key]], ...others.map((name, i) => [name, more[i]?.[key] ?? []])];
   const known = new Set(['format', 'built', 'correct', 'timed', 'faster']);
+  const episodes = row.episodes ? `${count(row.ended)} of ${count(row.episodes)}` : count(x.episodes.ended);
   return [
-    el('div', {class: 'cards'}, card('State', state(x.state)), card('Turns', count(x.turns)),
-      card('Episodes ended', count(x.episodes.ended), `${x.episodes.accepted} accepted, ${x.episodes.rejected} rejected, ${x.episodes.infrastructure} infrastructure`),
-      card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', times(x.best_speedup_lower), x.best_turn), card('Geomean speedup', times(x.geomean_speedup)),
+    el('div', {class: 'cards'}, card('State', state(x.state), row.failure ?? ''),
+      card('Episodes', [episodes, row.episodes > 0 && meter(row.ended / row.episodes, `${episodes} episodes ended`)],
+        row.left_seconds ? `about ${seconds(row.left_seconds)} left` : `${x.episodes.accepted} accepted, ${x.episodes.rejected} rejected, ${x.episodes.infrastructure} infrastructure`),
+      card('Turns', count(x.turns)), card('Mean best reward', number(x.mean_reward)),
+      card('Best speedup, lower bound', times(x.best_speedup_lower), bestLink(page, run, x.best_turn)), card('Geomean speedup', times(x.geomean_speedup)),
       card('Evidence', number(x.evidence), `${count(x.near_misses)} near misses`),
+      card('Model', plain((x.models ?? []).join(', ') || '–')),
       card('Tokens', count(x.completion_tokens), `${count(x.prompt_tokens)} of prompts`), card('Time', seconds(x.wall_seconds))),
-    buttons(x.state),
-    why && explanation(why),
+    tagsOf(page, run, row.tags ?? [], again), buttons(x.state),
+    why && !['finished', 'cancelled', 'failed'].includes(x.state) && explanation(why),
+    overlayForm(page, run, others, runs.runs.map((r) => r.name)),
     el('div', {class: 'charts'},
-      bars('Funnel: turns that passed each stage', [['all turns', x.turns, count(x.turns)],
+      byPosition('Reward by turn position', series('reward'), ''), byPosition('Speedup by turn position', series('speedup'), '×'),
+      bars('Turns that passed each stage', [['all turns', x.turns, count(x.turns)],
         ...x.funnel.filter((f) => known.has(f.step)).map((f) => [f.step, f.turns, `${count(f.turns)} (${Math.round((f.share ?? 0) * 100)} %)`])], x.turns),
       bars('Work of turns, mean of a turn', x.time.map((t) => [t.stage, t.mean_work_seconds ?? 0, seconds(t.mean_work_seconds)])),
       bars('Waiting of turns for a worker, mean of a turn', x.time.map((t) => [t.stage, t.mean_wait_seconds ?? 0, seconds(t.mean_wait_seconds)])),
-      byPosition('Reward by turn position', positions.reward, ''), byPosition('Speedup by turn position', positions.speedup, '×')),
-    el('h3', {}, 'Verdicts'),
-    table('Turns by category', [['category', 'Category'], ['turns', 'Turns', count, true]],
-      Object.entries(x.categories).map(([category, turns]) => ({category, turns})).sort((a, b) => b.turns - a.turns))];
+      bars('Verdicts', Object.entries(x.categories).sort((a, b) => b[1] - a[1]).map(([name, turns]) => [name, turns, count(turns)]))),
+    el('h3', {}, 'Tasks'), taskTable(page, run, perTask, null),
+    perTask.matching > perTask.tasks.length && el('p', {}, el('a', {href: page.address(['runs', run, 'tasks'])}, `All ${count(perTask.matching)} tasks`))];
 }
 
-/** Whatever `explain` says, as sentences. */
+function bestLink(page, run, turn) {
+  if (!turn) return '';
+  const [episode, number] = turn.split('.t');
+  return el('a', {href: page.address(['runs', run, 'episodes', episode], {turn: number})}, plain(turn));
+}
+
+/** Tags of a run, and a field that changes them. */
+function tagsOf(page, run, tags, again) {
+  if (isStored) return el('p', {}, chips(tags));
+  const said = el('span', {class: 'note', role: 'status', id: 'tags-said'});
+  const put = (all) => send('POST', path('runs', run, 'tags'), {tags: all}).then(again).catch((why) => said.replaceChildren(problem(why)));
+  return el('form', {class: 'bar tags', onsubmit: (event) => {
+    event.preventDefault();
+    const field = event.target.querySelector('#tag'), word = field.value.trim();
+    field.value = '';
+    if (word) put([...tags, word]);
+  }}, tags.map((tag) => el('button', {type: 'button', class: 'chip', title: `Remove the tag ${tag}`, 'aria-label': `Remove the tag ${tag}`, onclick: () => put(tags.filter((x) => x !== tag))}, plain(tag), ' ×')),
+    el('label', {}, 'Add a tag', el('input', {id: 'tag', placeholder: 'baseline', pattern: '[A-Za-z0-9._\\-]{1,64}', title: 'letters, digits, dot, dash', autocomplete: 'off'})), el('button', {}, 'Add'), said);
+}
+
+function overlayForm(page, run, others, names) {
+  const free = names.filter((x) => x !== run && !others.includes(x));
+  const put = (all) => page.go({with: all.join(',')});
+  return (free.length > 0 || others.length > 0) && el('form', {class: 'bar', onsubmit: (event) => event.preventDefault()},
+    free.length > 0 && el('label', {}, 'Lay another run over the charts',
+      el('select', {id: 'with', onchange: (event) => event.target.value && put([...others, event.target.value])},
+        el('option', {value: ''}, 'choose a run'), free.map((name) => el('option', {value: name}, plain(name))))),
+    others.map((name) => el('button', {type: 'button', class: 'chip', 'aria-label': `Remove ${name} from the charts`, onclick: () => put(others.filter((x) => x !== name))}, plain(name), ' ×')));
+}
+
+/** What `explain` says, as sentences. */
 function explanation(x) {
   const lines = [];
   const walk = (value) => {
@@ -92,34 +117,43 @@ function explanation(x) {
   return el('div', {class: 'why'}, el('b', {}, 'Why it is waiting'), lines.map((line) => el('p', {}, plain(line))));
 }
 
-const episodeColumns = (page, name) => [
-  ['id', 'Episode', (id, r) => el('a', {href: page.address(['runs', name(r), 'episodes', id])}, plain(name(r) === r.name ? `${r.run}/${id}` : id)), false, 'id'],
-  ['state', 'State', state, false, 'state'], ['task', 'Task', plain, false, 'task'],
-  ['turn', 'Turn', (_, r) => (r.max_turns ? `${(r.turn ?? 0) + 1} of ${r.max_turns}` : count(r.turns)), true, 'turn'],
-  ['age_seconds', 'For', seconds, true, 'age_seconds'],
-  ['best_reward', 'Best reward', (v) => number(v), true, 'best_reward'],
-  ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
-  ['detail', 'What happens', (v, r) => plain(r.position ? `${r.position}. in the queue ${r.queue}` : r.stop_reason ?? v ?? '')]];
+// -- lists -----------------------------------------------------------------------------------------
+
+const asked = (page) => ({where: page.query.where, sort: page.query.sort, offset: page.query.offset, limit: PAGE});
+
+function taskTable(page, run, x, order) {
+  if (!x.tasks.length) return el('p', {}, 'No task matches.');
+  return table('Tasks of this run', [
+    ['task', 'Task', (v) => el('a', {href: page.address(['runs', run, 'episodes'], {where: `task=${v}`})}, plain(v)), false, 'task'],
+    ['episodes', 'Episodes', count, true, 'episodes'], ['turns', 'Turns', count, true, 'turns'],
+    ['accepted', 'Accepted turns', count, true, 'accepted'], ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
+    ['best_speedup_lower', 'Best speedup, lower bound', times, true, 'best_speedup_lower'],
+    ['best_turn', 'Best turn', (v) => bestLink(page, run, v) || '–'], ['findings', 'Violations', (v) => (v ? el('span', {class: 'bad'}, count(v)) : '0'), true, 'findings']],
+  x.tasks, order, (r) => r.task);
+}
+
+async function tasks(page, run) {
+  const x = await get(path('runs', run, 'tasks'), asked(page), page.signal);
+  return [filterBar(page, 'accepted=0 and turns>4', 'task, episodes, turns, accepted, reward, best_speedup_lower, findings'), taskTable(page, run, x, sorting(page)), pager(page, x)];
+}
 
 async function episodes(page, run) {
-  const {query} = page;
-  const x = await get(path('runs', run, 'episodes'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+  const x = await get(path('runs', run, 'episodes'), asked(page), page.signal);
   const columns = episodeColumns(page, () => run);
   columns.splice(3, 0, ['categories', 'Turns so far', plain, false, 'categories']);
-  columns.splice(8, 0, ['findings', 'Findings', (v) => (v ? el('span', {class: 'bad'}, count(v)) : '0'), true, 'findings']);
-  return [filterBar(page, 'id, task, state, turns, age, reward, speedup, categories, findings, queue, position, worker'),
-    table(`${count(x.total)} episodes${x.live ? ', live' : ''}`, columns, x.episodes, sorting(page)), pager(page, x)];
+  columns.splice(8, 0, ['findings', 'Violations', (v) => (v ? el('span', {class: 'bad'}, count(v)) : '0'), true, 'findings']);
+  return [filterBar(page, 'state=accepted and best_reward>0.5', 'id, task, state, turns, age, best_reward, best_speedup_lower, categories, findings, queue, position, worker'),
+    table(`${count(x.total ?? x.matching)} episodes${x.live ? ', live' : ''}`, columns, x.episodes, sorting(page), (r) => r.id), pager(page, x)];
 }
 
 async function findings(page, run) {
-  const {query} = page;
-  const x = await get(path('runs', run, 'findings'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+  const x = await get(path('runs', run, 'findings'), asked(page), page.signal);
   const episode = (turn) => turn.slice(0, turn.lastIndexOf('.'));
   const columns = [['turn', 'Turn', (t) => el('a', {href: page.address(['runs', run, 'episodes', episode(t)], {turn: t.split('.t')[1]})}, plain(t)), false, 'turn'],
     ['severity', 'Severity', state, false, 'severity'], ['rule', 'Rule', plain, false, 'rule'], ['evidence', 'Evidence', plain],
     ['task', 'Task', plain, false, 'task'], ['category', 'Verdict', plain, false, 'category'], ['committed_at', 'When', when, false, 'committed_at']];
-  return [filterBar(page, 'turn, task, rule, severity, evidence, category'),
-    x.findings.length ? table('Findings of integrity', columns, x.findings, sorting(page)) : el('p', {}, 'No finding.'), pager(page, x)];
+  return [filterBar(page, 'severity=critical', 'turn, task, rule, severity, evidence, category'),
+    x.findings.length ? table('Violations', columns, x.findings, sorting(page), (r) => `${r.turn} ${r.rule} ${r.evidence}`) : el('p', {}, 'No violation.'), pager(page, x)];
 }
 
 async function lanesOf(page, run) {
@@ -128,25 +162,20 @@ async function lanesOf(page, run) {
   const waits = [...x.evaluations].sort((a, b) => b.waited_seconds - a.waited_seconds).slice(0, 20);
   return [picture ?? el('p', {}, 'Nothing was evaluated yet.'),
     waits.length > 0 && table('Longest waits for a slot', [['turn', 'Turn', plain], ['waited_seconds', 'Waited', seconds, true],
-      ['held', 'Held it', (_, r) => seconds(r.end - r.begin), true], ['lane', 'Device', plain], ['category', 'Verdict', plain]], waits)];
+      ['held', 'Held it', (_, r) => seconds(r.end - r.begin), true], ['lane', 'Device', plain], ['category', 'Verdict', plain]], waits, null, (r) => r.turn)];
 }
 
-export async function livePage(page) {
-  const {query} = page;
-  const draw = async () => {
-    const x = await get(path('episodes'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
-    const names = new Map(x.runs.map((r) => [r.run, r.directory.slice(r.directory.lastIndexOf('/') + 1)]));
-    const name = (r) => names.get(r.run) ?? r.run;
-    const columns = episodeColumns(page, name);
-    columns.unshift(['run', 'Run', plain, false, 'run']);
-    page.draw(el('h2', {}, 'Live episodes'), filterBar(page, 'run, id, task, state, age, turn, queue, position, worker, reward, speedup, error'),
-      x.episodes.length ? table(`${count(x.live)} live episodes`, columns, x.episodes, sorting(page)) : el('p', {}, x.live ? 'None matches.' : 'No run is in progress.'), pager(page, x),
-      x.runs.map((r) => table(`Queues of ${r.run}: ${r.state}, ${count(r.ended)} of ${count(r.episodes)} episodes ended`,
-        [['queue', 'Queue', plain], ['state', 'State', state], ['waiting', 'Wait', count, true], ['leased', 'At work', count, true],
-          ['places', 'Places', count, true], ['done', 'Done', count, true], ['mean_seconds', 'Mean', seconds, true],
-          ['oldest_wait_seconds', 'Longest wait', seconds, true]], r.queues)));
-  };
-  await draw();
-  const again = calmly(() => draw().catch(page.fail), 700);
-  page.follow({topics: 'turns,runs,live'}, again);
+// -- texts -----------------------------------------------------------------------------------------
+
+async function config(page, run) {
+  const x = await get(path('runs', run, 'config'), {}, page.signal);
+  return [el('p', {class: 'note'}, 'What this run was started with; ', el('code', {}, 'kernelmill config diff'), ' compares it with the defaults.'),
+    code('Configuration', JSON.stringify(x.config, null, 2), 'json', {id: 'config'})];
+}
+
+async function log(page, run) {
+  const x = await get(path('runs', run, 'log'), {tail: 500}, page.signal);
+  const lines = x.text.split('\n').filter(Boolean);
+  return [el('p', {class: 'note'}, `The last ${count(lines.length)} lines of ${plain(x.file)}.`),
+    el('pre', {class: 'log', tabindex: '0', 'aria-label': 'Log'}, lines.map((line) => el('span', {class: /\b(error|critical|warning)\b/i.test(line.slice(0, 60)) ? 'odd' : null}, plain(line))))];
 }

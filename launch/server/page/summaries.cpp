@@ -1,0 +1,159 @@
+#include "launch/server/page/summaries.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "launch/analysis/report/speedups.hpp"
+#include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/stored.hpp"
+#include "launch/server/page/documents.hpp"
+#include "messages/base/json_value.hpp"
+#include "messages/judged.hpp"
+
+namespace kernelmill::page {
+
+namespace {
+
+struct task_so_far {
+  std::map<std::pair<uint32_t, uint32_t>, double> best_rewards; ///< NaN: none was rewarded
+  uint64_t turns = 0, accepted = 0, findings = 0;
+  std::optional<reporting::measured_speedup> best;
+  std::string best_turn;
+};
+
+std::string name_of_turn(wire::TurnRecord::Reader x) {
+  auto e = x.getEpisode();
+  return fmt::format("g{}.e{}.t{}", e.getGroup(), e.getMember(), x.getTurn());
+}
+
+void add_turn(task_so_far& to, wire::TurnRecord::Reader x, uint32_t shared_turns) {
+  auto verdict = x.getVerdict();
+  auto [i, fresh] = to.best_rewards.try_emplace(
+      {x.getEpisode().getGroup(), x.getEpisode().getMember()}, std::nan(""));
+  if (is_judged(verdict) && is_paid(verdict)) i->second = std::fmax(i->second, verdict.getReward());
+  ++to.turns;
+  to.accepted += verdict.getOutcome() == wire::Outcome::ACCEPTED;
+  to.findings += verdict.getFindings().size();
+  if (reporting::keep_best(to.best, reporting::counted_speedup(x, shared_turns)))
+    to.best_turn = name_of_turn(x);
+}
+
+json row_of_task(const std::string& task, const task_so_far& x) {
+  double sum = 0;
+  uint64_t rewarded = 0;
+  for (const auto& [episode, reward] : x.best_rewards)
+    if (!std::isnan(reward)) {
+      sum += reward;
+      ++rewarded;
+    }
+  return {{"task", task},
+          {"episodes", x.best_rewards.size()},
+          {"turns", x.turns},
+          {"accepted", x.accepted},
+          {"reward", rewarded > 0 ? json(sum / static_cast<double>(rewarded)) : json(nullptr)},
+          {"best_speedup_lower", reporting::lower_json(x.best)},
+          {"best_turn", x.best_turn},
+          {"findings", x.findings}};
+}
+
+struct best_kernel {
+  std::optional<reporting::measured_speedup> speedup;
+  uint64_t kernels = 0;
+  json row;
+};
+
+using best_kernels = std::map<std::pair<std::string, std::string>, best_kernel>;
+
+expected<void> add_kernels(best_kernels& to, const watch::world& in, const run_directory& run) {
+  auto from = watch::open_store_of(in, run);
+  KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
+  return (*from)->scan_run(run.name, [&](wire::Record::Reader record) {
+    if (!record.isTurn()) return true;
+    auto x = record.getTurn();
+    auto speedup = reporting::counted_speedup(x, *shared);
+    if (!speedup) return true;
+    auto evaluation = x.getFacts().getEvaluation();
+    std::string task{x.getEpisode().getTask().cStr()}, device{evaluation.getDevice().cStr()};
+    auto& best = to[{task, device}];
+    ++best.kernels;
+    if (!reporting::keep_best(best.speedup, speedup)) return true;
+    auto timing = evaluation.getTiming();
+    best.row = {{"task", task},
+                {"device", device},
+                {"run", run.name},
+                {"name", run.path.substr(run.path.rfind('/') + 1)},
+                {"turn", name_of_turn(x)},
+                {"model", std::string{x.getCompletion().getModel()}},
+                {"best_speedup_lower", speedup->low},
+                {"estimate", speedup->estimate},
+                {"high", speedup->high},
+                {"candidate_ms", timing.getCandidateMs()},
+                {"reference_ms", timing.getReferenceMs()},
+                {"committed_at", x.getCommittedAt()}};
+    return true;
+  });
+}
+
+} // namespace
+
+expected<json> tasks_document(const watch::world& in, const run_directory& run, const json& query) {
+  static const std::vector<std::string> keys{"task",   "episodes",           "turns",   "accepted",
+                                             "reward", "best_speedup_lower", "findings"};
+  auto from = watch::open_store_of(in, run);
+  KM_TRY(from);
+  auto shared = reporting::shared_turns_of(run);
+  KM_TRY(shared);
+  std::map<std::string, task_so_far> tasks;
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    if (x.isTurn())
+      add_turn(tasks[x.getTurn().getEpisode().getTask().cStr()], x.getTurn(), *shared);
+    return true;
+  });
+  KM_TRY(ok);
+  std::vector<json> rows;
+  for (const auto& [task, x] : tasks) rows.push_back(row_of_task(task, x));
+  auto chosen = watch::chosen_rows(std::move(rows), query, keys);
+  KM_TRY(chosen);
+  return paged(std::move(*chosen), query, "tasks");
+}
+
+expected<json> kernels_document(const watch::world& in, const json& query) {
+  static const std::vector<std::string> keys{
+      "task",     "device", "run",     "model",       "best_speedup_lower",
+      "estimate", "high",   "kernels", "committed_at"};
+  best_kernels best;
+  auto unreadable = json::array();
+  for (const auto& name : list_runs(in.root)) {
+    auto run = find_run(in.root + "/" + name, in.root);
+    auto added = run ? add_kernels(best, in, *run) : expected<void>{tl::unexpected{run.error()}};
+    if (!added) unreadable.push_back({{"run", name}, {"why", added.error().message}});
+  }
+  std::vector<json> rows;
+  for (auto& [key, x] : best) {
+    x.row["kernels"] = x.kernels;
+    rows.push_back(std::move(x.row));
+  }
+  auto chosen = watch::chosen_rows(std::move(rows), query, keys);
+  KM_TRY(chosen);
+  auto result = paged(std::move(*chosen), query, "kernels");
+  result["unreadable"] = std::move(unreadable);
+  return result;
+}
+
+expected<json> config_document(const run_directory& run) {
+  std::ifstream in{run.config_file()};
+  auto read = json::parse(in, nullptr, false);
+  if (!in || read.is_discarded())
+    return configuration_error("not_found",
+                               "failed to read " + run.config_file() + ": it is no readable JSON",
+                               "`kernelmill fsck` looks at the run's folder");
+  return json{{"run", run.name}, {"config", std::move(read)}};
+}
+
+} // namespace kernelmill::page
