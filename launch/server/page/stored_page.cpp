@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t all_rows = 10'000; // as many as one document has
 
-class writer {
+class disk_writer {
 public:
-  writer(const watch::world& in, fs::path folder) : in_(in), folder_(std::move(folder)) {}
+  disk_writer(const watch::world& in, fs::path folder) : in_(in), folder_(std::move(folder)) {}
 
   stored_page_counts counts;
 
@@ -173,7 +173,7 @@ expected<stored_page_counts> store_page(const watch::world& in, const std::strin
   if (code)
     return infrastructure_error("io_error", "failed to make " + folder + ": " + code.message(),
                                 "check the folder's rights");
-  writer to{in, folder};
+  disk_writer to{in, folder};
   for (const auto& name : *chosen) KM_TRY(to.add_run(name));
   KM_TRY(to.add_lists(*chosen));
   KM_TRY(to.add_files());
