@@ -21,6 +21,9 @@ import tempfile
 PLACES = [
     ("compute-eval", "compute-eval/data/releases"),
     ("kernelbench", "KernelBench"),
+    ("sol", "SOL-ExecBench/examples"),
+    ("sol", "SOL-ExecBench-ROCm/problems"),
+    ("flashinfer", "flashinfer-bench/examples/ffi/Example-FlashInfer-Trace"),
 ]
 
 
