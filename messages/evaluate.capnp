@@ -37,6 +37,7 @@ struct EvaluateRequest {
   baselineProduct @21 :Data;       # of "file" and "best": a library or artifact, as builds of candidates make them
   baselineSha256 @22 :Text;        # of its source
   baselineNote @23 :Text;          # what the verdict says of it
+  shapes @24 :UInt32;              # of "torch": variants judged, drawn by the seed; 0: all
 }
 
 struct CaseResult {
@@ -56,6 +57,8 @@ struct KindTime {
   candidateMs @1 :Float64;         # medians of the calls on contents of this kind
   referenceMs @2 :Float64;
   calls @3 :UInt32;
+  speedupLow @4 :Float64;          # of a shape, its interval; 0: not known
+  speedupHigh @5 :Float64;
 }
 
 struct TimedPair {                 # one measurement of both, beside each other

@@ -283,34 +283,48 @@ private:
   }
 
   // Of several shapes; false where there is one. The times of a hidden one would tell how large it
-  // is.
+  // is. Rows of shapes at which the answer is slower come first, and at most so many in all.
   bool write_shape_times(wire::Timing::Reader timing) {
-    std::string rows;
-    unsigned count = 0;
+    constexpr size_t most_rows = 16;
+    std::vector<std::string> slow, others;
     for (auto x : timing.getKinds()) {
-      auto label = view(x.getName());
-      if (!is_shape(label) || !(x.getCandidateMs() > 0)) continue;
-      ++count;
-      auto speedup = x.getReferenceMs() / x.getCandidateMs();
-      rows += "Timing at ";
-      append_clean(rows, label, 80);
-      rows += ": ";
-      auto slower = speedup < 1 ? "slower than the baseline" : "faster than the baseline";
-      if (is_hidden_shape(label))
-        rows += slower; // a candidate could write sizes into its times
-      else
-        put(rows, "yours {:.4g} ms, baseline {:.4g} ms, speedup {:.3g}x, which is {}",
-            x.getCandidateMs(), x.getReferenceMs(), speedup, slower);
-      rows += '\n';
+      if (!is_shape(view(x.getName())) || !(x.getCandidateMs() > 0)) continue;
+      (is_slower(x) ? slow : others).push_back(shape_row(x));
     }
+    auto count = slow.size() + others.size();
     if (count == 0) return false;
     auto speedup = timing.getSpeedup();
     put(out_,
         "Timing: speedup {:.3g}x (95 % interval {:.3g}x to {:.3g}x, {} calls), the geometric mean "
         "of {} shapes\n",
         speedup.getEstimate(), speedup.getLow(), speedup.getHigh(), timing.getSamples(), count);
-    out_ += rows;
+    if (!slow.empty())
+      put(out_, "It is slower than the baseline at {} of {} shapes. Repair these first.\n",
+          slow.size(), count);
+    slow.insert(slow.end(), others.begin(), others.end());
+    for (size_t i = 0; i < std::min(slow.size(), most_rows); ++i) out_ += slow[i];
+    if (slow.size() > most_rows)
+      put(out_, "{} more shapes are not listed.\n", slow.size() - most_rows);
     return true;
+  }
+
+  static double speedup_at(wire::KindTime::Reader x) {
+    return x.getReferenceMs() / x.getCandidateMs();
+  }
+
+  static bool is_slower(wire::KindTime::Reader x) { return speedup_at(x) < 1; }
+
+  static std::string shape_row(wire::KindTime::Reader x) {
+    std::string row = "Timing at ";
+    append_clean(row, view(x.getName()), 80);
+    row += ": ";
+    auto slower = is_slower(x) ? "slower than the baseline" : "faster than the baseline";
+    if (is_hidden_shape(view(x.getName()))) return row + slower + "\n"; // times could hold sizes
+    put(row, "yours {:.4g} ms, baseline {:.4g} ms, speedup {:.3g}x", x.getCandidateMs(),
+        x.getReferenceMs(), speedup_at(x));
+    if (x.getSpeedupLow() > 0)
+      put(row, " ({:.3g}x to {:.3g}x)", x.getSpeedupLow(), x.getSpeedupHigh());
+    return row + ", which is " + slower + "\n";
   }
 
   void write_profile() {

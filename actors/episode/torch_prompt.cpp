@@ -161,6 +161,9 @@ std::string shapes(const task& x) {
     out +=
         "Extensions are built beforehand, at the shapes that are shown: nothing that load_inline "
         "is given may depend on sizes.\n";
+  if (x.terms.shapes > 0 && x.terms.shapes < x.torch.variants.size())
+    out += "Each answer is judged at " + std::to_string(x.terms.shapes) +
+           " of them, drawn in secret and anew.\n";
   if (timed)
     out += "What counts is the geometric mean of the speedups at the module's own shape and at "
            "those that are timed, too.\n";

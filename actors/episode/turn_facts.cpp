@@ -59,6 +59,7 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
       out.setMode(x.what.terms.mode);
       out.setLanguage(x.what.terms.language);
       out.setFloat32(x.what.terms.float32);
+      out.setShapes(x.what.terms.shapes);
     }
     set_baseline(out, x.what);
     bool sanitized = !terms.sanitize.empty();

@@ -39,6 +39,8 @@ struct kind_time {
   double candidate_seconds = 0;
   double reference_seconds = 0;
   uint32_t calls = 0;
+  double speedup_low = 0; ///< of a shape, its interval; 0: not known
+  double speedup_high = 0;
 };
 
 /// Seconds of a call on either side; 0: not measured.

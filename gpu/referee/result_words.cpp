@@ -42,6 +42,8 @@ void write_timing(const timing_record& x, const std::string& shape, wire::Timing
     kinds[i].setCandidateMs(x.kinds[i].candidate_seconds * 1e3);
     kinds[i].setReferenceMs(x.kinds[i].reference_seconds * 1e3);
     kinds[i].setCalls(x.kinds[i].calls);
+    kinds[i].setSpeedupLow(x.kinds[i].speedup_low);
+    kinds[i].setSpeedupHigh(x.kinds[i].speedup_high);
   }
   auto kept = evenly_thinned(x.pairs.size(), most_timed_pairs);
   auto pairs = out.initPairs(static_cast<unsigned>(kept.size()));

@@ -136,6 +136,7 @@ struct judging_terms {
   std::string float32 = "ieee"; ///< or "tf32"
   timed_beside baseline;
   std::string hardware; ///< "NVIDIA H200 (sm_90)": for the prompt; may be empty
+  uint32_t shapes{0};   ///< variants that an evaluation judges, drawn anew; 0: all
 };
 
 struct task {

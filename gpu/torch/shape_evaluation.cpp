@@ -334,10 +334,11 @@ json tolerance_at(const task& spec, const judged_shape& at) {
           {"largest", x->largest ? json(*x->largest) : json(nullptr)}};
 }
 
-json variants_of(const task& spec) {
+json variants_of(const std::vector<judged_shape>& shapes) {
   auto result = json::array();
-  for (const auto& x : spec.torch.variants)
-    result.push_back({{"name", x.name}, {"constants", constants_of(x)}});
+  for (const auto& x : shapes)
+    if (x.variant != nullptr)
+      result.push_back({{"name", x.variant->name}, {"constants", constants_of(*x.variant)}});
   return result;
 }
 

@@ -28,8 +28,8 @@ nlohmann::json problem_of(const task& spec);
 /// The tolerance of the problem's suite at a shape, or null.
 nlohmann::json tolerance_at(const task& spec, const judged_shape& at);
 
-/// Its variants, with their constants.
-nlohmann::json variants_of(const task& spec);
+/// The variants among shapes, with their constants.
+nlohmann::json variants_of(const std::vector<judged_shape>& shapes);
 
 /// A fault as the torch referee tells it.
 error fault_from(const nlohmann::json& x);

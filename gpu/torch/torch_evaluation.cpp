@@ -48,10 +48,13 @@ public:
            "failed to judge task " + spec_->id + " by its suite's rule: it has no tolerance",
            "set evaluation.torch_mode to honest"});
     auto shapes = wanted_shapes(*spec_);
-    planned_ = shapes.size();
-    if (planned_ > 1)
-      if (auto fault = prepare(*spec_)) return fail(std::move(*fault));
+    size_t most = request_.getShapes() > 0 ? request_.getShapes() + size_t{1} : shapes.size();
+    bool draws = most < shapes.size();
+    planned_ = std::min(most, shapes.size());
+    if (planned_ > 1 && !draws)
+      if (auto fault = prepare(*spec_, shapes)) return fail(std::move(*fault));
     auto timed = std::count_if(shapes.begin(), shapes.end(), [](auto& x) { return x.timed; });
+    timed = std::min(timed, static_cast<ptrdiff_t>(planned_));
     // The mean of several is known better than each.
     auto wide = std::sqrt(static_cast<double>(std::max<ptrdiff_t>(timed, 1)));
     for (size_t i = 0; i < planned_; ++i) {
@@ -61,6 +64,9 @@ public:
           now_seconds() + (deadline_ - now_seconds()) / static_cast<double>(planned_ - i);
       results_.push_back(evaluate_shape(parts_, request_, *spec_, order));
       if (!results_.back().is_right()) break;
+      if (i > 0 || !draws) continue;
+      draw_shapes(shapes);
+      if (auto fault = prepare(*spec_, shapes)) return fail(std::move(*fault));
     }
   }
 
@@ -105,13 +111,28 @@ private:
     return result;
   }
 
-  // Whether the problem can judge at all of them.
-  std::optional<error> prepare(const task& spec) {
+  // Keeps the problem's own and some others, in their order: which, the evaluation's seed says,
+  // and so no candidate can know it.
+  void draw_shapes(std::vector<judged_shape>& shapes) const {
+    std::vector<std::pair<std::string, size_t>> others;
+    for (size_t i = 1; i < shapes.size(); ++i)
+      others.emplace_back(sha256_hex("drawn:" + seed_of(shapes[i])), i);
+    std::sort(others.begin(), others.end());
+    std::vector<size_t> kept;
+    for (size_t i = 0; i + 1 < planned_; ++i) kept.push_back(others[i].second);
+    std::sort(kept.begin(), kept.end());
+    std::vector<judged_shape> result{shapes.front()};
+    for (auto i : kept) result.push_back(shapes[i]);
+    shapes = std::move(result);
+  }
+
+  // Whether the problem can judge at all of these.
+  std::optional<error> prepare(const task& spec, const std::vector<judged_shape>& shapes) {
     auto request = problem_of(spec);
     request.update({{"op", "prepare"},
                     {"mode", request_.getMode().cStr()},
                     {"float32", request_.getFloat32().cStr()},
-                    {"variants", variants_of(spec)}});
+                    {"variants", variants_of(shapes)}});
     auto patience = std::max(0.0, deadline_ - now_seconds()) * 1e3 + grace_ms;
     auto answer = parts_.lane.ask(request, static_cast<int>(patience));
     if (!answer) return answer.error();
@@ -155,7 +176,7 @@ Message<wire::CheckResult> check_torch(torch_parts parts, const std::string& dir
   auto ask = [&](const task& x) {
     auto request = problem_of(x);
     request["op"] = "check";
-    request["variants"] = variants_of(x);
+    request["variants"] = variants_of(shapes_of(x.torch, false));
     return parts.lane.ask(request, static_cast<int>(default_deadline_ms));
   };
   expected<json> answer = spec ? ask(**spec) : tl::unexpected<error>{spec.error()};

@@ -221,8 +221,8 @@ timing_record mean_of_shapes(const std::vector<shape_result>& all) {
     result.samples += x.samples;
     each += fmt::format("{}{} {:.3f} [{:.3f}, {:.3f}]", each.empty() ? "" : ", ",
                         timed[i]->at.label(), x.speedup.estimate, x.speedup.low, x.speedup.high);
-    result.kinds.push_back(
-        {timed[i]->at.label(), x.candidate_seconds, x.reference_seconds, x.samples});
+    result.kinds.push_back({timed[i]->at.label(), x.candidate_seconds, x.reference_seconds,
+                            x.samples, x.speedup.low, x.speedup.high});
   }
   result.note = each + (result.note.empty() ? "" : "; " + result.note);
   return result;

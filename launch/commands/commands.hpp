@@ -51,6 +51,7 @@ cli::command task_list_row();
 cli::command task_show_row();
 cli::command task_check_row();
 cli::command task_import_row();
+cli::command task_apply_row();
 cli::command head_row();
 cli::command node_row();
 cli::command submit_row();

@@ -106,6 +106,7 @@ struct evaluation_section {
   std::string float32 = "ieee";
   std::string baseline = "eager"; ///< or compile, compile_max_autotune, best, or a file
   std::string best_kernels;       ///< a run, or a folder of runs
+  uint32_t shapes = 0; ///< variants of a problem in Python that an evaluation judges; 0: all
   std::string clock = "device";
   uint32_t slots = 0;            ///< 0: as many as fit the cores
   uint32_t threads_per_slot = 0; ///< 0: the cores divided by the slots

@@ -78,6 +78,12 @@ void add_tool_keys(std::vector<config_key>& k) {
   k.push_back(
       directory(KEY(evaluation.best_kernels,
                     "A run directory, or a folder of them, for `evaluation.baseline=best`.")));
+  k.push_back(
+      within(KEY(evaluation.shapes,
+                 "Variants of a task of the contract `torch` that each evaluation judges "
+                 "beside the problem's own shape, drawn by the evaluation's secret seed; 0: "
+                 "all."),
+             0, 64));
   k.push_back(one_of(KEY(evaluation.clock,
                          "Time that the reward uses: `device`, the GPU's work, or `call`, with the "
                          "launches of calls."),

@@ -4,6 +4,7 @@
 
 #include "launch/import/compute_eval.hpp"
 #include "launch/import/kernelbench.hpp"
+#include "launch/import/model.hpp"
 #include "launch/import/multikernelbench.hpp"
 #include "launch/import/sol/data_set.hpp"
 
@@ -21,6 +22,11 @@ const std::vector<suite_row>& suites() {
        "a checkout of KernelBench, or its problems.jsonl",
        {"--level", "--precision"},
        read_kernelbench_suite},
+      {"model",
+       "",
+       "a file of your own that defines model() and inputs()",
+       {"--entry", "--share", "--python"},
+       read_model},
       {"multikernelbench",
        "",
        "a checkout of MultiKernelBench",

@@ -183,6 +183,16 @@ std::string baseline_text(wire::Timing::Reader t) {
   return result;
 }
 
+std::string shape_text(wire::KindTime::Reader x) {
+  auto speedup = x.getReferenceMs() / x.getCandidateMs();
+  auto text = fmt::format("  {}: {} against {}, speedup {:.3f}", x.getName().cStr(),
+                          cli::format_seconds(x.getCandidateMs() / 1e3),
+                          cli::format_seconds(x.getReferenceMs() / 1e3), speedup);
+  if (x.getSpeedupLow() > 0)
+    text += fmt::format(" [{:.3f}, {:.3f}]", x.getSpeedupLow(), x.getSpeedupHigh());
+  return text + (speedup < 1 ? ", slower than the baseline\n" : "\n");
+}
+
 std::string timing_text(wire::Timing::Reader t) {
   if (t.getNotTimed() != wire::NotTimed::NO)
     return fmt::format("\nnot timed, for which the {} is the cause\n", word(t.getNotTimed()));
@@ -195,11 +205,7 @@ std::string timing_text(wire::Timing::Reader t) {
       sol ? fmt::format(", SOL score {:.3f}", *sol) : std::string{});
   result += baseline_text(t);
   for (auto x : t.getKinds())
-    if (is_shape(x.getName().cStr()) && x.getCandidateMs() > 0)
-      result += fmt::format("  {}: {} against {}, speedup {:.3f}\n", x.getName().cStr(),
-                            cli::format_seconds(x.getCandidateMs() / 1e3),
-                            cli::format_seconds(x.getReferenceMs() / 1e3),
-                            x.getReferenceMs() / x.getCandidateMs());
+    if (is_shape(x.getName().cStr()) && x.getCandidateMs() > 0) result += shape_text(x);
   return result;
 }
 
@@ -243,11 +249,15 @@ json timing_json(wire::Timing::Reader t) {
     return {{"candidate", finite(candidate)}, {"reference", finite(reference)}};
   };
   json kinds = json::array();
-  for (auto x : t.getKinds())
-    kinds.push_back({{"name", str(x.getName())},
-                     {"candidate_ms", finite(x.getCandidateMs())},
-                     {"reference_ms", finite(x.getReferenceMs())},
-                     {"calls", x.getCalls()}});
+  for (auto x : t.getKinds()) {
+    json one{{"name", str(x.getName())},
+             {"candidate_ms", finite(x.getCandidateMs())},
+             {"reference_ms", finite(x.getReferenceMs())},
+             {"calls", x.getCalls()}};
+    if (x.getSpeedupLow() > 0)
+      one["speedup"] = {{"low", finite(x.getSpeedupLow())}, {"high", finite(x.getSpeedupHigh())}};
+    kinds.push_back(std::move(one));
+  }
   return {{"measured", measured},
           {"candidate_ms", number(t.getCandidateMs())},
           {"reference_ms", number(t.getReferenceMs())},

@@ -67,9 +67,9 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   const auto& asked = config.evaluation;
   baseline_finder baselines{{asked.baseline, asked.best_kernels, asked.python, config.compile},
                             backend};
-  const judging_terms terms{backend.name,          *contract,     asked.torch_mode,
-                            asked.language,        asked.float32, baseline_of_word(asked.baseline),
-                            hardware_text(backend)};
+  const judging_terms terms{backend.name,           *contract,     asked.torch_mode,
+                            asked.language,         asked.float32, baseline_of_word(asked.baseline),
+                            hardware_text(backend), asked.shapes};
   for (const auto& one : *chosen) {
     auto what = on_terms(*one, terms);
     KM_TRY(what);

@@ -170,7 +170,8 @@ cli::command task_import_row() {
       "Imports a benchmark's problems as tasks.",
       "kernelmill task import kernelbench ~/KernelBench\n"
       "kernelmill task import kernelbench problems.jsonl --level 1\n"
-      "kernelmill task import multikernelbench ~/MultiKernelBench",
+      "kernelmill task import multikernelbench ~/MultiKernelBench\n"
+      "kernelmill task import model net.py",
       "Tasks are written to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), "
       "where every command\n"
       "finds them. Each task is written atomically. A second import changes nothing. Problems that "
@@ -259,6 +260,28 @@ cli::command task_import_row() {
         false,
         {},
         completes::directory},
+       {"--entry",
+        "NAME",
+        "model: the function that makes the model, or the model. Default: model.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--share",
+        "PERCENT",
+        "model: of its time, from which a submodule is a task, 1 to 100. Default: 10.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--python",
+        "PATH",
+        "model: the Python that has torch and runs the file. Default: $KERNELMILL_PYTHON, then "
+        "python3.",
+        "",
+        false,
+        {},
+        completes::file},
        flag("--force", "Replaces existing tasks that differ.")},
       task_import};
 }

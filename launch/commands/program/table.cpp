@@ -36,10 +36,10 @@ cli::command_table grouped() {
        export_row(), bundle_make_row(), bundle_verify_row(), bundle_keygen_row(),
        import_gpu_rl_row(), import_kernel_rl_row()});
   add(table, "Tasks, policies and retrieval",
-      {task_list_row(), task_show_row(), task_check_row(), task_import_row(), policy_probe_row(),
-       policy_scripted_row(), policy_attach_row(), policy_list_row(), policy_detach_row(),
-       policy_weights_row(), index_build_row(), index_query_row(), index_retract_row(),
-       index_audit_row()});
+      {task_list_row(), task_show_row(), task_check_row(), task_import_row(), task_apply_row(),
+       policy_probe_row(), policy_scripted_row(), policy_attach_row(), policy_list_row(),
+       policy_detach_row(), policy_weights_row(), index_build_row(), index_query_row(),
+       index_retract_row(), index_audit_row()});
   add(table, "Other machines", {remote_ls_row(), remote_attach_row(), remote_close_row()});
   add(table, "Clusters",
       {cluster_init_row(), head_row(), node_row(), node_list_row(), gpu_list_row(), submit_row(),

@@ -187,6 +187,8 @@ TEST(feedback, of_several_shapes_each_has_its_speedup_and_hidden_ones_no_times) 
   EXPECT_THAT(text,
               AllOf(HasSubstr("Timing: speedup 3x (95 % interval 2.9x to 3.1x, 20 calls), the "
                               "geometric mean of 3 shapes\n"),
+                    HasSubstr("It is slower than the baseline at 1 of 3 shapes. Repair these "
+                              "first.\nTiming at hidden shape 1: slower than the baseline\n"),
                     HasSubstr("Timing at shape base: yours 0.3125 ms, baseline 0.625 ms, "
                               "speedup 2x, which is faster than the baseline\n"),
                     HasSubstr("Timing at shape wide: yours"),
