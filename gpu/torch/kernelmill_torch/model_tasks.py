@@ -23,6 +23,7 @@ from kernelmill_torch.model_trace import ARGUMENTS, Made, NotUsable, Traced, pos
 SHARE = 0.1  # of the whole model's time, from which a submodule is a task
 MOST_SHAPES = 16  # of one task
 MOST_TASKS = 32
+SEED = 2026
 ORIGIN = "# kernelmill-model: "
 
 
@@ -194,6 +195,7 @@ class Tasks:
             )
         end = model_trace.remember_arguments()
         try:
+            torch.manual_seed(SEED)  # so that a second import says the same
             self.module = model_trace.load(path)
             self.model = model_trace.model_of(self.module, entry)
         finally:
@@ -214,12 +216,12 @@ class Tasks:
         for x in self.traced:
             if x.path and x.share > 0:
                 groups.setdefault(self.key_of(x), []).append(x)
-        hot = [(sum(x.share for x in group), group) for group in groups.values()]
-        for share, group in sorted(hot, key=lambda x: -x[0]):
+        for group in groups.values():  # in the model's order, so that names stay from one import to the next
+            share = sum(x.share for x in group)
             if share < self.share or len(self.tasks) >= MOST_TASKS:
                 continue
             try:
-                self.add_part(group, share)
+                self.add_part(group)
             except Refused as e:
                 place = f"{group[0].path} ({type(group[0].module).__name__}, {share:.0%} of the time)"
                 self.refused.append({"place": place, "reason": e.reason, "cause": e.cause})
@@ -256,9 +258,9 @@ class Tasks:
             "def get_init_inputs():\n    return []\n"
         )
         check_runs(text, outputs)
-        self.add("whole", text, "network", f"The model of {self.name}", [""], [], 1.0)
+        self.add("whole", text, "network", f"The model of {self.name}", [""], [])
 
-    def add_part(self, group: list[Traced], share: float) -> None:
+    def add_part(self, group: list[Traced]) -> None:
         first = group[0]
         name = class_text(first.module, vars(self.module))
         if not name:
@@ -276,9 +278,7 @@ class Tasks:
         by_shape = zip([y for one in group for y in one.outputs], calls)
         check_runs(text, next(out for out, inputs in by_shape if inputs is shapes[0]))
         title = f"{type(first.module).__name__} of {self.name}"
-        self.add(
-            type(first.module).__name__, text, "fusion", title, [x.path for x in group], variants_of(shapes), share
-        )
+        self.add(type(first.module).__name__, text, "fusion", title, [x.path for x in group], variants_of(shapes))
 
     def add(
         self,
@@ -288,7 +288,6 @@ class Tasks:
         title: str,
         paths: list[str],
         variants: list[dict[str, Any]],
-        share: float,
     ) -> None:
         name = next(x for x in [name, *(f"{name}_{i}" for i in range(2, 100))] if x.lower() not in self.used)
         self.used.add(name.lower())
@@ -309,7 +308,8 @@ class Tasks:
         }
         if variants:
             document["variants"] = variants
-        where = "the whole model" if paths == [""] else f"{len(paths)} places of the model, {share:.0%} of its time"
+        count = "one place" if len(paths) == 1 else f"{len(paths)} places"
+        where = "the whole model" if paths == [""] else f"in {count} of it"
         prompt = f"A user's own model. The module below is {where}.\n"
         self.tasks.append(
             {

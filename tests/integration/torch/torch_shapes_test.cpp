@@ -151,6 +151,30 @@ TEST_F(torch_shapes, what_cannot_judge_is_the_tasks_fault_before_any_candidate) 
   }
 }
 
+TEST_F(torch_shapes, some_are_drawn_by_the_seed_where_not_all_are_asked_for) {
+  keys_ = R"(, "variants": [{"name": "a", "set": {"rows": 33}}, {"name": "b", "set": {"rows": 57}},
+                            {"name": "c", "set": {"rows": 77}, "hidden": true},
+                            {"name": "d", "set": {"rows": 91}}])";
+  auto judged = [&](unsigned char seed) {
+    auto result = evaluate(shaped_problem, right, [&](wire::EvaluateRequest::Builder x) {
+      x.setShapes(2);
+      auto bytes = x.initSeed(32);
+      for (unsigned i = 0; i < 32; ++i) bytes[i] = static_cast<kj::byte>(seed + i);
+    });
+    EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+    std::set<std::string> shapes;
+    for (auto one : result.open()->getCases()) shapes.insert(one.getShape());
+    return shapes;
+  };
+  auto first = judged(0);
+  EXPECT_EQ(first.size(), 3u);
+  EXPECT_TRUE(first.contains("float32[64, 96]")) << "the problem's own comes in any case";
+  EXPECT_EQ(judged(0), first);
+  std::set<std::set<std::string>> all{first};
+  for (unsigned char seed = 1; seed < 12 && all.size() < 2; ++seed) all.insert(judged(seed));
+  EXPECT_GT(all.size(), 1u);
+}
+
 TEST_F(torch_shapes, the_benchmarks_mode_has_its_one_shape) {
   auto result = evaluate(shaped_problem, but_at(77, "return torch.zeros(77, 32)"),
                          [](wire::EvaluateRequest::Builder x) { x.setMode("kernelbench"); });
