@@ -136,7 +136,8 @@ ARROWS = {
     ),
     "launch/config": "",
     "launch/import": (
-        "gpu/python gpu/task launch/import/reading launch/import/sol storage storage/bundle storage/journal storage/lineage"
+        "gpu/python gpu/task launch/import/reading launch/import/sol storage storage/bundle storage/journal "
+        "storage/lineage"
     ),
     "launch/import/reading": "",
     "launch/import/sol": "launch/import/reading",
