@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 
 BYTES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
 ANSWERS = ("same", "zeros", "narrow")
+COPIES = ("", None, "unchanged")  # right answers that nothing is paid for
 NARROWER = """
 def rounded(x):
     if not isinstance(x, torch.Tensor) or not x.is_floating_point() or x.dim() == 0:
@@ -179,12 +180,12 @@ def judge(options, cases: list[Case], root: pathlib.Path) -> None:
 
 
 def word_of(verdict: dict) -> str:
-    """ "pass", with the speedup where there is one, or the category."""
-    if verdict.get("outcome") == "accepted":
-        speedup = (verdict.get("timing") or {}).get("speedup", {}).get("estimate")
-        return f"pass {speedup:.2f}" if speedup else "pass"
-    fault = verdict.get("fault") or {}
-    return str(fault.get("category") or verdict.get("reason") or verdict.get("outcome"))
+    """ "pass", with the speedup where there is one; else the category."""
+    category = verdict.get("category") or (verdict.get("error") or {}).get("category")
+    if not verdict.get("correct") or verdict.get("outcome") == "rejected" and category not in COPIES:
+        return str(category or verdict.get("outcome"))
+    speedup = (verdict.get("timing") or {}).get("speedup", {}).get("estimate")
+    return f"pass {speedup:.2f}" if speedup else "pass"
 
 
 def harness(options, cases: list[Case], root: pathlib.Path) -> None:
