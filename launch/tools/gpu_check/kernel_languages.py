@@ -61,7 +61,7 @@ def evaluate(options, language, folder, answer):
     try:
         return json.loads(done.stdout)
     except ValueError:
-        return {"verdict": {"outcome": "none", "category": (done.stderr.strip().splitlines() or ["?"])[0]}}
+        return {"outcome": "none", "category": (done.stderr.strip().splitlines() or ["?"])[0]}
 
 
 def main(arguments=None):
@@ -80,11 +80,15 @@ def main(arguments=None):
             path = folder / f"{language}_{name}.py"
             path.write_text(text)
             document = evaluate(options, language, folder, path)
-            verdict, timing = document["verdict"], document.get("evaluation", {}).get("timing") or {}
-            rules = ",".join(x["rule"] for x in verdict.get("findings", []))
+            outcome, category, timing = (
+                document["outcome"],
+                document.get("category") or "",
+                document.get("timing") or {},
+            )
+            rules = ",".join(x["rule"] for x in document.get("integrity", {}).get("findings", []))
             speedup = (timing.get("speedup") or {}).get("estimate")
-            right = (verdict["outcome"] == "accepted") == (name == "honest")
-            rows.append((language, name, verdict["outcome"], verdict.get("category") or "", rules, speedup, right))
+            right = (outcome == "accepted") == (name == "honest")
+            rows.append((language, name, outcome, category, rules, speedup, right))
             if not right:
                 print(json.dumps(document)[:3000], file=sys.stderr)
     missing = sorted(set(answers) - {"cuda", "cpp", "torch", "triton", *here})
