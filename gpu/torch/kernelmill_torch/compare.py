@@ -107,7 +107,7 @@ def rounded_rule(rule: Rule, dtype: torch.dtype, flips: Flips) -> Rule:
     share = min(MOST_FLIPS, ALLOWANCE * flips.share)
     if not dtype.is_floating_point:
         return SharedRule(0.0, 0.0, 1.0 - share, Rule(flips.size, 0.0)) if flips.share else rule
-    if dtype.itemsize > 1:
+    if torch.empty((), dtype=dtype).element_size() > 1:
         return rule
     return SharedRule(0.0, SAME_IN_8_BITS, 1.0 - max(LEAST_FLIPS, share), rule)
 

@@ -33,7 +33,7 @@ ROUNDERS = {"round", "floor", "ceil", "trunc"}  # of wide numbers, before they a
 
 def is_quantized(x: torch.dtype) -> bool:
     """Whether a number of this type is one of few."""
-    return x.itemsize == 1 if hasattr(x, "itemsize") else x in (torch.int8, torch.uint8, torch.bool)
+    return torch.empty((), dtype=x).element_size() == 1
 
 
 class Roundings(TorchDispatchMode):
