@@ -95,6 +95,11 @@ expected<void> fetching::add(wanted_file& x, std::string_view piece, bool last) 
   return broken_rules("the file " + x.entry.path + " is not what its hash says");
 }
 
+void fetching::discard() {
+  std::error_code ignored;
+  for (const auto& x : places_) fs::remove_all(staging_of(x), ignored);
+}
+
 expected<void> fetching::commit() {
   std::error_code code;
   for (const auto& x : places_) {

@@ -36,6 +36,9 @@ public:
   /// "disk_full".
   expected<void> add(wanted_file& x, std::string_view piece, bool last);
 
+  /// Removes what came and has no place yet.
+  void discard();
+
   /// Moves everything to its place. Errors: "directory_not_empty".
   expected<void> commit();
 

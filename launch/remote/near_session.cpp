@@ -65,7 +65,10 @@ expected<void> near_session::close() {
   KM_TRY(link);
   KM_TRY(link->send({"use", {{"session", id_}}}));
   KM_TRY(link->next_of("using"));
-  return close(*link);
+  auto known = find_record(id_);
+  KM_TRY(close(*link));
+  if (known) fetching{known->places, id_}.discard();
+  return {};
 }
 
 expected<int> near_session::until_done() {

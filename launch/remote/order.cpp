@@ -36,8 +36,8 @@ terminal_shape read_terminal(const nlohmann::json& x) {
   result.out = flag_in(x, "out", false);
   result.err = flag_in(x, "err", false);
   result.columns =
-      static_cast<unsigned>(std::min<uint64_t>(count_in(x, "columns", 80), most_columns));
-  result.rows = static_cast<unsigned>(std::min<uint64_t>(count_in(x, "rows", 24), most_columns));
+      static_cast<unsigned>(std::min<uint64_t>(count_in(x, "columns", 0), most_columns));
+  result.rows = static_cast<unsigned>(std::min<uint64_t>(count_in(x, "rows", 0), most_columns));
   auto type = text_in(x, "type");
   if (type.size() <= 64 && std::all_of(type.begin(), type.end(), [](unsigned char c) {
         return std::isalnum(c) || c == '-' || c == '.' || c == '+';

@@ -17,8 +17,8 @@ namespace kernelmill::remote {
 struct terminal_shape {
   bool out = false; ///< stdout is one
   bool err = false;
-  unsigned columns = 80;
-  unsigned rows = 24;
+  unsigned columns = 0; ///< 0: lines have no limit
+  unsigned rows = 0;
   std::string type; ///< $TERM
 };
 

@@ -92,7 +92,8 @@ std::vector<std::string> environment_of(const far_session& session) {
   result.push_back("XDG_DATA_HOME=" + session.work() + "/data");
   const auto& terminal = session.what().terminal;
   if (!terminal.type.empty()) result.push_back("TERM=" + terminal.type);
-  if (!terminal.out) result.push_back("COLUMNS=" + std::to_string(terminal.columns));
+  if (!terminal.out && !terminal.err && terminal.columns > 0)
+    result.push_back("COLUMNS=" + std::to_string(terminal.columns));
   return result;
 }
 

@@ -28,13 +28,9 @@ remote::terminal_shape terminal_here() {
   remote::terminal_shape result;
   result.out = ::isatty(1) == 1;
   result.err = ::isatty(2) == 1;
+  result.columns = static_cast<unsigned>(cli::terminal_width(result.err && !result.out ? 2 : 1));
   winsize size{};
-  if (::ioctl(result.err ? 2 : 1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    result.columns = size.ws_col;
-    result.rows = size.ws_row;
-  } else if (auto width = cli::terminal_width(1); width > 0) {
-    result.columns = static_cast<unsigned>(width);
-  }
+  if (::ioctl(result.out ? 1 : 2, TIOCGWINSZ, &size) == 0) result.rows = size.ws_row;
   if (const char* type = std::getenv("TERM")) result.type = type;
   return result;
 }

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -161,6 +162,96 @@ class Sessions(unittest.TestCase):
         )
         self.assertNotIn("remote_", done.stderr)  # without a GPU it says so, as it would here
 
+    def test_a_terminal_here_is_one_there(self):
+        words = [PROGRAM, "eval", "--task", "native/row_sum", "--no-timing", "--backend", "cpu", "good.cpp"]
+        there = self.in_a_terminal([*words, "--on", "far"])
+        here = self.in_a_terminal(words)
+        for text in ("\x1b[", "compiling", "accepted"):
+            self.assertIn(text, here)
+            self.assertIn(text, there)
+        self.assertNotIn("\r\r\n", there)
+
+    def in_a_terminal(self, words):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.work)
+            os.execve(words[0], words, self.hosts.environment(TERM="xterm-256color"))
+        text = b""
+        while part := self.read(terminal):
+            text += part
+        os.close(terminal)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0, text)
+        return text.decode()
+
+    def read(self, terminal):
+        try:
+            return os.read(terminal, 65536)
+        except OSError:  # no process has it any more
+            return b""
+
+    def test_forms_of_output_are_the_commands(self):
+        words = ["bench", "--task", "native/row_sum", "good.cpp", "--backend", "cpu", "--evaluations", "1"]
+        words += ["--shapes", "rows=8,cols=8", "--on", "far"]
+        self.assertIn("rows", self.do(*words, "-o", "csv").stdout)
+        self.assertIn("schema_version", self.do(*words, "-o", "yaml").stdout)
+
+    def test_a_run_that_was_stopped_there_goes_on_here(self):
+        script = serving.write_script(self.work, serving.replies(serving.BROKEN, serving.GOOD), 300)
+        servers = []
+        for prefix in (["nsenter", "-n", "-t", str(self.hosts.holder.pid)], []):
+            words = [*prefix, PROGRAM, "policy", "scripted", "--script", str(script)]
+            server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=self.hosts.environment())
+            self.addCleanup(server.stdout.close)
+            self.addCleanup(server.wait)
+            self.addCleanup(server.kill)
+            servers.append(server.stdout.readline().strip().rstrip("/"))
+        words = [x for x in self.run_words("moved", "tasks.groups=6") if not x.startswith("policy.script=")]
+        words += ["policy.kind=openai", "policy.model=test"]
+        process = self.start(*words, f"policy.base_url={servers[0]}")
+        self.wait_for(process, "run moved in")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        self.assertEqual(process.returncode, 130, (out, err))
+        done = self.do("resume", "runs/moved", f"policy.base_url={servers[1]}")
+        self.assertIn("finished: 6 groups", done.stdout)
+
+    def test_the_how_to_as_it_is_written(self):
+        page = (SOURCE / "docs/how-to/use-a-remote-gpu.md").read_text()
+        blocks = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        lines = [line for block in blocks for line in block.splitlines()]
+        self.assertGreater(len(lines), 7)
+        (self.work / "kernel.cu").write_text(serving.GOOD)
+        line = json.dumps({"task": "native/row_sum", "file": "kernel.cu"})
+        (self.work / "candidates.ndjson").write_text(line + "\n")
+        # A session to list, to take up and to close; the host has no GPU.
+        session = None
+        for line in lines:
+            if "remote " in line and session is None:
+                process = self.start(*self.run_words("named", latency_ms=1500))
+                self.wait_for(process, "run named in")
+                process.kill()
+                process.wait()
+                (row,) = json.loads(self.do("remote", "ls", "gpu-box", "--json").stdout)["sessions"]
+                session = row["session"]
+            words = line.replace("3f0c9a52d1e8b764", session or "")
+            if re.match("kernelmill (eval|bench|judge)", words):
+                words = words.replace("kernelmill ", "kernelmill ", 1).replace(" --on", " --backend cpu --on", 1)
+            if words.startswith("kernelmill bench"):
+                words = words.replace(" --on", " --evaluations 1 --on")
+            code = {"kernelmill profile": 1, "kernelmill remote close": 3}  # no GPU; attach closed it
+            wanted = next((x for start, x in code.items() if words.startswith(start)), 0)
+            done = subprocess.run(
+                ["bash", "-c", words],
+                cwd=self.work,
+                env=self.hosts.environment(PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertEqual(done.returncode, wanted, (words, done.stdout, done.stderr))
+        self.assertTrue(json.loads((self.work / "times.json").read_text())["shapes"])
+        self.assertEqual(json.loads((self.work / "verdicts.ndjson").read_text())["outcome"], "accepted")
+
     # -- connections --------------------------------------------------------------------------------
 
     def test_a_killed_connection_is_taken_up(self):
@@ -241,6 +332,13 @@ class Sessions(unittest.TestCase):
         self.assertIn("hooks.url may hold a secret", done.stderr)
         self.assertNotIn("token", done.stderr)
 
+    def test_a_script_sends_nothing_from_outside_its_folder(self):
+        script = self.work / "script.json"
+        reply = {"task": "native/row_sum", "turn": 0, "kernel": "../../.ssh/id_ed25519"}
+        script.write_text(json.dumps({"model": "test", "replies": [reply]}))
+        words = [*serving.run_arguments("runs/outside", script, 1, 1)[1:], "--on", "far"]
+        self.assertIn("outside its folder", self.do(*words, code=2).stderr)
+
     # -- hosts --------------------------------------------------------------------------------------
 
     def test_hosts_that_cannot_be_used_are_told_apart(self):
@@ -266,22 +364,52 @@ class Sessions(unittest.TestCase):
         words = ["eval", "--task", "native/row_sum", "--backend", "cpu", "good.cpp", "--on", "far"]
         done = self.do(*words, code=75)
         self.assertRegex(done.stderr, "No space left|free space")
+        subprocess.run(["mount", "-o", "remount,size=400m", cache], check=True)
+        self.do(*words)
+        with open(cache / "fill", "wb", buffering=0) as fill, self.assertRaises(OSError):
+            while True:
+                fill.write(bytes(1 << 20))
+        (self.work / "good.cpp").write_text(serving.GOOD + "//" + "x" * 900_000 + "\n")
+        done = self.do(*words, code=75)
+        self.assertRegex(done.stderr, "No space left")
+        (cache / "fill").unlink()
+        self.do(*words)
+
+    def client_with(self, variable):
+        """A client whose far shell has this variable and an empty cache."""
+        client = self.work / "ssh"
+        far = f"export {variable} XDG_CACHE_HOME={self.work}/c; $last"
+        client.write_text(f'#!/bin/bash\nlast="${{@: -1}}"\nexec ssh -F {self.hosts.config} "${{@:1:$#-1}}" "{far}"\n')
+        client.chmod(0o755)
+        return str(client)
+
+    def test_an_installed_one_of_the_same_build_serves(self):
+        prefix = self.work / "prefix"
+        shutil.copytree(os.path.dirname(PROGRAM), prefix / "bin", ignore=lambda _, names: {"fake_nvml"} & set(names))
+        (prefix / "share").mkdir()
+        (prefix / "share" / "kernelmill").symlink_to(SOURCE)
+        ssh = self.client_with(f"PATH={prefix}/bin:\\$PATH")
+        words = ["eval", "--task", "native/row_sum", "good.cpp", "--no-timing", "--backend", "cpu", "--on", "far"]
+        done = subprocess.run(
+            [prefix / "bin" / "kernelmill", *words],
+            cwd=self.work,
+            env=self.hosts.environment(KERNELMILL_SSH=ssh),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+        self.assertNotIn("bringing", done.stderr)
+        self.assertEqual(list((self.work / "c/kernelmill/remote/programs").iterdir()), [])
 
     def test_a_machine_of_another_kind_gets_no_program(self):
         folder = self.work / "bin"
         folder.mkdir()
         (folder / "uname").write_text("#!/bin/sh\n[ $1 = -m ] && echo aarch64 || echo Linux\n")
         (folder / "uname").chmod(0o755)
-        config = self.work / "config"
-        config.write_text(self.hosts.config.read_text())
-        ssh = self.work / "ssh"  # the far shell finds another uname, and an empty cache
-        ssh.write_text(
-            '#!/bin/bash\nlast="${@: -1}"\n'
-            f'exec ssh -F {config} "${{@:1:$#-1}}" "export PATH={folder}:\\$PATH XDG_CACHE_HOME={self.work}/c; $last"\n'
-        )
-        ssh.chmod(0o755)
+        ssh = self.client_with(f"PATH={folder}:\\$PATH")
         words = ["eval", "--task", "native/row_sum", "good.cpp", "--on", "far"]
-        done = self.do(*words, code=3, KERNELMILL_SSH=str(ssh))
+        done = self.do(*words, code=3, KERNELMILL_SSH=ssh)
         self.assertRegex(done.stderr, re.compile("Linux aarch64.*install the same Kernelmill there", re.DOTALL))
 
 

@@ -72,7 +72,7 @@ class TwoHosts:
         (self.far / "tmp").mkdir()
         self.config = self.root / "ssh_config"
         self.config.write_text(
-            f"Host far\n  HostName {THERE}\n  Port {PORT}\n  User root\n  IdentityFile {self.root}/key\n"
+            f"Host far gpu-box\n  HostName {THERE}\n  Port {PORT}\n  User root\n  IdentityFile {self.root}/key\n"
             f"  IdentitiesOnly yes\n  UserKnownHostsFile {self.root}/known_hosts\n  GlobalKnownHostsFile /dev/null\n"
             "Host stranger\n  HostName 10.77.0.2\n  Port 2222\n  User root\n  UserKnownHostsFile /dev/null\n"
             "Host nowhere\n  HostName 10.77.0.2\n  Port 1\n  User root\n"
