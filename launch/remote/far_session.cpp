@@ -94,7 +94,11 @@ expected<far_session> far_session::open(const std::string& root, const std::stri
     if (*before != order_text) return broken_rules("a session was opened with another order");
   } else {
     KM_TRY(make_directories(folder));
-    KM_TRY(write_file(folder + "/order.json", order_text));
+    if (auto stored = write_file(folder + "/order.json", order_text); !stored) {
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+      return tl::unexpected<error>{stored.error()};
+    }
   }
   return far_session{root, std::move(folder), std::move(*what)};
 }

@@ -24,6 +24,7 @@ namespace {
 constexpr int most_tries = 20; // 8 minutes without progress
 constexpr int longest_wait_s = 30;
 constexpr int follow_wait_ms = 60'000; // the far end speaks every 2 s
+constexpr int close_wait_ms = 5'000;
 constexpr uint64_t most_output = uint64_t{1} << 30;
 constexpr int signals_that_leave = 3;
 
@@ -108,6 +109,10 @@ expected<void> near_session::attempt() {
     return close(*link);
   };
   auto done = steps();
+  // Nothing runs there yet, so nothing is to stay.
+  if (!done && opened_ && !started_ && done.error().category != "remote_unreachable" &&
+      link->send({"close"}))
+    (void)link->next_of("closed", close_wait_ms);
   if (!done && done.error().category == "cancelled" && last_signal_ == 0)
     last_signal_ = options_.take_signal();
   // It was closed, and the connection broke before it could say so.

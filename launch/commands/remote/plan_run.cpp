@@ -5,6 +5,7 @@
 #include "launch/commands/sources.hpp"
 #include "launch/config/json_text.hpp"
 #include "launch/config/keys.hpp"
+#include "launch/config/paths.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -85,6 +86,10 @@ expected<void> send_what_it_names(remote_plan& to, resolved_config& x) {
                      "leave it out");
   auto chosen = tasks_of(config.tasks);
   KM_TRY(chosen);
+  // The installation's own, by its path here: that path would not lead back when the run is
+  // resumed.
+  std::error_code code;
+  if (fs::equivalent(config.tasks.root, default_tasks_root(), code)) config.tasks.root.clear();
   auto root = send_tasks(to, config.tasks.root, *chosen);
   KM_TRY(root);
   if (!root->empty()) config.tasks.root = *root;

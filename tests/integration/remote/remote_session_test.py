@@ -163,10 +163,10 @@ class Sessions(unittest.TestCase):
         self.assertNotIn("remote_", done.stderr)  # without a GPU it says so, as it would here
 
     def test_a_terminal_here_is_one_there(self):
-        words = [PROGRAM, "eval", "--task", "native/row_sum", "--no-timing", "--backend", "cpu", "good.cpp"]
+        words = [PROGRAM, "eval", "--task", "native/row_sum", "--no-timing", "--backend", "cpu", "broken.cpp"]
         there = self.in_a_terminal([*words, "--on", "far"])
         here = self.in_a_terminal(words)
-        for text in ("\x1b[", "compiling", "accepted"):
+        for text in ("\x1b[", "compiling", "rejected"):
             self.assertIn(text, here)
             self.assertIn(text, there)
         self.assertNotIn("\r\r\n", there)
@@ -361,7 +361,7 @@ class Sessions(unittest.TestCase):
         cache = self.hosts.far / "cache"
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", cache], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", cache], check=True)
-        words = ["eval", "--task", "native/row_sum", "--backend", "cpu", "good.cpp", "--on", "far"]
+        words = ["eval", "--task", "native/row_sum", "--backend", "cpu", "broken.cpp", "--on", "far"]
         done = self.do(*words, code=75)
         self.assertRegex(done.stderr, "No space left|free space")
         subprocess.run(["mount", "-o", "remount,size=400m", cache], check=True)
@@ -369,7 +369,7 @@ class Sessions(unittest.TestCase):
         with open(cache / "fill", "wb", buffering=0) as fill, self.assertRaises(OSError):
             while True:
                 fill.write(bytes(1 << 20))
-        (self.work / "good.cpp").write_text(serving.GOOD + "//" + "x" * 900_000 + "\n")
+        (self.work / "broken.cpp").write_text(serving.BROKEN + "//" + "x" * 900_000 + "\n")
         done = self.do(*words, code=75)
         self.assertRegex(done.stderr, "No space left")
         (cache / "fill").unlink()
@@ -389,7 +389,7 @@ class Sessions(unittest.TestCase):
         (prefix / "share").mkdir()
         (prefix / "share" / "kernelmill").symlink_to(SOURCE)
         ssh = self.client_with(f"PATH={prefix}/bin:\\$PATH")
-        words = ["eval", "--task", "native/row_sum", "good.cpp", "--no-timing", "--backend", "cpu", "--on", "far"]
+        words = ["eval", "--task", "native/row_sum", "broken.cpp", "--no-timing", "--backend", "cpu", "--on", "far"]
         done = subprocess.run(
             [prefix / "bin" / "kernelmill", *words],
             cwd=self.work,
