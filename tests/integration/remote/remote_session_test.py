@@ -359,6 +359,7 @@ class Sessions(unittest.TestCase):
 
     def test_a_full_disk_is_told(self):
         cache = self.hosts.far / "cache"
+        cache.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", cache], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", cache], check=True)
         words = ["eval", "--task", "native/row_sum", "--backend", "cpu", "broken.cpp", "--on", "far"]
