@@ -274,7 +274,8 @@ class Bench(Flushes, Truths):
         try:
             reads = reads_of(self.problem)
             self.problem.dense_terms = reads.terms_of_weights
-            if self.device == "cuda" and (found := least_bytes(self.problem, reads)):
+            is_known = self.device == "cuda" and not self.problem.rounds  # else weights may be kept in the narrow type
+            if is_known and (found := least_bytes(self.problem, reads)):
                 self.weight_bytes, self.read_rate = found, read_rate(self.problem)
         except OUT_OF_MEMORY:
             self.is_known_whole = False
