@@ -60,6 +60,8 @@ std::vector<std::string> nvcc_flags(const hip_layer& x) {
   std::vector<std::string> result{"-x", "cu", "-D__HIP_PLATFORM_NVIDIA__"};
   // Where compilers look anyway, it must stay behind what they have of their own.
   if (x.headers != "/usr/include") result.insert(result.end(), {"-isystem", x.headers});
+  // Behind CUDA's own: what it may be installed without.
+  result.insert(result.end(), {"-isystem", x.ours + "/fallback"});
   result.insert(result.end(), {"-include", x.ours + "/kernelmill_hip.h"});
   return result;
 }
