@@ -214,8 +214,8 @@ TEST(licence_command, a_source_stays_with_a_task_of_another_name) {
 
 // Under the ids that `task import` gives them, whatever their task.json says.
 TEST(licence_command, problems_of_evaluation_suites_are_exported_for_no_training) {
-  for (const std::string id : {"compute-eval/2026-1/CUDA_31", "sol-execbench/L1/softmax",
-                               "gpu-mode/pmpp/vectoradd"}) {
+  for (const std::string id :
+       {"compute-eval/2026-1/CUDA_31", "sol-execbench/L1/softmax", "gpu-mode/pmpp/vectoradd"}) {
     auto run = run_over("suite-" + id.substr(0, id.find('/')), add_task(id, ""));
     expect_refused({"export", run, "--form", "rl", "--out", "never"}, id.c_str());
     expect_refused({"index", "build", "never-index", "--from", "run=" + run}, "must not");
