@@ -349,7 +349,7 @@ class Serving:
         if op == "load":
             use_float32(message.get("float32", ""))
             found = artifact.read(descriptors[0])
-            found.entry = message.get("entry") or ""  # what the task says now
+            found.entry = message.get("entry") or found.entry  # of a baseline its build knows
             self.module = import_module(found)
             if not hasattr(self.module, message["class"]):
                 words = entry.wanted(found.entry) if found.entry else f"no class {message['class']}"
