@@ -199,7 +199,7 @@ TEST(eval_hip, says_what_is_missing_and_what_can_be_done) {
     std::vector<std::string> arguments{"eval", "--task", "native/row_sum", "--json", path};
     arguments.insert(arguments.end(), more.begin(), more.end());
     auto x = kernelmill(arguments);
-    EXPECT_EQ(x.code, 4);
+    EXPECT_EQ(x.code, 1);
     EXPECT_EQ(x.out, "");
     auto fault = x.fault();
     ASSERT_TRUE(fault.is_object()) << x.err;
