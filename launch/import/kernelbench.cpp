@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <sstream>
 
 #include "gpu/task/task.hpp"
 #include "launch/import/import_words.hpp"
+#include "launch/import/shapes.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
+#include "messages/folder_file.hpp"
 
 namespace kernelmill {
 
@@ -257,6 +260,54 @@ std::vector<task_file> task_files_of(const kernelbench_problem& x, const std::st
   return {{"task.json", text}, {"problem.py", x.code}, {"prompt.md", prompt_of(x)}};
 }
 
+namespace {
+
+// -- problems that load a model -------------------------------------------------------------------
+
+constexpr const char* from_network =
+    "it loads a model from the network; --models DIR names a folder "
+    "with MODEL/config.json";
+
+// The model's configuration, as its owner has it in a folder.
+expected<nlohmann::ordered_json> configuration_of(const std::string& models,
+                                                  const std::string& name) {
+  auto folder = fs::path{models} / name;
+  for (const auto& part : fs::path{name})
+    if (!is_folder_name(part.string())) return bad(name, "its name is none for a folder");
+  auto text = read_in_folder(folder.string(), "config.json", max_code);
+  KM_TRY(text);
+  if (nests_deeper(*text)) return bad(folder.string() + "/config.json", "it nests too deep");
+  auto result = nlohmann::ordered_json::parse(*text, nullptr, false);
+  if (!result.is_object() || !result.contains("model_type") || !result["model_type"].is_string())
+    return bad(folder.string() + "/config.json", "it is no configuration with a model_type");
+  return result;
+}
+
+// The problem with the configuration in its text, and parameters drawn by the seed, as those of all
+// problems are: nothing is read from a disk or the network, in no process. Returns the reason why
+// that cannot be.
+std::string make_local(std::string& code, const std::string& models, std::string& cause) {
+  if (models.empty()) return from_network;
+  static const std::regex named{R"re(\nmodel_name\s*=\s*["']([^"'\n]+)["'])re"};
+  std::smatch found;
+  if (!std::regex_search(code, found, named)) return "it loads a model in another way than others";
+  auto configuration = configuration_of(models, found[1].str());
+  if (!configuration) {
+    cause = configuration.error().message;
+    return "its model has no configuration in the folder of --models";
+  }
+  auto at = static_cast<size_t>(found.position()) + 1;
+  code.insert(at, "CONFIGURATION = " + python_value(*configuration) + "\n");
+  static const std::regex configured{R"(AutoConfig\.from_pretrained\(\s*[\w.]+\s*\))"};
+  static const std::regex loaded{R"((\w+)\.from_pretrained\([^()]*config\s*=\s*([\w.]+)\s*\))"};
+  code = std::regex_replace(code, configured, "AutoConfig.for_model(**CONFIGURATION)");
+  code = std::regex_replace(code, loaded, "$1.from_config($2)");
+  if (code.find("from_pretrained(") == code.npos) return {};
+  return "it loads a model in another way than others";
+}
+
+} // namespace
+
 expected<suite_reading> read_kernelbench_suite(const std::string& path,
                                                const suite_options& options) {
   auto only = count_of(options, "--level", 1, max_level, 0);
@@ -264,10 +315,17 @@ expected<suite_reading> read_kernelbench_suite(const std::string& path,
   auto problems = read_kernelbench(path);
   KM_TRY(problems);
   suite_reading result;
-  for (const auto& x : *problems)
-    if (*only == 0 || x.level == *only)
+  for (auto& x : *problems) {
+    if (*only != 0 && x.level != *only) continue;
+    std::string reason, cause;
+    if (x.code.find(".from_pretrained(") != x.code.npos)
+      reason = make_local(x.code, option_of(options, "--models"), cause);
+    if (reason.empty())
       result.tasks.push_back({x.id(), task_files_of(x, option_of(options, "--precision"))});
-  if (result.tasks.empty())
+    else
+      result.refused.push_back({x.id(), reason, cause.empty() ? reason : cause});
+  }
+  if (result.tasks.empty() && result.refused.empty())
     return configuration_error("bad_problem",
                                "failed to import from " + path + ": it has no problem of level " +
                                    std::to_string(*only),

@@ -37,7 +37,8 @@ std::string operator_family_of(const kernelbench_problem& x);
 std::vector<task_file> task_files_of(const kernelbench_problem& x,
                                      const std::string& precision = {});
 
-/// All of them as tasks; of one level with --level, in one type with --precision.
+/// All of them as tasks; of one level with --level, in one type with --precision. A problem that
+/// loads a model gets its configuration from the folder of --models, and is refused without.
 expected<suite_reading> read_kernelbench_suite(const std::string& path,
                                                const suite_options& options);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <set>
 
 #include "gpu/task/task.hpp"
@@ -24,6 +25,7 @@ using nlohmann::json;
 
 constexpr uint64_t most_code = 512 << 10;
 constexpr uint64_t most_cases = 16 << 20;
+constexpr double least_elements = 256;
 
 constexpr const char* what_is_read =
     "give a checkout of MultiKernelBench; it has reference/CATEGORY/NAME.py";
@@ -61,7 +63,8 @@ std::string family_of(const std::string& category) {
 struct input_case {
   size_t number = 0; ///< from 0, of lines that are not blank
   std::string line;
-  std::string shape; ///< equal for cases that differ in nothing that an answer is told
+  std::string shape;   ///< equal for cases that differ in nothing that an answer is told
+  double elements = 0; ///< of its largest tensor
 };
 
 // What an answer sees of a case: types, shapes and plain values, but not how values are drawn.
@@ -75,6 +78,18 @@ std::string shape_of(const json& inputs) {
   return result.dump();
 }
 
+double elements_of(const json& inputs) {
+  double result = 0;
+  for (const auto& input : inputs) {
+    auto shape = input.find("shape");
+    if (shape == input.end() || !shape->is_array()) continue;
+    double elements = 1;
+    for (const auto& x : *shape) elements *= x.is_number() ? x.get<double>() : 0;
+    result = std::max(result, elements);
+  }
+  return result;
+}
+
 // The reason why a line is no case; else it is appended.
 std::string read_case(std::string_view line, std::vector<input_case>& into, size_t number) {
   if (nests_deeper(line)) return "a line of its cases nests too deep";
@@ -85,12 +100,14 @@ std::string read_case(std::string_view line, std::vector<input_case>& into, size
     if (!input.is_object()) return "an input of its cases is no object";
     if (input.value("type", json{}) == "tensor_list") return "it has a list of tensors as an input";
   }
-  into.push_back({number, std::string{line}, shape_of(document["inputs"])});
+  const auto& inputs = document["inputs"];
+  into.push_back({number, std::string{line}, shape_of(inputs), elements_of(inputs)});
   return {};
 }
 
-// Cases of different shapes, in order.
-expected<std::vector<input_case>> cases_of(const std::string& text, std::string& reason) {
+// Cases of different shapes, in order; without those that are too small to tell right from wrong,
+// where there are others.
+std::vector<input_case> cases_of(const std::string& text, std::string& reason) {
   std::vector<input_case> result;
   std::set<std::string> seen;
   std::string_view rest = text;
@@ -103,21 +120,59 @@ expected<std::vector<input_case>> cases_of(const std::string& text, std::string&
       result.push_back(std::move(one.front()));
   }
   if (reason.empty() && result.empty()) reason = "its file of cases is empty";
+  auto small = [](const input_case& x) { return x.elements < least_elements; };
+  if (!std::all_of(result.begin(), result.end(), small)) std::erase_if(result, small);
   return result;
 }
 
 // The problem reads its cases from a file beside it; here `open` gives it the one that is wanted.
 // Some draw odd cases differently, so an odd one stands in the second line.
-std::string with_cases(const std::string& code, const std::vector<input_case>& cases) {
-  std::string result = code +
-                       "\n\n# The shapes of the suite's file of cases.\n"
-                       "import io\n\nAXIS_case = " +
-                       std::to_string(cases.front().number) + "\nCASES = {\n";
-  for (const auto& x : cases)
-    result += "    " + std::to_string(x.number) + ": " + python_literal(x.line) + ",\n";
-  return result + "}\n\n\ndef open(*_, **__):\n"
-                  "    return io.StringIO((CASES[AXIS_case] + \"\\n\") * (1 + AXIS_case % 2))\n\n\n"
-                  "def get_inputs():\n    return list(get_input_groups()[-1])\n";
+std::string with_cases(const std::string& code, const std::vector<suite_case>& cases) {
+  return code +
+         "\n\n# The shapes of the suite's file of cases: the place in the file, and the line.\n"
+         "import io\n\n" +
+         text_of_cases(cases) +
+         "\n\ndef open(*_, **__):\n    place, line = CASES[AXIS_case]\n"
+         "    return io.StringIO((line + \"\\n\") * (1 + place % 2))\n\n\n"
+         "def get_inputs():\n    return list(get_input_groups()[-1])\n";
+}
+
+// Names of forward's inputs, in order.
+std::vector<std::string> inputs_of_forward(std::string_view text) {
+  std::vector<std::string> result{""};
+  int depth = 0;
+  bool in_name = true;
+  for (char c : text) {
+    depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+    if (depth < 0) break;
+    if (c == ',' && depth == 0) {
+      result.emplace_back();
+      in_name = true;
+    } else if (c == ':' || c == '=') {
+      in_name = false;
+    } else if (in_name && c != ' ' && c != '\n') {
+      result.back() += c;
+    }
+  }
+  return result;
+}
+
+// Inputs that forward writes to: "x.scatter_(...)", "x[...] = ...".
+std::vector<size_t> mutated_by(const std::string& code) {
+  const std::string head = "def forward(self, ";
+  auto at = code.find(head);
+  if (at == code.npos) return {};
+  auto rest = code.substr(at + head.size());
+  rest = rest.substr(0, rest.find("\ndef "));
+  auto names = inputs_of_forward(rest);
+  std::vector<size_t> result;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!is_folder_name(names[i]) || names[i].find_first_of(".-+") != std::string::npos) continue;
+    std::regex written{"\\n[ \\t]+(return )?" + names[i] +
+                       R"((\.[a-z]\w*[a-z0-9]_\(|\[[^\]\n]*\]\s*=[^=]))"};
+    if (std::regex_search(rest, written)) result.push_back(i);
+  }
+  return result;
 }
 
 bool needs_npu(const std::string& code) {
@@ -167,17 +222,16 @@ private:
     if (!code) return "its file cannot be read, or is longer than 512 KiB";
     if (!is_utf8(*code)) return "its text is no UTF-8";
     if (needs_npu(*code)) return "it needs torch_npu, and with it an NPU";
-    suite_shapes shapes;
+    std::vector<suite_case> shapes;
     if (code->find("\ndef get_input_groups(") != code->npos) {
       auto cases = read_in_folder(folder, name + ".json", most_cases);
       if (!cases) return "its file of cases is missing, or longer than 16 MiB";
       std::string reason;
       auto all = cases_of(*cases, reason);
       if (!reason.empty()) return reason;
-      auto kept = spread(std::move(*all), most_shapes_);
-      *code = with_cases(*code, kept);
-      for (size_t i = 1; i < kept.size(); ++i)
-        shapes.add("case" + std::to_string(kept[i].number), {{"AXIS_case", kept[i].number}});
+      for (auto& x : spread(std::move(all), most_shapes_))
+        shapes.push_back({"case" + std::to_string(x.number), {x.number, std::move(x.line)}});
+      *code = with_cases(*code, shapes);
     }
     if (auto missing = missing_of_problem(*code); !missing.empty()) return missing;
     reading_.tasks.push_back(
@@ -186,7 +240,8 @@ private:
   }
 
   static std::vector<task_file> files_of(const std::string& category, const std::string& name,
-                                         const std::string& code, const suite_shapes& shapes) {
+                                         const std::string& code,
+                                         const std::vector<suite_case>& shapes) {
     nlohmann::ordered_json document = {
         {"schema_version", 1},
         {"id", "multikernelbench/" + category + "/" + name},
@@ -199,7 +254,8 @@ private:
         {"suite", "multikernelbench"},
         {"precision", "own"},
     };
-    shapes.write(document);
+    if (auto mutated = mutated_by(code); !mutated.empty()) document["mutates"] = mutated;
+    add_variants(document, shapes);
     return {{"task.json", document.dump(2) + "\n"},
             {"problem.py", code},
             {"prompt.md", "Problem " + name + " of MultiKernelBench, category " + category +
@@ -221,10 +277,10 @@ expected<suite_reading> read_multikernelbench(const std::string& path,
                                               const suite_options& options) {
   auto most = count_of(options, "--shapes", 1, most_suite_shapes, usual_suite_shapes);
   KM_TRY(most);
-  fs::path root{path};
+  std::filesystem::path root{path};
   std::error_code code;
-  if (fs::is_directory(root / "reference", code)) root /= "reference";
-  if (!fs::is_directory(root, code))
+  if (std::filesystem::is_directory(root / "reference", code)) root /= "reference";
+  if (!std::filesystem::is_directory(root, code))
     return configuration_error("missing_file",
                                "failed to read " + path + ": there is no such folder",
                                multikernelbench::what_is_read);

@@ -1,9 +1,9 @@
 #pragma once
 
-// The shapes of a suite's problem as variants of a task.
+// The shapes of a suite's problem as variants of a task: problem.py has them in a list CASES, and
+// the constant AXIS_case says which one is drawn.
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "messages/base/json_value.hpp"
@@ -22,28 +22,19 @@ std::vector<T> spread(std::vector<T> all, size_t most) {
   return result;
 }
 
-/// Constants of problem.py that make another shape.
-using suite_constants = std::vector<std::pair<std::string, nlohmann::json>>;
-
-class suite_shapes {
-public:
-  void add(std::string name, const suite_constants& set, bool timed = false,
-           nlohmann::ordered_json tolerance = {}) {
-    nlohmann::ordered_json one = {{"name", std::move(name)},
-                                  {"set", nlohmann::ordered_json::object()}};
-    for (const auto& [key, value] : set) one["set"][key] = value;
-    if (timed) one["timed"] = true;
-    if (!tolerance.is_null()) one["tolerance"] = std::move(tolerance);
-    list_.push_back(std::move(one));
-  }
-
-  /// Into a task's document: nothing, where there is none.
-  void write(nlohmann::ordered_json& document) const {
-    if (!list_.empty()) document["variants"] = list_;
-  }
-
-private:
-  nlohmann::ordered_json list_ = nlohmann::ordered_json::array();
+struct suite_case {
+  std::string name;             ///< of its variant; the own shape needs none
+  nlohmann::ordered_json value; ///< what problem.py makes inputs of
+  bool timed = false;
 };
+
+/// `CASES = [...]` and `AXIS_case = 0`, as Python.
+std::string text_of_cases(const std::vector<suite_case>& cases);
+
+/// All but the first as `variants` of a task's document; nothing where there are none.
+void add_variants(nlohmann::ordered_json& document, const std::vector<suite_case>& cases);
+
+/// A value of JSON as a literal of Python.
+std::string python_value(const nlohmann::ordered_json& x);
 
 } // namespace kernelmill

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "launch/import/compute_eval.hpp"
+#include "launch/import/gpu_mode.hpp"
 #include "launch/import/kernelbench.hpp"
 #include "launch/import/model.hpp"
 #include "launch/import/multikernelbench.hpp"
+#include "launch/import/robust_kbench.hpp"
 #include "launch/import/sol/data_set.hpp"
 
 namespace kernelmill {
@@ -20,7 +22,7 @@ const std::vector<suite_row>& suites() {
       {"kernelbench",
        "KERNELBENCH_ROOT",
        "a checkout of KernelBench, or its problems.jsonl",
-       {"--level", "--precision"},
+       {"--level", "--precision", "--models"},
        read_kernelbench_suite},
       {"model",
        "",
@@ -42,6 +44,16 @@ const std::vector<suite_row>& suites() {
        "a data set with definitions/ and workloads/",
        {"--definition", "--op", "--workloads", "--first", "--blobs"},
        sol::read_flashinfer},
+      {"robust-kbench",
+       "",
+       "a checkout of robust-kbench, or a folder of its tasks",
+       {"--shapes"},
+       read_robust_kbench},
+      {"gpu-mode",
+       "",
+       "a checkout of reference-kernels, or a folder of its problems",
+       {"--shapes"},
+       read_gpu_mode},
   };
   return rows;
 }

@@ -22,6 +22,8 @@ from kernelmill_torch.contents import CHUNK, Traits, widened
 from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.task_files import path_in
 
+PLAIN = (int, float, bool, type(None), str)
+MOST_VALUES = 64
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain. Integers among the inputs stay what
 # they are, so what takes indices or classes is in danger only where numbers are cast to them.
@@ -74,6 +76,13 @@ class Truth:
     is_exact: bool = True  # it is of double precision
     types: list[torch.dtype] = field(default_factory=list)  # of the model's own outputs; none: float32
     flips: list[Flips] = field(default_factory=list)  # of a model that rounds on its way
+
+
+def is_constant(x: Any) -> bool:
+    """What inputs may be besides tensors: a plain value, or a short list of some, which candidates are given as a list."""
+    if isinstance(x, (list, tuple)):
+        return len(x) <= MOST_VALUES and all(isinstance(y, PLAIN) for y in x)
+    return isinstance(x, PLAIN)
 
 
 def flatten(out: Any) -> list[torch.Tensor]:
@@ -201,7 +210,7 @@ class Problem:
                 x = x.detach().to(self.device)
                 if x.is_floating_point() and self.dtype is not None:
                     x = x.to(self.dtype)
-            elif not isinstance(x, (int, float, bool, type(None), str)):
+            elif not is_constant(x):
                 raise BadProblem("unsupported_problem", f"get_inputs() of {self.path} returns a {type(x).__name__}")
             result.append(x)
         return result

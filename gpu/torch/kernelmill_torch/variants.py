@@ -9,6 +9,7 @@ import types
 from typing import Any, Optional
 
 OF_SHAPES = "get_inputs", "get_init_inputs"
+AXIS = "AXIS_"  # how names of constants begin that a suite's importer made
 
 
 def label_of(variant: dict[str, Any]) -> str:
@@ -120,13 +121,16 @@ def shape_of(bench: Any) -> str:
 
 
 class Seen:
-    """Shapes of one task, each of which must be another one."""
+    """Shapes of one task, each of which must be another one. A suite's axes may change contents alone: how many values are
+    equal, or how large they are."""
 
     def __init__(self, base: Any):
         self.shapes = {shape_of(base): "the problem as it is"}
 
     def add(self, label: str, bench: Any) -> Optional[str]:
         """What the shape is that of, where it is not new."""
+        if any(x.startswith(AXIS) for x in bench.problem.constants or ()):
+            return None
         shape = shape_of(bench)
         other = self.shapes.get(shape)
         self.shapes.setdefault(shape, label)

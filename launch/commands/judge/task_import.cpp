@@ -171,7 +171,9 @@ cli::command task_import_row() {
       "kernelmill task import kernelbench ~/KernelBench\n"
       "kernelmill task import kernelbench problems.jsonl --level 1\n"
       "kernelmill task import multikernelbench ~/MultiKernelBench\n"
-      "kernelmill task import model net.py",
+      "kernelmill task import model net.py\n"
+      "kernelmill task import robust-kbench ~/robust-kbench\n"
+      "kernelmill task import gpu-mode ~/reference-kernels",
       "Tasks are written to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), "
       "where every command\n"
       "finds them. Each task is written atomically. A second import changes nothing. Problems that "
@@ -181,9 +183,18 @@ cli::command task_import_row() {
        {"PATH", path_words(), false, false, completes::file, {}}},
       {{"--to", "DIR", "Folder to write tasks to.", "", false, {}, completes::directory},
        {"--level", "N", "kernelbench: imports only this level.", "", false, {}, nothing},
+       {"--models",
+        "DIR",
+        "kernelbench: folder with MODEL/config.json, such as gpt2/config.json, for problems that "
+        "load a model. Parameters are drawn, not loaded.",
+        "",
+        false,
+        {},
+        completes::directory},
        {"--shapes",
         "N",
-        "multikernelbench: most shapes of a task, spread over those of the suite. Default: 8.",
+        "multikernelbench, robust-kbench, gpu-mode: most shapes of a task, spread over those of "
+        "the suite. Default: 8.",
         "",
         false,
         {},

@@ -135,6 +135,34 @@ TEST_F(kernelbench, a_problem_becomes_a_task_that_loads) {
   EXPECT_EQ(x->torch.code, code);
 }
 
+TEST_F(kernelbench, a_model_of_the_network_needs_its_configuration_here) {
+  const std::string model =
+      "from transformers import AutoModelForCausalLM, AutoConfig\n\nclass Model:\n"
+      "  def __init__(self, model_name, config):\n    self.model = "
+      "AutoModelForCausalLM.from_pretrained(self.model_name, config=self.config)\n\n"
+      "model_name = \"some/net\"\nconfig = AutoConfig.from_pretrained(model_name)\n"
+      "def get_inputs(): return []\ndef get_init_inputs(): return [model_name, config]\n";
+  auto path = write("p.jsonl", line(4, 1, "1_net", model) + line(1, 1, "1_A"));
+  auto reading = read_kernelbench_suite(path, {});
+  ASSERT_TRUE(reading) << render(reading.error());
+  EXPECT_EQ(reading->tasks.size(), 1u);
+  EXPECT_THAT(reading->refused.at(0).reason, HasSubstr("--models DIR"));
+  auto with = [&](const std::string& config) {
+    if (!config.empty()) write("models/some/net/config.json", config);
+    return read_kernelbench_suite(path, {{"--models", root_ + "/models"}, {"--level", "4"}});
+  };
+  EXPECT_THAT(with("")->refused.at(0).cause, HasSubstr("config.json"));
+  EXPECT_THAT(with("[1]")->refused.at(0).cause, HasSubstr("model_type"));
+  EXPECT_THAT(with(std::string(9999, '['))->refused.at(0).cause, HasSubstr("too deep"));
+  reading = with("{\"model_type\": \"gpt2\", \"tied\": true, \"n\": null}");
+  ASSERT_EQ(reading->tasks.size(), 1u);
+  auto code = reading->tasks[0].files[1].text;
+  EXPECT_THAT(code, AllOf(HasSubstr("AutoModelForCausalLM.from_config(self.config)"),
+                          HasSubstr("AutoConfig.for_model(**CONFIGURATION)"),
+                          HasSubstr("CONFIGURATION = {\"model_type\": \"gpt2\", \"tied\": True, "
+                                    "\"n\": None}\nmodel_name = ")));
+}
+
 TEST_F(kernelbench, types_are_those_of_the_problem_unless_one_is_asked_for) {
   auto precision = [](const std::string& text, const std::string& asked = {}) {
     for (const auto& file : task_files_of({1, 1, "1_Exp", text, {}}, asked))

@@ -38,19 +38,34 @@ TEST_F(multikernelbench, each_file_of_a_category_is_a_task) {
 
 TEST_F(multikernelbench, cases_become_shapes) {
   write("reference/level/exp.py", grouped);
-  write("reference/level/exp.json",
-        line(4) + "\n" + line(8) + line(8, ", \"range\": [0, 1]") + line(16) + line(32));
+  write("reference/level/exp.json", line(4) + line(512) + "\n" + line(1024) +
+                                        line(1024, ", \"range\": [0, 1]") + line(2048) +
+                                        line(4096));
   auto reading = read("multikernelbench", {{"--shapes", "3"}});
   ASSERT_TRUE(reading) << render(reading.error());
   ASSERT_EQ(reading->tasks.size(), 1u);
   auto document = document_of(reading->tasks[0]);
-  ASSERT_EQ(document["variants"].size(), 2u); // 4 itself, then two of 8, 16 and 32
+  // 4 is too small; 512 is the task's own, then come two of 1024, 2048 and 4096.
+  ASSERT_EQ(document["variants"].size(), 2u);
   EXPECT_EQ(document["variants"][0]["set"], nlohmann::json::parse("{\"AXIS_case\": 1}"));
-  EXPECT_EQ(document["variants"][1]["set"], nlohmann::json::parse("{\"AXIS_case\": 3}"));
+  EXPECT_EQ(document["variants"][1]["set"], nlohmann::json::parse("{\"AXIS_case\": 2}"));
   auto x = load(reading->tasks[0]);
   ASSERT_TRUE(x);
   EXPECT_THAT(x->torch.code, HasSubstr(grouped));
   EXPECT_EQ(x->torch.variants.size(), 2u);
+  EXPECT_THAT(x->torch.code, HasSubstr("CASES = [\n    [1, \"{"));
+}
+
+TEST_F(multikernelbench, an_input_that_the_model_writes_to_is_said) {
+  const std::string writing =
+      "import torch\nclass Model(torch.nn.Module):\n"
+      "  def forward(self, x: torch.Tensor, y: tuple[int, int] = (1, 2), z=None):\n"
+      "    z = z.clone()\n    return x.scatter_(0, y, z)\n"
+      "def get_init_inputs():\n  return []\ndef get_inputs():\n  return []\n";
+  write("reference/index/scatter.py", writing);
+  auto reading = read("multikernelbench");
+  ASSERT_TRUE(reading) << render(reading.error());
+  EXPECT_EQ(document_of(reading->tasks.at(0))["mutates"], nlohmann::json::array({0}));
 }
 
 // Each of these is refused, and the good one beside them is imported.

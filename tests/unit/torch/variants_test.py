@@ -151,6 +151,21 @@ class Varied(unittest.TestCase):
         self.assertIs(x.bench(request(folder, constants={"rows": 3})), other)
         self.assertEqual(other.layout.inputs[0].shape, (3, 32))
 
+    def test_an_axis_of_a_suite_may_change_contents_alone(self):
+        text = PROBLEM.replace("scale", "AXIS_scale")
+        x, folder, plain = self.referee(), self.folder(text), self.folder()
+        for where, constants, is_refused in ((folder, {"AXIS_scale": 2.0}, False), (plain, {"scale": 2.0}, True)):
+            answer, seen = x.prepare(request(where, constants), []), "has the inputs and arguments of"
+            self.assertEqual(bool(answer["fault"]) and seen in answer["fault"]["message"], is_refused, answer)
+
+    def test_an_input_may_be_a_short_list(self):
+        text = PROBLEM.replace("return [torch.rand(*shape) * scale]", "return [torch.rand(*shape), (2, 1), GIVEN]")
+        text = text.replace("def forward(self, x):", "def forward(self, x, repeats, other):")
+        self.assertEqual(self.problem(None, text.replace("GIVEN", "[]")).draw(1)[1:], [(2, 1), []])
+        for given in ("[[1]]", "[torch.ones(1)]", "[0] * 65", "{}"):
+            with self.assertRaises(BadProblem, msg=given):
+                self.problem(None, text.replace("GIVEN", given)).draw(1)
+
     def test_the_seed_of_another_shape_is_no_replay(self):
         options = {"seconds": 60, "seed": "00" * 32, "constants": {"rows": 3}}
         self.assertFalse(Judgement(FakeBench(), None, {**options, "replays": False}).replays)
