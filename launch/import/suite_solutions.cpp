@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "launch/import/python_solutions.hpp"
+
 namespace kernelmill {
 
 std::span<const suite_solutions> all_suite_solutions() {
@@ -12,6 +14,14 @@ std::span<const suite_solutions> all_suite_solutions() {
       suite_solutions{"sol",
                       "a solution.json of SOL-ExecBench or flashinfer-trace, or a folder of them",
                       read_sol_solutions, nullptr, sol_results},
+      suite_solutions{"kernelbench",
+                      "a folder of level_1_problem_2_sample_0_kernel.py, to which "
+                      "eval_results.json is written",
+                      read_kernelbench_generations, "eval_results.json", kernelbench_results},
+      suite_solutions{"robust-kbench", "a folder with TASK/forward.cu or TASK/forward/kernel.cu",
+                      read_robust_kbench_answers, nullptr, no_suite_results},
+      suite_solutions{"gpu-mode", "a folder with SET/PROBLEM/submission.py or solutions",
+                      read_gpu_mode_submissions, nullptr, no_suite_results},
   };
   return rows;
 }
