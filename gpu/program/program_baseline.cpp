@@ -32,7 +32,7 @@ error fault_of_signal(int signal) {
 
 } // namespace
 
-expected<judged_run> run_and_read(sandbox& walls, const program_slot& slot,
+expected<judged_run> run_and_read(sandbox& walls, const program_place& slot,
                                   const program_command& command) {
   auto outcome = run_program(walls, slot, command);
   KM_TRY(outcome);
@@ -94,7 +94,7 @@ tl::unexpected<error> bad_baseline(const task& x, const judged_run& run, const e
 
 } // namespace
 
-expected<program_baseline> make_baseline(sandbox& walls, const program_slot& slot,
+expected<program_baseline> make_baseline(sandbox& walls, const program_place& slot,
                                          const program_tools& tools, const task& x,
                                          int build_deadline_ms, uint64_t memory_bytes) {
   const auto& p = x.program;

@@ -27,7 +27,7 @@ struct judged_run {
   program_reports reports;
 };
 
-expected<judged_run> run_and_read(sandbox& walls, const program_slot& slot,
+expected<judged_run> run_and_read(sandbox& walls, const program_place& slot,
                                   const program_command& command);
 
 /// Why a program's tests failed, by how the process ended and, against a baseline, by what its
@@ -37,7 +37,7 @@ std::optional<error> fault_of_run(const judged_run& x, const std::vector<std::st
 
 /// Builds and tests it. Fails with class configuration, "bad_task" or "bad_baseline", or with class
 /// infrastructure.
-expected<program_baseline> make_baseline(sandbox& walls, const program_slot& slot,
+expected<program_baseline> make_baseline(sandbox& walls, const program_place& slot,
                                          const program_tools& tools, const task& x,
                                          int build_deadline_ms, uint64_t memory_bytes);
 

@@ -78,7 +78,7 @@ struct program_lane::state {
   machine& hardware;
   const device* gpu;
   program_lane_options options;
-  program_slot slot;
+  program_place slot;
   std::optional<program_tools> tools;
   std::map<std::string, program_baseline> baselines; // by the task's digest
 

@@ -55,7 +55,7 @@ std::string fresh_secret() {
   return to_hex(bytes.data(), bytes.size());
 }
 
-std::string wishes_of(const program_slot& slot, const program_command& x,
+std::string wishes_of(const program_place& slot, const program_command& x,
                       const std::string& secret) {
   std::string result = std::to_string(reports_fd) + "\n" + secret + "\n" +
                        std::string{to_string(x.timing.mode)} + "\n" +
@@ -69,7 +69,7 @@ std::string wishes_of(const program_slot& slot, const program_command& x,
   return result;
 }
 
-void add_gpu(sandbox_spec& spec, const program_slot& slot) {
+void add_gpu(sandbox_spec& spec, const program_place& slot) {
   spec.devices = gpu_device_nodes(slot.gpu_node);
   auto folder = slot.driver.substr(0, slot.driver.rfind('/'));
   std::string libraries = slot.library_path;
@@ -82,7 +82,7 @@ void add_gpu(sandbox_spec& spec, const program_slot& slot) {
   spec.memory_bytes = gpu_host_memory;
 }
 
-sandbox_spec walls_of_program(const program_slot& slot, const program_command& x,
+sandbox_spec walls_of_program(const program_place& slot, const program_command& x,
                               const std::string& secret) {
   sandbox_spec spec;
   spec.argv = {"/bin/sh", "-c", run_script, "sh", x.text, wishes_of(slot, x, secret)};
@@ -150,7 +150,7 @@ std::string program_library() {
       .string();
 }
 
-expected<program_outcome> run_program(sandbox& walls, const program_slot& slot,
+expected<program_outcome> run_program(sandbox& walls, const program_place& slot,
                                       const program_command& command) {
   program_outcome result;
   result.secret = fresh_secret();

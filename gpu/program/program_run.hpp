@@ -13,7 +13,7 @@
 namespace kernelmill {
 
 /// Where programs of a slot run.
-struct program_slot {
+struct program_place {
   std::vector<int> cpus;              ///< affinity; empty: all
   std::string gpu_node;               ///< "/dev/nvidia0"; empty: a CPU slot
   std::string driver;                 ///< path of the GPU driver's library
@@ -43,7 +43,7 @@ struct program_outcome {
 };
 
 /// Fails, with class infrastructure, only where the program could not be run.
-expected<program_outcome> run_program(sandbox& walls, const program_slot& slot,
+expected<program_outcome> run_program(sandbox& walls, const program_place& slot,
                                       const program_command& command);
 
 /// The path of libkernelmill-program.so.

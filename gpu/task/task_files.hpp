@@ -36,7 +36,8 @@ expected<void> read_verb(const nlohmann::json& document, const std::string& file
 /// must have been read.
 expected<void> read_program(const nlohmann::json& document, const std::string& file, task& x);
 
-/// Reads context/, tests/ and baseline/ of such a task, which become part of the text of its digest.
+/// Reads context/, tests/ and baseline/ of such a task, which become part of the text of its
+/// digest.
 expected<void> read_program_folders(task& x, std::string& defining);
 
 /// The starter of a native task of the verb `port`: the one in the language that it is ported from.

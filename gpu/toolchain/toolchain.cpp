@@ -82,7 +82,8 @@ struct native_toolchain::state {
               options.cache_bytes) {
     if (options.compiler.empty()) options.compiler = usual_compiler(options);
     identity = options.compiler + " (not asked yet)";
-    if (options.backend != "hip") programs = std::make_unique<program_toolchain>(walls, options, cache);
+    if (options.backend != "hip")
+      programs = std::make_unique<program_toolchain>(walls, options, cache);
     if (!options.python.empty()) torch = std::make_unique<torch_toolchain>(walls, options, cache);
   }
 

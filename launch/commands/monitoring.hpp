@@ -11,6 +11,7 @@
 #include "launch/cluster/head.hpp"
 #include "launch/node/hosted_run.hpp"
 #include "launch/server/page/page.hpp"
+#include "launch/server/page/stored_page.hpp"
 
 namespace kernelmill::commands {
 

@@ -10,7 +10,6 @@
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/server/page/stored_page.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {

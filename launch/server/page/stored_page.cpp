@@ -166,7 +166,8 @@ expected<stored_page_counts> store_page(const watch::world& in, const std::strin
   for (const auto& name : *chosen) KM_TRY(run_below(in, name));
   std::error_code code;
   if (fs::exists(folder, code) && !fs::is_empty(folder, code))
-    return configuration_error("directory_not_empty", "failed to write " + folder + ": it is not empty",
+    return configuration_error("directory_not_empty",
+                               "failed to write " + folder + ": it is not empty",
                                "name a new folder");
   fs::create_directories(fs::path{folder} / "data", code);
   if (!code) fs::create_directories(fs::path{folder} / "page", code);

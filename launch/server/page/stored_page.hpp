@@ -17,8 +17,8 @@ struct stored_page_counts {
 };
 
 /// Writes `folder`, which must be new or empty: index.html, page/ and data/. `runs`: names of
-/// folders below the root; none: all that can be read. Errors: "not_found", "directory_not_empty", those of
-/// the disk.
+/// folders below the root; none: all that can be read. Errors: "not_found", "directory_not_empty",
+/// those of the disk.
 expected<stored_page_counts> store_page(const watch::world& in, const std::string& folder,
                                         const std::vector<std::string>& runs);
 

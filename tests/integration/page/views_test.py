@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every view of the page in Debian's Chromium: at two widths and in both colour schemes, by the keyboard, while a run goes
+"""Every view of the page in Debian's Chromium: at two widths, in both colour schemes, by the keyboard, while a run goes
 on, and from a disk without a server. Skipped where Chromium or Selenium is not installed.
 
   views_test.py --pictures DIR    also leaves a picture of every view there
@@ -111,7 +111,14 @@ class Views(unittest.TestCase):
         self.size(1280, "light")
 
     def test_what_does_not_exist_is_not_found(self):
-        for place in ("nowhere", "runs/nothing", "runs/first/nothing", "runs/first/episodes/g99.e0", "live/more", "%zz"):
+        for place in (
+            "nowhere",
+            "runs/nothing",
+            "runs/first/nothing",
+            "runs/first/episodes/g99.e0",
+            "live/more",
+            "%zz",
+        ):
             self.open(place)
             self.wait("h2", "Not found")
             self.assertTrue(self.chrome.find_elements(By.CSS_SELECTOR, "main a[href='#/runs']"), place)

@@ -32,7 +32,7 @@ TEST(program_reports, tell_ends_times_and_replaced_functions) {
   EXPECT_EQ(x.times->ranges, 1u);
 }
 
-TEST(program_reports, without_the_secret_are_nobodys) {
+TEST(program_reports, without_the_secret_are_not_read) {
   auto x = read_reports("7 end returned 0\nt 7 end returned 0\ns\ns 7\n\n  s 7 end returned 0\n"
                         "s 7 times x y z\ns 7 times\n",
                         "s");
