@@ -6,7 +6,8 @@
 
 // Points by the cells of a grid as wide as the radius: a point's partners lie in nine of them.
 uint64_t count_close_pairs(const std::vector<point>& points, double radius) {
-  const int64_t cells = std::max<int64_t>(1, std::min<int64_t>(4096, static_cast<int64_t>(1 / radius)));
+  const int64_t cells =
+      std::max<int64_t>(1, std::min<int64_t>(4096, static_cast<int64_t>(1 / radius)));
   auto cell = [&](double x) {
     return std::min(cells - 1, static_cast<int64_t>(x * static_cast<double>(cells)));
   };
