@@ -11,7 +11,7 @@ namespace kernelmill {
 
 namespace {
 
-using nlohmann::json;
+using model_json = nlohmann::json;
 
 constexpr size_t usual_share = 10; // percent
 
@@ -30,8 +30,8 @@ bool is_file(const std::string& path) {
   return std::filesystem::is_regular_file(path, code);
 }
 
-const json& list_in(const json& from, const char* name) {
-  static const json none = json::array();
+const model_json& list_in(const model_json& from, const char* name) {
+  static const model_json none = model_json::array();
   auto found = from.find(name);
   return found != from.end() && found->is_array() ? *found : none;
 }
