@@ -10,6 +10,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/remote/near_end.hpp"
 #include "launch/commands/remote/remote_plan.hpp"
 #include "messages/base/descriptor.hpp"

@@ -20,7 +20,7 @@ std::string list_of(const std::string& path, const std::string& more = "") {
          "\"}" + more + "]";
 }
 
-std::string problem_of(const std::string& text) {
+std::string problem_in_file(const std::string& text) {
   auto x = read_files(text);
   return x ? "" : x.error().category;
 }
@@ -41,7 +41,7 @@ TEST(session_files, keep_paths_below_their_folder) {
 }
 
 TEST(session_files, of_hostile_lists_are_refused) {
-  EXPECT_EQ(problem_of(list_of("runs/x")), "");
+  EXPECT_EQ(problem_in_file(list_of("runs/x")), "");
   const std::string entry = list_of("runs/x").substr(1, list_of("runs/x").size() - 2);
   const std::string hostile[] = {
       "",
@@ -60,7 +60,7 @@ TEST(session_files, of_hostile_lists_are_refused) {
       "[{\"path\": \"x\", \"size\": 1e30, \"sha256\": \"" + std::string(64, 'a') + "\"}]",
       std::string(1000, '['),
   };
-  for (const auto& x : hostile) EXPECT_EQ(problem_of(x), "remote_protocol") << x.substr(0, 100);
+  for (const auto& x : hostile) EXPECT_EQ(problem_in_file(x), "remote_protocol") << x.substr(0, 100);
 }
 
 TEST(session_files, of_a_folder_leave_out_links_that_lead_out) {
