@@ -19,7 +19,7 @@ struct torch_parts {
   device* gpu = nullptr; ///< of a GPU slot
   unsigned determinism_runs = defaults::determinism_runs;
   /// What a build made of a module that is timed in place of the problem's own; empty: none is.
-  std::string named_baseline;
+  std::string named_baseline = {};
 };
 
 /// Every fault is part of the answer.

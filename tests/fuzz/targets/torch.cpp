@@ -68,11 +68,11 @@ void torch(std::string_view bytes) {
   answers = lines_of(bytes, 64);
   next_answer = 0;
   auto request = request_of(timed);
-  auto result = evaluate_torch({lane, hardware, nullptr, {}}, *request.open());
+  auto result = evaluate_torch({lane, hardware, nullptr}, *request.open());
   read_all(*result.open());
   next_answer = 0;
   read_all(
-      *check_torch({lane, hardware, nullptr, {}}, KERNELMILL_FUZZ_TASKS "/torch/mean_square").open());
+      *check_torch({lane, hardware, nullptr}, KERNELMILL_FUZZ_TASKS "/torch/mean_square").open());
 }
 
 } // namespace fuzz
