@@ -108,6 +108,9 @@ constexpr error_category of_candidates[] = {
     {"crashed", "a signal ended the kernel", "check indices against odd shapes; outputs only",
      "Check every index against the shape: loops over blocks must stop at the end of rows whose "
      "length is no multiple of the block, and size 1 must work. Write outputs only."},
+    {"no_time", "a program gave its clock nothing to time",
+     "run the benchmark's ranges and kernels as the task's own solution does",
+     "Nothing was timed: keep the ranges and the launches that the benchmark times."},
     {"exited", "the kernel ended its process", "return from the function",
      "Return from the function; never end the process."},
     {"timed_out", "a call or the evaluation took too long",

@@ -123,7 +123,7 @@ expected<program_baseline> make_baseline(sandbox& walls, const program_place& sl
 
 expected<double> inside_seconds(const judged_run& x, const program_timing& timing) {
   auto none = [&](const std::string& why) {
-    return candidate_error("not_timed", "no time of it is known: " + why);
+    return candidate_error("no_time", "no time of it is known: " + why);
   };
   if (timing.mode == program_clock::process) return x.outcome.seconds;
   if (timing.mode == program_clock::custom) {

@@ -51,9 +51,9 @@ TEST(config_keys, those_of_the_machine_are_no_strangers_to_set) {
                   "policy.api_key_file", "policy.ca_file", "retrieval.index", "retrieval.corpus",
                   "retrieval.embedder.api_key_env", "retrieval.embedder.api_key_file",
                   "compile.cache_dir", "compile.compiler", "evaluation.python",
-                  "evaluation.determinism_runs", "storage.store", "hooks.url", "hooks.url_env",
-                  "hooks.command", "hooks.token_env", "hooks.token_file", "otlp.endpoint",
-                  "otlp.headers_env", "otlp.content"))
+                  "evaluation.determinism_runs", "evaluation.best_kernels", "storage.store",
+                  "hooks.url", "hooks.url_env", "hooks.command", "hooks.token_env",
+                  "hooks.token_file", "otlp.endpoint", "otlp.headers_env", "otlp.content"))
       << "a new key that names a file, a program, a variable or an address must not be one that an "
          "order over HTTP sets";
 }

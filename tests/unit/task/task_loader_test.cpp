@@ -381,7 +381,7 @@ TEST_F(task_loader, device_code_needs_cuda) {
   auto x = load(document);
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_EQ(x->contract, contract_kind::native);
-  for (auto* backend : {"cpu", "hip"}) {
+  for (auto* backend : {"cpu"}) {
     auto refused = on(*x, backend, contract_kind::device);
     ASSERT_FALSE(refused) << backend;
     EXPECT_EQ(refused.error().cls, fault_class::configuration);
@@ -390,19 +390,21 @@ TEST_F(task_loader, device_code_needs_cuda) {
     EXPECT_THAT(refused.error().hint, HasSubstr("--contract native"));
     EXPECT_TRUE(on(*x, backend, contract_kind::native)) << backend;
   }
+  EXPECT_TRUE(on(*x, "hip", contract_kind::device));
   auto device = on(*x, "cuda", contract_kind::device).value();
   EXPECT_EQ(device->contract, contract_kind::device);
   EXPECT_EQ(on(*device, "cuda").value()->contract, contract_kind::native);
 }
 
-TEST(contract_of, knows_its_three_names_alone) {
-  for (auto x : {contract_kind::native, contract_kind::device, contract_kind::torch})
+TEST(contract_of, knows_its_four_names_alone) {
+  for (auto x :
+       {contract_kind::native, contract_kind::device, contract_kind::torch, contract_kind::program})
     EXPECT_EQ(contract_of(to_string(x)), x);
-  for (auto* none : {"", "auto", "Device", "triton", "program"}) {
+  for (auto* none : {"", "auto", "Device", "triton", "Program"}) {
     auto refused = contract_of(none);
     ASSERT_FALSE(refused) << none;
     EXPECT_EQ(refused.error().category, "unsupported_contract") << none;
-    EXPECT_THAT(refused.error().hint, HasSubstr("native, device and torch")) << none;
+    EXPECT_THAT(refused.error().hint, HasSubstr("native, device, torch and program")) << none;
   }
 }
 

@@ -426,7 +426,8 @@ TEST(device_contract, on_a_cpu_toolchain_is_unsupported) {
   EXPECT_FALSE(built.open()->getCompiled());
   EXPECT_STREQ(built.open()->getFault().getCategory().cStr(), "unsupported_contract");
   EXPECT_THAT(built.open()->getFault().getMessage().cStr(),
-              AllOf(HasSubstr("contract \"device\""), HasSubstr("builds \"native\" for \"cpu\"")));
+              AllOf(HasSubstr("contract \"device\""),
+                    HasSubstr("builds \"native\" and \"program\" for \"cpu\"")));
 }
 
 } // namespace nvrtc_test
