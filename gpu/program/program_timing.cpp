@@ -55,7 +55,7 @@ program_payment pay_program(const std::vector<program_sample>& samples, bool ins
   result.note = "the clock inside says " + shown(result.inside) + ", the processes' times " +
                 shown(result.outside);
   if (result.inside.estimate <= 1) {
-    // Nobody pays for a claim to be slow.
+    // A claim to be slow is no gain, and needs no proof.
     result.paid = result.inside;
   } else if (result.paid.low <= 1 && result.paid.high >= 1) {
     result.confirmed = false;

@@ -28,7 +28,7 @@ def compile_model(model, mode: str, kept: int) -> Any:
     os.environ.update(TORCHINDUCTOR_CACHE_DIR=DIRECTORIES[0], TORCHINDUCTOR_FX_GRAPH_CACHE="1")
     import torch._inductor.config
 
-    # Workers of a pool would still be there while somebody is timed.
+    # Workers of a pool would still be there while a candidate is timed.
     torch._inductor.config.compile_threads = 1
     if hasattr(torch._inductor.config, "fx_graph_cache"):
         torch._inductor.config.fx_graph_cache = True

@@ -95,20 +95,21 @@ export async function send(method, where, body) {
   return read(await fetch(where, options));
 }
 
-/** A whole text of a turn. */
-export async function wholeText(where, signal = undefined) {
+async function whole(where, signal = undefined) {
   if (isStored) throw new Refused(404, {message: 'Whole texts are on a server.', hint: 'kernelmill page runs'});
   const answer = await fetch(where, {headers: headers(), signal});
   if (!answer.ok) throw new Refused(answer.status, null);
-  return answer.text();
+  return answer;
+}
+
+/** A whole text of a turn. */
+export async function wholeText(where, signal = undefined) {
+  return (await whole(where, signal)).text();
 }
 
 /** A whole text, saved as a file. */
 export async function save(where, name) {
-  if (isStored) throw new Refused(404, {message: 'Whole texts are on a server.', hint: 'kernelmill page runs'});
-  const answer = await fetch(where, {headers: headers()});
-  if (!answer.ok) throw new Refused(answer.status, null);
-  const url = URL.createObjectURL(await answer.blob());
+  const url = URL.createObjectURL(await (await whole(where)).blob());
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

@@ -43,8 +43,8 @@ export function byPosition(title, series, unit) {
   if (!some.length) return figure(title, picture(W, 40, `${title}: nothing yet`, s('text', {x: 8, y: 24}, 'nothing yet')));
   const all = some.flatMap(([, steps]) => steps);
   const [low, high] = span(some.flatMap(([, steps], i) => steps.flatMap((x) => (i === 0 ? [x.low, x.high, x.mean] : [x.mean]))));
-  const [first, last] = span1(all.map((x) => x.turn));
-  const x = (turn) => L + 24 + (W - L - 56) * (first === last ? 0.5 : (turn - first) / (last - first));
+  const [first, last] = span(all.map((x) => x.turn));
+  const x = (turn) => L + 24 + (W - L - 56) * (turn - first) / (last - first);
   const y = (v) => 8 + (H - B - 8) * (1 - (v - low) / (high - low));
   const points = (steps, key) => steps.map((p) => `${x(p.turn).toFixed(1)},${y(p[key]).toFixed(1)}`);
   const ticks = [low, (low + high) / 2, high].flatMap((v) => [
@@ -54,7 +54,7 @@ export function byPosition(title, series, unit) {
   const every = Math.ceil(turns.length / 8); // labels that fit
   const words = (p) => `mean ${number(p.mean)}${unit}, a tenth below ${number(p.low)}, a tenth above ${number(p.high)}, ${p.count} turns`;
   const lead = some[0][1];
-  const width = turns.length > 1 ? (W - L - 56) / (last - first) : W - L;
+  const width = (W - L - 56) / (last - first);
   const said = (turn) => some.flatMap(([name, steps]) => steps.filter((p) => p.turn === turn).map((p) => `${name}: ${words(p)}`)).join('\n');
   const svg = picture(W, H, `${title}: ` + some.map(([name, steps]) => `${name}: ` + steps.map((p) => `turn ${p.turn} ${number(p.mean)}${unit} of ${p.count} turns`).join(', ')).join('; '), ticks,
     s('polygon', {class: 'band', points: [...points(lead, 'high'), ...points(lead, 'low').reverse()].join(' ')}),
@@ -67,8 +67,6 @@ export function byPosition(title, series, unit) {
       s('rect', {x: x(turn) - width / 2, y: 0, width, height: H - 16, 'fill-opacity': 0}, s('title', {}, `turn ${turn}\n${said(turn)}`)))));
   return figure(title, svg, some.length > 1 ? some.map(([name], i) => [i, name]) : []);
 }
-
-const span1 = (values) => [Math.min(...values), Math.max(...values)];
 
 /** Horizontal bars: [name, value, text]. */
 export function bars(title, rows, most) {
