@@ -115,9 +115,11 @@ cli::command page_export_row() {
             "NAME",
             "Only this run, by its folder; may be given again.",
             "",
-            true,
+            false,
             {},
-            nothing}},
+            nothing,
+            {},
+            true}},
           page_export};
 }
 

@@ -1,7 +1,7 @@
 // An episode turn by turn, as it happens: an index beside it, and of each turn the verdict, what changed, the code, the
 // times, and the conversation.
 
-import {get, isStored, path, save, send} from './api.js';
+import {get, isStored, path, Refused, save, send} from './api.js';
 import {candidateGraph, intervals, lineage, ratios, timesOf} from './charts.js';
 import {code, diffBlock, languageOf} from './code.js';
 import {conversation} from './conversation.js';
@@ -14,6 +14,8 @@ export async function episodePage(page, run, episode) {
     const [x, notes] = await Promise.all([get(path('runs', run, 'episodes', episode), {}, page.signal),
       isStored ? {notes: []} : get(path('runs', run, 'notes'), {}, page.signal)]);
     const live = !x.end && !isStored && await get(path('episodes'), {run, where: `id=${episode}`}, page.signal).catch(() => null);
+    if (!x.turns.length && !x.end && !live?.episodes?.length)
+      throw new Refused(404, {category: 'not_found', message: `Nothing of ${episode} is stored, and it is not in progress.`});
     if (x.turns.length !== shown && x.turns.length > 0) // forks are looked for in all runs
       branches = (await get(path('runs', run, 'episodes', episode, 'lineage'), {}, page.signal).catch(() => null))?.branches ?? branches;
     page.draw(head(page, run, x, live?.episodes?.[0]),
