@@ -23,7 +23,8 @@ function coloured(text, language) {
 }
 
 function copyButton(text) {
-  const button = el('button', {type: 'button', class: 'copy', onclick: async () => {
+  return el('button', {type: 'button', class: 'copy', onclick: async (event) => {
+    const button = event.currentTarget;
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = 'Copied';
@@ -32,7 +33,6 @@ function copyButton(text) {
     }
     setTimeout(() => { button.textContent = 'Copy'; }, 1500);
   }}, 'Copy');
-  return button;
 }
 
 /** A block of code. `key` says when it is another text. */

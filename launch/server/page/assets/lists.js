@@ -9,7 +9,7 @@ export function filterBar(page, example, keys) {
   if (isStored) return null; // conditions are a server's work
   const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',
     placeholder: example, 'aria-describedby': 'keys'});
-  return el('form', {class: 'bar', role: 'search', onsubmit: (event) => { event.preventDefault(); page.go({where: field.value, offset: ''}); }},
+  return el('form', {class: 'bar', role: 'search', onsubmit: (event) => { event.preventDefault(); page.go({where: event.target.elements.where.value, offset: ''}); }},
     el('label', {}, 'Filter', field), el('button', {}, 'Apply'),
     page.query.where && el('button', {type: 'button', onclick: () => page.go({where: '', offset: ''})}, 'Show all'),
     el('span', {class: 'note', id: 'keys'}, `Keys: ${keys}. Signs: = != < > ~ and or not.`));

@@ -120,9 +120,9 @@ export function calmly(work, ms) {
 
 /** A button that asks before it does something, and says why it could not. */
 export function pressing(title, question, work) {
-  const said = el('span', {class: 'note', role: 'status'});
-  return el('span', {}, el('button', {type: 'button', onclick: () => {
+  return el('span', {}, el('button', {type: 'button', onclick: (event) => {
+    const said = event.currentTarget.nextElementSibling;
     if (!confirm(question)) return;
     Promise.resolve().then(work).catch((why) => said.replaceChildren(problem(why)));
-  }}, title), ' ', said);
+  }}, title), ' ', el('span', {class: 'note', role: 'status'}));
 }

@@ -83,15 +83,14 @@ function bestLink(page, run, turn) {
 /** Tags of a run, and a field that changes them. */
 function tagsOf(page, run, tags, again) {
   if (isStored) return el('p', {}, chips(tags));
-  const said = el('span', {class: 'note', role: 'status', id: 'tags-said'});
-  const put = (all) => send('POST', path('runs', run, 'tags'), {tags: all}).then(again).catch((why) => said.replaceChildren(problem(why)));
+  const put = (all) => send('POST', path('runs', run, 'tags'), {tags: all}).then(again).catch((why) => document.getElementById('tags-said')?.replaceChildren(problem(why)));
   return el('form', {class: 'bar tags', onsubmit: (event) => {
     event.preventDefault();
     const field = event.target.querySelector('#tag'), word = field.value.trim();
     field.value = '';
     if (word) put([...tags, word]);
   }}, tags.map((tag) => el('button', {type: 'button', class: 'chip', title: `Remove the tag ${tag}`, 'aria-label': `Remove the tag ${tag}`, onclick: () => put(tags.filter((x) => x !== tag))}, plain(tag), ' ×')),
-    el('label', {}, 'Add a tag', el('input', {id: 'tag', placeholder: 'baseline', pattern: '[A-Za-z0-9._\\-]{1,64}', title: 'letters, digits, dot, dash', autocomplete: 'off'})), el('button', {}, 'Add'), said);
+    el('label', {}, 'Add a tag', el('input', {id: 'tag', placeholder: 'baseline', pattern: '[A-Za-z0-9._\\-]{1,64}', title: 'letters, digits, dot, dash', autocomplete: 'off'})), el('button', {}, 'Add'), el('span', {class: 'note', role: 'status', id: 'tags-said'}));
 }
 
 function overlayForm(page, run, others, names) {

@@ -25,13 +25,13 @@ function tokenRates() {
 /** A form that attaches a policy server to the head. */
 function attachForm(page, again) {
   const field = (id, title, more) => el('label', {}, title, el('input', {id: `attach-${id}`, name: id, autocomplete: 'off', ...more}));
-  const said = el('span', {class: 'note', role: 'status'});
   return el('form', {class: 'bar', onsubmit: (event) => {
     event.preventDefault();
+    const said = event.target.querySelector('[role=status]');
     const body = Object.fromEntries([...new FormData(event.target)].filter(([, v]) => v !== ''));
     send('POST', path('policies'), body).then(again).catch((why) => said.replaceChildren(problem(why)));
   }}, field('url', 'Address of a policy server', {type: 'url', required: true, placeholder: 'http://HOST:8000/v1'}),
-    field('name', 'Name'), field('model', 'Model'), el('button', {}, 'Attach'), said);
+    field('name', 'Name'), field('model', 'Model'), el('button', {}, 'Attach'), el('span', {class: 'note', role: 'status'}));
 }
 
 export async function systemPage(page) {
