@@ -7,6 +7,7 @@
 #include "launch/node/run_manifest.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/files.hpp"
 #include "storage/lineage/fork.hpp"
 
 namespace kernelmill {
@@ -113,9 +114,13 @@ expected<void> hosted_run::state::take_up_records() {
   if (!found && has_journal(directory))
     return tl::unexpected<error>{
         run_incomplete(directory, "its records in " + directory.store + " are", true)};
+  // Before the first turn it is empty, and copies may leave out what is.
   std::error_code ignored;
-  if (found && !std::filesystem::exists(directory.artifacts, ignored))
-    return tl::unexpected<error>{run_incomplete(directory, directory.artifacts + " is")};
+  if (!std::filesystem::exists(directory.artifacts, ignored)) {
+    if (has_journal(directory))
+      return tl::unexpected<error>{run_incomplete(directory, directory.artifacts + " is")};
+    KM_TRY(make_directories(directory.artifacts));
+  }
   artifacts->remove_leftovers();
   return {};
 }

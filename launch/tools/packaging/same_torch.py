@@ -40,6 +40,8 @@ COUNTING = {
         "TRITON_KERNEL",
         "TRITON_SUFFIX",
         "own_kernels",
+        "in_others",
+        "languages",
         "triton_kernels",
         "compiles",
         "strings",

@@ -60,7 +60,8 @@ TEST(session_files, of_hostile_lists_are_refused) {
       "[{\"path\": \"x\", \"size\": 1e30, \"sha256\": \"" + std::string(64, 'a') + "\"}]",
       std::string(1000, '['),
   };
-  for (const auto& x : hostile) EXPECT_EQ(problem_in_file(x), "remote_protocol") << x.substr(0, 100);
+  for (const auto& x : hostile)
+    EXPECT_EQ(problem_in_file(x), "remote_protocol") << x.substr(0, 100);
 }
 
 TEST(session_files, of_a_folder_leave_out_links_that_lead_out) {
