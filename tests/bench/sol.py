@@ -170,13 +170,16 @@ def judge(options, cases: list[Case], root: pathlib.Path) -> None:
         x = json.loads(line)
         name = pathlib.Path(x.get("name") or "").name
         if name not in by_name:
+            print(f"of no workload: {line.strip()[:400]}", file=sys.stderr, flush=True)
             continue
         case, kind = by_name[name]
         case.ours[kind] = word_of(x)
         print(f"{case.name} {kind}: {case.ours[kind]}", file=sys.stderr, flush=True)
         if options.keep:
             (options.keep / name).write_text(line)
-    running.wait()
+    code = running.wait()
+    if not any(x.ours for x in cases):
+        sys.exit(f"kernelmill judge answered nothing and exited with {code}: {' '.join(map(str, command))}")
 
 
 def word_of(verdict: dict) -> str:
