@@ -33,6 +33,8 @@ COMPILED_IN = [
     "libcaf-dev",
     "libsimdjson-dev",
 ]
+# Code of others that lies in our tree, with its licence in its first lines: name, version, SPDX licence, purl.
+IN_OUR_TREE = [("highlight.js", "9.18.5", "BSD-3-Clause", "pkg:npm/highlight.js@9.18.5")]
 # What Debian's copyright files call licences, where SPDX has another name.
 SPDX = {
     "expat": "MIT",
@@ -136,29 +138,33 @@ def files_of(root):
             yield name, path
 
 
-def library_package(package, how):
-    """SPDX's words on one of Debian's packages."""
-    version, source, source_version = version_of(package)
-    licences = licences_of(package)
+def package_words(identity, name, version, licences, comment, purl):
+    """SPDX's words on code of others."""
     return {
-        "SPDXID": spdx_id("Debian", package),
-        "name": package,
+        "SPDXID": identity,
+        "name": name,
         "versionInfo": version or "unknown",
-        "supplier": "Organization: Debian",
         "downloadLocation": "NOASSERTION",
         "filesAnalyzed": False,
         "licenseConcluded": "NOASSERTION",
-        "licenseDeclared": " AND ".join(licences) if licences else "NOASSERTION",
+        "licenseDeclared": licences or "NOASSERTION",
         "copyrightText": "NOASSERTION",
-        "comment": f"{how}; of the source {source} {source_version}",
+        "comment": comment,
         "externalRefs": [
-            {
-                "referenceCategory": "PACKAGE-MANAGER",
-                "referenceType": "purl",
-                "referenceLocator": f"pkg:deb/debian/{package}@{version}?arch=amd64&distro=bookworm",
-            }
+            {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl},
         ],
     }
+
+
+def library_package(package, how):
+    """SPDX's words on one of Debian's packages."""
+    version, source, source_version = version_of(package)
+    purl = f"pkg:deb/debian/{package}@{version}?arch=amd64&distro=bookworm"
+    comment = f"{how}; of the source {source} {source_version}"
+    words = package_words(
+        spdx_id("Debian", package), package, version, " AND ".join(licences_of(package)), comment, purl
+    )
+    return {**words, "supplier": "Organization: Debian"}
 
 
 def document_of(root, version):
@@ -192,6 +198,10 @@ def document_of(root, version):
         if version_of(package)[0]:
             packages.setdefault(package, library_package(package, "compiled into our programs"))
             relations.append((packages[package]["SPDXID"], "STATIC_LINK", "SPDXRef-Kernelmill"))
+    for name, its_version, licence, purl in IN_OUR_TREE:
+        words = package_words(spdx_id("Tree", name), name, its_version, licence, "lies in our tree", purl)
+        packages[name] = words
+        relations.append((words["SPDXID"], "STATIC_LINK", "SPDXRef-Kernelmill"))
     hashes = sorted(x["checksums"][0]["checksumValue"] for x in files)
     code = hashlib.sha1("".join(hashes).encode()).hexdigest()
     made = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), datetime.timezone.utc)

@@ -82,6 +82,12 @@ class Sbom(unittest.TestCase):
         self.assertIn("BSD-3-Clause", packages["libzstd1"]["licenseDeclared"])
         self.assertEqual(packages["kernelmill"]["licenseDeclared"], "Apache-2.0")
 
+    def test_what_lies_in_the_tree_says_its_own_version_and_licence(self):
+        listed = {x["name"]: x for x in self.write()["packages"]}["highlight.js"]
+        first = (SOURCE / "launch/server/page/assets/vendor/highlight.js").read_text()[:400]
+        self.assertIn(f"highlight.js {listed['versionInfo']},", first)
+        self.assertIn(listed["licenseDeclared"], first)
+
     def test_what_is_named_is_there(self):
         document = self.write()
         known = {x["SPDXID"] for kind in ("packages", "files") for x in document[kind]} | {"SPDXRef-DOCUMENT"}
