@@ -79,25 +79,38 @@ def rows_of(tasks, folder):
     return rows
 
 
+def is_as_wanted(name, spec, verdict):
+    """Whether a turn ended as it must. The baseline of a `reformulate` task is its starter: right, and not changed."""
+    if name.endswith(WRONG):
+        return verdict.get("outcome") == "rejected"
+    if spec.get("verb") == "reformulate" and name.endswith(RIGHT):
+        return "not_reformulated" in reasons(verdict)
+    return verdict.get("outcome") == "accepted"
+
+
 def check_hip():
     folder = OUT / "hip"
     folder.mkdir(parents=True, exist_ok=True)
     tasks = hip_tasks()
+    specs = dict(tasks)
     rows = rows_of(tasks, folder)
     found = {x["name"]: x for x in verdicts_of("hip", rows, seconds=part().left(), backend="hip")}
     outcome = {name: (found.get(name) or {}).get("outcome", "missing") for name, *_ in rows}
+    wanted = {name for name, task, *_ in rows if is_as_wanted(name, specs[task], found.get(name) or {})}
     for name, state in outcome.items():
-        wanted = "rejected" if name.endswith(WRONG) else "accepted"
-        if state != wanted:
+        if name not in wanted:
             x = found.get(name) or {}
             say(f"        {name}: {state} for {sorted(reasons(x))}: {(x.get('error') or {}).get('message', '')[:300]}")
     machine = [name for name, state in outcome.items() if state in ("infrastructure", "missing")]
     count = {kind: [x for x in outcome if x.endswith(kind)] for kind in (RIGHT, WRONG, DEVICE)}
-    good = {kind: [x for x in names if outcome[x] == "accepted"] for kind, names in count.items()}
-    refused = [x for x in count[WRONG] if outcome[x] == "rejected"]
+    good = {kind: [x for x in names if x in wanted] for kind, names in count.items()}
+    refused, paid = good[WRONG], [x for x in count[WRONG] if outcome[x] == "accepted"]
     where = sorted({(x.get("device") or "?") for x in found.values()})
-    note_tried(len(count[WRONG]), len(refused), paid=len(good[WRONG]))
-    promise(len(good[RIGHT]) == len(count[RIGHT]) > 0, f"{len(good[RIGHT])} of {len(count[RIGHT])} baselines accepted")
+    note_tried(len(count[WRONG]), len(refused), paid=len(paid))
+    promise(
+        len(good[RIGHT]) == len(count[RIGHT]) > 0,
+        f"{len(good[RIGHT])} of {len(count[RIGHT])} baselines as they must be",
+    )
     promise(len(refused) == len(count[WRONG]), f"{len(refused)} of {len(count[WRONG])} spoiled ones refused")
     promise(
         len(good[DEVICE]) == len(count[DEVICE]),

@@ -37,6 +37,16 @@ class Candidates(unittest.TestCase):
         self.assertIn("right_solve(x, y, n);", text)
         self.assertIn("0, 0, y);", text)
 
+    def test_a_reformulate_tasks_baseline_must_be_told_apart_from_an_answer(self):
+        unchanged = {"outcome": "rejected", "category": "not_reformulated"}
+        spec = {"verb": "reformulate"}
+        self.assertTrue(hip.is_as_wanted("t right", spec, unchanged))
+        self.assertFalse(hip.is_as_wanted("t right", spec, {"outcome": "accepted"}))
+        self.assertFalse(hip.is_as_wanted("t right", {}, unchanged))
+        self.assertTrue(hip.is_as_wanted("t wrong", spec, {"outcome": "rejected"}))
+        self.assertFalse(hip.is_as_wanted("t wrong", spec, {}))
+        self.assertTrue(hip.is_as_wanted("t device", spec, {"outcome": "accepted"}))
+
 
 if __name__ == "__main__":
     unittest.main()
