@@ -123,6 +123,21 @@ def write(folder: pathlib.Path, name: str) -> None:
     (place / "problem.py").write_text(text, encoding="utf-8")
 
 
+def judged(options, folder: pathlib.Path, turns: list, mode: str):
+    """(name, mode, whether it was found right, whether it is, speedup) of every turn."""
+    batch = folder / "batch.ndjson"
+    lines = [json.dumps({"name": name, "task": task, "file": str(file)}) + "\n" for name, task, file, _ in turns]
+    batch.write_text("".join(lines), encoding="utf-8")
+    command = [options.kernelmill, "judge", batch, "--root", folder, "--backend", options.backend]
+    command += ["--python", options.python, "--torch-mode", mode]
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=False, timeout=580)
+    found = {x["name"]: x for x in map(json.loads, done.stdout.splitlines()) if "name" in x}
+    for name, _, _, right in turns:
+        verdict = found.get(name) or {}
+        speedup = (verdict.get("timing") or {}).get("speedup") or {}
+        yield name, mode, verdict.get("correct"), bool(right[mode]), speedup.get("estimate")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("kernelmill")
@@ -131,9 +146,9 @@ def main() -> int:
     options = parser.parse_args()
     has_fp8 = "import torch, sys; sys.exit(not hasattr(torch, 'float8_e4m3fn'))"
     fp8 = subprocess.run([options.python, "-c", has_fp8], check=False).returncode == 0
-    rows, wrong = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
+        turns = []
         for name, (arguments, _, _, answers) in PROBLEMS.items():
             if "fp8" in name and not fp8:
                 continue
@@ -141,23 +156,13 @@ def main() -> int:
             for what, (body, honest, suite) in answers.items():
                 if "float8" in body and not fp8:
                     continue
-                answer = folder / "answer.py"
+                answer = folder / f"{len(turns)}.py"
                 answer.write_text(f"import torch\n\n\ndef run({arguments}):\n    {body}\n", encoding="utf-8")
-                for mode, expected in (("honest", honest), ("suite", suite)):
-                    command = [options.kernelmill, "eval", "--json", "--task", f"types/{name}", "--root", scratch]
-                    command += ["--backend", options.backend, "--python", options.python, "--torch-mode", mode, answer]
-                    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=580)
-                    try:
-                        found = json.loads(done.stdout)
-                    except ValueError:
-                        print(done.stdout, done.stderr, file=sys.stderr)
-                        found = {"correct": None}
-                    is_as_expected = found["correct"] is bool(expected)
-                    wrong += not is_as_expected
-                    speedup = (found.get("timing") or {}).get("speedup") or {}
-                    rows.append((name, what, mode, found["correct"], bool(expected), speedup.get("estimate")))
+                turns.append((f"{name} {what}", f"types/{name}", answer, {"honest": honest, "suite": suite}))
+        rows = [row for mode in ("honest", "suite") for row in judged(options, folder, turns, mode)]
+    wrong = sum(found is not wanted for _, _, found, wanted, _ in rows)
     for row in rows:
-        print("{:14} {:16} {:8} right {!s:6} wanted {!s:6} speedup {}".format(*row))
+        print("{:28} {:8} right {!s:6} wanted {!s:6} speedup {}".format(*row))
     print(f"{len(rows)} verdicts, {wrong} not as wanted")
     return 1 if wrong else 0
 
