@@ -90,11 +90,12 @@ class Views(unittest.TestCase):
         )
 
     def test_each_view_fits_wide_and_narrow_light_and_dark(self):
-        for width, scheme in ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")):
-            self.size(width, scheme)
-            for name, place, what in VIEWS:
-                self.open(place)
-                self.wait(what)
+        for name, place, what in VIEWS:
+            self.size(1280, "light")
+            self.open(place)
+            self.wait(what)
+            for width, scheme in ((1280, "light"), (1280, "dark"), (400, "dark"), (400, "light")):
+                self.size(width, scheme)
                 with self.subTest(view=name, width=width, scheme=scheme):
                     self.assertEqual(self.severe(), [])
                     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
