@@ -21,9 +21,12 @@ import tempfile
 PLACES = [
     ("compute-eval", "compute-eval/data/releases"),
     ("kernelbench", "KernelBench"),
-    ("sol", "SOL-ExecBench/examples"),
+    ("sol", "SOL-ExecBench"),
     ("sol", "SOL-ExecBench-ROCm/problems"),
     ("flashinfer", "flashinfer-bench/examples/ffi/Example-FlashInfer-Trace"),
+    ("multikernelbench", "MultiKernelBench"),
+    ("robust-kbench", "robust-kbench"),
+    ("gpu-mode", "reference-kernels"),
 ]
 
 

@@ -66,7 +66,8 @@ reason_counts reasons_of(const suite_reading& reading) {
 
 std::string summary(const outcome_counts& counts, const std::string& root) {
   auto count = [&](import_outcome x) { return counts.contains(x) ? counts.at(x) : 0; };
-  auto text = fmt::format("{} tasks imported, {} unchanged", count(import_outcome::imported),
+  auto made = count(import_outcome::imported);
+  auto text = fmt::format("{} task{} imported, {} unchanged", made, made == 1 ? "" : "s",
                           count(import_outcome::unchanged));
   if (auto n = count(import_outcome::replaced); n > 0) text += fmt::format(", {} replaced", n);
   text += ": " + root + "\n";

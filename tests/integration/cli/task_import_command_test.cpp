@@ -86,7 +86,7 @@ TEST(task_import, takes_a_level_a_folder_and_the_variable) {
   someone.home.environment.push_back("KERNELBENCH_ROOT=" + problems());
   auto x = someone({"task", "import", "kernelbench", "--level", "2", "--to", "elsewhere"});
   ASSERT_EQ(x.code, 0) << x.err;
-  EXPECT_THAT(x.out, HasSubstr("1 tasks imported"));
+  EXPECT_THAT(x.out, HasSubstr("1 task imported"));
   EXPECT_THAT(someone({"task", "list", "--root", "elsewhere"}).out,
               AllOf(HasSubstr("level2/1_Conv_Exp"), Not(HasSubstr("native"))));
   EXPECT_FALSE(std::filesystem::exists(user::data("level")));
