@@ -26,4 +26,8 @@ struct reference_text {
 std::string read_reference(const std::string& reference, const std::string& types,
                            reference_text& into);
 
+/// A submission whose `from task import input_t, output_t` needs no file beside it: the suite's
+/// runner lays task.py there, which has types alone. No line moves.
+std::string without_task_types(const std::string& submission);
+
 } // namespace kernelmill::gpu_mode

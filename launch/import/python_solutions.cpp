@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 
+#include "launch/import/gpu_mode_text.hpp"
 #include "launch/import/robust_kbench.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
@@ -244,7 +245,10 @@ expected<std::vector<suite_candidate>> read_gpu_mode_submissions(const std::stri
   const std::string hint = "it holds SET/PROBLEM/submission.py of imported tasks";
   auto root = folder_at(path, "problems", hint);
   KM_TRY(root);
-  return answers_below(*root, where, gpu_mode_task_of, "gpu-mode", hint);
+  auto result = answers_below(*root, where, gpu_mode_task_of, "gpu-mode", hint);
+  KM_TRY(result);
+  for (auto& x : *result) x.source = gpu_mode::without_task_types(x.source);
+  return result;
 }
 
 expected<std::string> no_suite_results(const std::string&, std::span<const graded_candidate>) {

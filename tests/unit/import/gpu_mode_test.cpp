@@ -1,5 +1,6 @@
 // Problems of GPU MODE's form, written here, become tasks.
 
+#include "launch/import/gpu_mode_text.hpp"
 #include "tests/unit/import/suite_folder.hpp"
 
 namespace kernelmill {
@@ -155,6 +156,17 @@ TEST_F(gpu_mode, hostile_problems_are_refused_one_by_one) {
   EXPECT_EQ(fate("property"), "its check is no comparison with the reference");
   EXPECT_THAT(fate("dictionary"), HasSubstr("other than tensors"));
   EXPECT_THAT(fate("link"), HasSubstr("cannot be read"));
+}
+
+TEST_F(gpu_mode, a_submission_needs_no_file_of_types_beside_it) {
+  auto made = kernelmill::gpu_mode::without_task_types;
+  EXPECT_EQ(made("import torch\nfrom task import input_t, output_t\n\nx = 1"),
+            "import torch\ninput_t = output_t = object\n\nx = 1");
+  EXPECT_EQ(made("from task import input_t  # types\r\n"), "input_t = object  # types\r\n");
+  for (const char* other :
+       {"from tasks import input_t\n", "from task import *\n", "  from task import a\n",
+        "s = 'from task import a'\n", "from task import a; b\n", "", "\n\n"})
+    EXPECT_EQ(made(other), other);
 }
 
 } // namespace gpu_mode_test
