@@ -156,7 +156,7 @@ def judge(options, cases: list[Case], root: pathlib.Path) -> None:
     there = {x["id"] for x in document["tasks"]}
     by_name, lines = {}, []
     for i, case in enumerate(cases):
-        for kind in ANSWERS if case.task in there else ():
+        for kind in options.answers if case.task in there else ():
             file = root / f"{i}_{kind}.json"
             file.write_text(json.dumps(solution(case, kind)))
             by_name[file.name] = (case, kind)
@@ -166,7 +166,7 @@ def judge(options, cases: list[Case], root: pathlib.Path) -> None:
     command += ["--python", options.python, "--torch-mode", options.mode]
     command += [] if options.timing else ["--no-timing"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    for line in running.stdout:
+    for line in lines_until_interrupted(running):
         x = json.loads(line)
         name = pathlib.Path(x.get("name") or "").name
         if name not in by_name:
@@ -176,10 +176,19 @@ def judge(options, cases: list[Case], root: pathlib.Path) -> None:
         case.ours[kind] = word_of(x)
         print(f"{case.name} {kind}: {case.ours[kind]}", file=sys.stderr, flush=True)
         if options.keep:
-            (options.keep / name).write_text(line)
+            with (options.keep / "verdicts.ndjson").open("a") as kept:
+                kept.write(line)
     code = running.wait()
     if not any(x.ours for x in cases):
         sys.exit(f"kernelmill judge answered nothing and exited with {code}: {' '.join(map(str, command))}")
+
+
+def lines_until_interrupted(running: subprocess.Popen):
+    """Lines of its output. Ctrl-C ends it, and the table has what was judged by then."""
+    try:
+        yield from running.stdout
+    except KeyboardInterrupt:
+        running.terminate()
 
 
 def word_of(verdict: dict) -> str:
@@ -203,7 +212,7 @@ def harness(options, cases: list[Case], root: pathlib.Path) -> None:
         (root / "stub" / "cupti.py").write_text("cupti = None\n")
         environment["PYTHONPATH"] += os.pathsep + str(root / "stub")
     for i, case in enumerate(cases):
-        for kind in ANSWERS:
+        for kind in options.answers:
             folder = root / "theirs" / f"{i}_{kind}"
             folder.mkdir(parents=True)
             shutil.copy(driver, folder / "eval_driver.py")
@@ -284,6 +293,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--mode", default="honest", help="of `kernelmill judge --torch-mode`")
+    parser.add_argument("--answers", type=lambda x: x.split(","), default=ANSWERS, help="some of same,zeros,narrow")
     parser.add_argument("--timing", action="store_true")
     parser.add_argument("--definition", default="*")
     parser.add_argument("--types", default="")
