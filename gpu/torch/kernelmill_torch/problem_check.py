@@ -113,10 +113,15 @@ def passes(got: list[torch.Tensor], truth: Truth, rules: list[compare.Rule]) -> 
 
 
 def unchanged_passes(inputs: list[Any], truth: Truth, rules: list[compare.Rule]) -> bool:
-    """Whether the first input would be accepted as the output."""
+    """Whether the first input would be accepted as the output. One of another type would not: a cast is work."""
     same = [x for x in inputs if isinstance(x, torch.Tensor)]
+    wanted = truth.types[0] if truth.types else torch.float32
     return (
-        bool(same) and len(truth.want) == 1 and same[0].shape == truth.want[0].shape and passes(same[:1], truth, rules)
+        bool(same)
+        and len(truth.want) == 1
+        and same[0].dtype == wanted
+        and same[0].shape == truth.want[0].shape
+        and passes(same[:1], truth, rules)
     )
 
 

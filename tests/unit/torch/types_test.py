@@ -64,6 +64,16 @@ class OwnTypes(unittest.TestCase):
         self.assertEqual(problem_check.unfit(bench), [])
         self.assertIn("signs", bench.admitted.names)
 
+    def test_a_cast_is_work_and_a_copy_is_none(self):
+        text = NORM.replace("forward(self, x, w)", "forward(self, x)").replace(
+            ", torch.randn(256).to(torch.bfloat16)]", "]"
+        )
+        head = text[: text.index("        y = x.float()")]
+        tail = text[text.index("def get_inputs") :]
+        for result, problems in (("x.half()", []), ("x.clone()", ["an unchanged input passes"])):
+            bench = self.bench(f"{head}        return {result}\n{tail}")
+            self.assertEqual(problem_check.unfit(bench), problems, result)
+
     def test_one_that_is_asked_for_is_that_of_all_that_floats(self):
         bench = self.bench(NORM, "fp32")
         self.assertEqual({x.dtype for x in bench.layout.inputs + bench.layout.outputs}, {torch.float32})
