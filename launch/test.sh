@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds, and runs them.
-#   launch/test.sh [PRESET] [--all] [ctest arguments...]
-# Without --all, tests with the label `slow` do not run: docs/reference/tests.md says which, and which smoke case of each
-# does. PRESET is default, dev, asan-ubsan, tsan or debug. What follows goes to ctest: launch/test.sh -R config
+#   launch/test.sh [PRESET] [--all | --nightly] [ctest arguments...]
+# Without --all, tests with the labels `slow` and `nightly` do not run: docs/reference/tests.md says which, and which smoke
+# case of each does. --all, which CI runs, leaves out the nightly ones alone. PRESET is default, dev, asan-ubsan, tsan or
+# debug. What follows goes to ctest: launch/test.sh -R config
 #   launch/test.sh fuzz [SECONDS]     each fuzz target for so many seconds (60), one after the other
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-preset=default chosen=(--label-exclude '^slow$')
+preset=default chosen=(--label-exclude '^(slow|nightly)$')
 case "${1:-}" in
   default | dev | debug | asan-ubsan | tsan) preset=$1; shift ;;
 esac
-if [ "${1:-}" = --all ]; then
-  chosen=()
-  shift
-fi
+case "${1:-}" in
+  --all) chosen=(--label-exclude '^nightly$'); shift ;;
+  --nightly) chosen=(); shift ;;
+esac
 
 launch/packages.sh test
 if [ "${1:-}" = fuzz ]; then
