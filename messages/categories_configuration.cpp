@@ -140,6 +140,9 @@ constexpr error_category table[] = {
      "`kernelmill resume RUN` continues one that was cancelled or has failed, of a head with "
      "--head"},
     {"not_found", "a run, record, store or folder does not exist", "check name and path"},
+    {"not_verified",
+     "a kernel that was asked for was not accepted and timed, or another system judged it",
+     "`kernelmill kernels` lists the verified kernels of all runs"},
     {"verdicts_exist", "a run has verdicts of that name by other rules",
      "name others with `--name`"},
     {"verdicts_incomplete", "a run went on after `rescore` judged it again",

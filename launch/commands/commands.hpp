@@ -16,6 +16,7 @@ cli::command judge_batch_row();
 cli::command build_row();
 cli::command bench_row();
 cli::command serve_row();
+cli::command kernels_row();
 cli::command rollouts_log_row();
 cli::command train_row();
 cli::command train_show_row();

@@ -13,11 +13,9 @@
 #include "gpu/toolchain/toolchain.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/machine/python.hpp"
-#include "launch/node/node_retrieval.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/source_text.hpp"
 #include "messages/torch_words.hpp"
-#include "storage/artifacts.hpp"
 #include "storage/lineage/store.hpp"
 #include "storage/run_directory.hpp"
 
@@ -63,7 +61,8 @@ timed_beside baseline_of_word(const std::string& value) {
 }
 
 baseline_finder::baseline_finder(baseline_wish wish, chosen_backend backend)
-    : wish_(std::move(wish)), backend_(std::move(backend)) {
+    : wish_(std::move(wish)), backend_(std::move(backend)),
+      library_({{}, {}, {}, [this](wire::TurnRecord::Reader turn) { return accepts(turn); }}) {
   // nop
 }
 
@@ -106,22 +105,23 @@ expected<timed_beside> baseline_finder::file_for(const task& what) {
 expected<timed_beside> baseline_finder::best_for(const task& what) {
   KM_TRY(read_runs());
   timed_beside result;
-  auto kernel = best_.find(what.id);
-  if (kernel == best_.end()) {
+  auto here = hardware_text(backend_);
+  const auto* best = library_.fastest(what.id, here.substr(0, here.find(" (sm_")));
+  if (best == nullptr) {
     result.note = "there is no verified kernel of this task on this hardware in " + wish_.kernels;
     return result;
   }
-  const auto& best = kernel->second;
-  auto name = fmt::format("turn {} of run {}", best.turn, best.run);
-  auto product = build(what, best.source);
+  auto name = fmt::format("turn {} of run {}", best->turn, best->run);
+  const auto& source = sources_[best->turn_id];
+  auto product = build(what, source);
   if (!product && product.error().cls == fault_class::candidate) {
     result.note = "the best kernel, " + name + ", does not build here";
     return result;
   }
   KM_TRY(product);
   result.kind = "best";
-  result.sha256 = sha256_hex(best.source);
-  result.note = fmt::format("the baseline is {}, {:.6g} ms there", name, best.milliseconds);
+  result.sha256 = sha256_hex(source);
+  result.note = fmt::format("the baseline is {}, {:.6g} ms there", name, best->candidate_ms);
   result.product = std::make_shared<const std::string>(std::move(*product));
   return result;
 }
@@ -197,25 +197,19 @@ expected<void> baseline_finder::read_run(const std::string& path) {
   KM_TRY(run);
   auto records = store::open({run->store, true});
   KM_TRY(records);
-  artifact_store artifacts{run->artifacts};
-  auto here = hardware_text(backend_);
-  here = here.substr(0, here.find(" (sm_"));
-  return records->scan_run(run->name, [&](wire::Record::Reader record) {
-    if (!record.isTurn()) return true;
-    auto turn = record.getTurn();
-    auto timing = turn.getFacts().getEvaluation().getTiming();
-    auto backend = turn.getFacts().getBackend();
-    bool is_code = turn.getFacts().getContract() == "device";
-    if (!timing.getMeasured() || backend != backend_.name.c_str() || is_code) return true;
-    std::string device = turn.getFacts().getEvaluation().getDevice().cStr();
-    if (!device.starts_with(here)) return true;
-    auto known = best_.find(turn.getEpisode().getTask().cStr());
-    if (known != best_.end() && timing.getCandidateMs() >= known->second.milliseconds) return true;
-    if (auto kernel = verified_of(artifacts, turn))
-      best_[kernel->task] = {std::move(kernel->source), run->name, turn.getTurnId().cStr(),
-                             timing.getCandidateMs()};
-    return true;
-  });
+  texts_ = std::make_unique<artifact_store>(run->artifacts);
+  return library_.add(*run, *records);
+}
+
+// Device code is no library that a candidate could be timed beside.
+bool baseline_finder::accepts(wire::TurnRecord::Reader turn) {
+  if (turn.getFacts().getBackend() != backend_.name.c_str() ||
+      turn.getFacts().getContract() == "device")
+    return false;
+  auto source = texts_->candidate(turn);
+  if (!source) return false;
+  sources_[turn.getTurnId().cStr()] = std::move(*source);
+  return true;
 }
 
 } // namespace kernelmill

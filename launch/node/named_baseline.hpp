@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "gpu/task/task.hpp"
+#include "launch/analysis/library/kernel_library.hpp"
 #include "launch/config/run_config.hpp"
 #include "launch/machine/backend.hpp"
 #include "messages/error.hpp"
+#include "storage/artifacts.hpp"
 
 namespace kernelmill {
 
@@ -39,23 +41,22 @@ public:
 
 private:
   struct compilers;
-  struct best_kernel {
-    std::string source, run, turn;
-    double milliseconds = 0;
-  };
 
   expected<timed_beside> file_for(const task& what);
   expected<timed_beside> best_for(const task& what);
   expected<std::string> build(const task& what, const std::string& source);
   expected<void> read_runs();
   expected<void> read_run(const std::string& path);
+  bool accepts(wire::TurnRecord::Reader turn);
 
   baseline_wish wish_;
   chosen_backend backend_;
   std::unique_ptr<compilers> compilers_;
   std::map<std::string, timed_beside> given_; ///< by task
   bool has_read_ = false;
-  std::map<std::string, best_kernel> best_; ///< by task, on this hardware
+  library::kernels library_;                   ///< of this backend
+  std::unique_ptr<artifact_store> texts_;      ///< of the run that is read
+  std::map<std::string, std::string> sources_; ///< by turn id, of those that may be the best
 };
 
 } // namespace kernelmill

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/kernel_export.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/stored_runs.hpp"
 
@@ -30,10 +31,10 @@ cli::command_table grouped() {
       {runs_row(), ps_row(), top_row(), watch_row(), page_row(), page_export_row(), show_row(),
        report_row(), compare_row(), query_row(), stats_row(), lineage_row(), candidate_show_row(),
        candidate_diff_row(), candidate_promote_row(), candidate_revert_row(), explain_row(),
-       logs_row()});
+       kernels_row(), logs_row()});
   add(table, "Check and keep runs",
       {runs_rename_row(), runs_tag_row(), runs_rm_row(), replay_row(), rescore_row(), fsck_row(),
-       export_row(), bundle_make_row(), bundle_verify_row(), bundle_keygen_row(),
+       export_row(), kernel_export_row(), bundle_make_row(), bundle_verify_row(), bundle_keygen_row(),
        import_gpu_rl_row(), import_kernel_rl_row()});
   add(table, "Tasks, policies and retrieval",
       {task_list_row(), task_show_row(), task_check_row(), task_import_row(), task_apply_row(),

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "launch/commands/run/hosting_system.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/config/address.hpp"
+#include "launch/judging/conditions.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
@@ -135,6 +137,22 @@ expected<handoff::handoff_actor> start_rollouts(const invocation& in, caf::actor
   return rollouts::start_handoff(system, std::move(options));
 }
 
+/// The folder whose verified kernels are answered: --kernels, else --runs; null without either.
+std::shared_ptr<services::kernel_answers> start_kernels(const invocation& in,
+                                                        const services::task_shelf& tasks,
+                                                        const chosen_backend& backend,
+                                                        const node_slots& slots) {
+  auto root = in.has("--kernels") ? in.value("--kernels")
+              : in.has("--runs")  ? in.value("--runs")
+                                  : std::string{};
+  if (root.empty()) return nullptr;
+  std::map<std::string, std::string> digests;
+  for (const auto& x : tasks.all()) digests.emplace(x->id, x->digest);
+  auto today = conditions_of(backend, slots.toolchain->identity(), backend.python, build_id(),
+                             std::move(digests));
+  return std::make_shared<services::kernel_answers>(std::move(root), std::move(today));
+}
+
 void announce(const invocation& in, const http::server& server) {
   if (in.json)
     cli::print_json({{"url", server.url()}});
@@ -213,6 +231,7 @@ expected<int> serve(const invocation& in) {
   shared->seats = system.spawn(services::seat_keeper);
   shared->secure = !web.key_file.empty();
   shared->keys = keys;
+  shared->kernels = start_kernels(in, *shared->tasks, *backend, *slots);
   auto rollouts = start_rollouts(in, system, cluster, *backend, *slots, keys, {});
   if (rollouts) shared->handoff = *rollouts;
   auto server = rollouts ? http::server::start(services::evaluation_routes(shared), std::move(web))
@@ -299,6 +318,14 @@ cli::command serve_row() {
            {"--runs",
             "DIR",
             "Folder of the runs that make rollouts. Default: no rollouts.",
+            "",
+            false,
+            {},
+            completes::directory},
+           {"--kernels",
+            "DIR",
+            "Folder of runs whose verified kernels GET /v1/kernels answers. Default: that of "
+            "--runs.",
             "",
             false,
             {},

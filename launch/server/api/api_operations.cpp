@@ -1,6 +1,7 @@
 // Every way to ask: what the router serves and what the document lists.
 
 #include "launch/server/api/api_fields.hpp"
+#include "launch/server/api/kernel_api.hpp"
 #include "launch/server/api/rollout_fields.hpp"
 #include "launch/server/api/seat_api.hpp"
 
@@ -163,6 +164,7 @@ std::vector<operation> evaluation_operations() {
 const std::vector<operation>& operations() {
   static const std::vector<operation> all = [] {
     auto result = evaluation_operations();
+    for (auto& x : kernel_operations()) result.push_back(std::move(x));
     for (auto& x : rollout_operations()) result.push_back(std::move(x));
     for (auto& x : seat_operations()) result.push_back(std::move(x));
     return result;

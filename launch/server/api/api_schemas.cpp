@@ -1,6 +1,7 @@
 // What requests hold and what answers hold, field by field.
 
 #include "launch/server/api/api_fields.hpp"
+#include "launch/server/api/kernel_api.hpp"
 #include "launch/server/api/kernelgym_fields.hpp"
 #include "launch/server/api/rollout_fields.hpp"
 #include "launch/server/api/seat_api.hpp"
@@ -208,6 +209,7 @@ const std::vector<schema>& schemas() {
         {"KernelGymMetrics", "KernelGYM's MetricsResponse.", kernelgym_metrics_fields()},
         {"KernelGymQueue", "How many wait.", kernelgym_queue_fields()},
         {"Error", "What went wrong, and the next step.", error_fields()}};
+    for (const auto& x : kernel_schemas()) result.push_back(x);
     for (const auto& x : rollout_schemas()) result.push_back(x);
     for (const auto& x : seat_schemas()) result.push_back(x);
     return result;

@@ -230,6 +230,12 @@ std::vector<http::route> evaluation_routes(const api_ptr& x) {
   handlers["cancel"] = [x](request r, exchange_ptr to) { cancel(x, r, to); };
   auto tasks = json_response(200, tasks_document(*x->tasks));
   handlers["tasks"] = [tasks](const request&, exchange_ptr to) { to->answer(tasks); };
+  handlers["kernels"] = [x](request r, exchange_ptr to) {
+    if (x->kernels) return x->kernels->ask(std::move(r), std::move(to));
+    to->answer(response_of({fault_class::configuration, "not_found",
+                            "failed to answer with kernels: this server has no folder of runs",
+                            "start it with --kernels DIR"}));
+  };
   handlers["health"] = [](const request&, exchange_ptr to) {
     to->answer(json_response(200, {{"status", "ok"}}));
   };

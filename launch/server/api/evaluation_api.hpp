@@ -9,6 +9,7 @@
 #include "actors/handoff/handoff.hpp"
 #include "actors/policy_client/policy_keys.hpp"
 #include "launch/server/api/evaluation_service.hpp"
+#include "launch/server/api/kernel_api.hpp"
 #include "launch/server/api/seat_keeper.hpp"
 #include "launch/server/api/task_shelf.hpp"
 #include "launch/server/http/router.hpp"
@@ -23,8 +24,9 @@ struct api {
   std::shared_ptr<evaluation_load> load;
   handoff::handoff_actor handoff; ///< null: this server has no rollouts
   seat_keeper_actor seats;
-  policy_keys keys;    ///< that clients may name
-  bool secure = false; ///< clients come by https
+  std::shared_ptr<kernel_answers> kernels; ///< null: this server has no library
+  policy_keys keys;                        ///< that clients may name
+  bool secure = false;                     ///< clients come by https
   std::atomic<uint64_t> next_waiter = 1;
   std::mutex kernelgym_mutex;
   std::map<std::string, std::string> kernelgym_ids; ///< its task_id -> ours

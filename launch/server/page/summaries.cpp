@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/library/kernel_library.hpp"
 #include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
@@ -60,46 +61,6 @@ json row_of_task(const std::string& task, const task_so_far& x) {
           {"findings", x.findings}};
 }
 
-struct best_kernel {
-  std::optional<reporting::measured_speedup> speedup;
-  uint64_t kernels = 0;
-  json row;
-};
-
-using best_kernels = std::map<std::pair<std::string, std::string>, best_kernel>;
-
-expected<void> add_kernels(best_kernels& to, const watch::world& in, const run_directory& run) {
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  auto shared = reporting::shared_turns_of(run);
-  KM_TRY(shared);
-  return (*from)->scan_run(run.name, [&](wire::Record::Reader record) {
-    if (!record.isTurn()) return true;
-    auto x = record.getTurn();
-    auto speedup = reporting::counted_speedup(x, *shared);
-    if (!speedup) return true;
-    auto evaluation = x.getFacts().getEvaluation();
-    std::string task{x.getEpisode().getTask().cStr()}, device{evaluation.getDevice().cStr()};
-    auto& best = to[{task, device}];
-    ++best.kernels;
-    if (!reporting::keep_best(best.speedup, speedup)) return true;
-    auto timing = evaluation.getTiming();
-    best.row = {{"task", task},
-                {"device", device},
-                {"run", run.name},
-                {"name", run.path.substr(run.path.rfind('/') + 1)},
-                {"turn", name_of_turn(x)},
-                {"model", std::string{x.getCompletion().getModel()}},
-                {"best_speedup_lower", speedup->low},
-                {"estimate", speedup->estimate},
-                {"high", speedup->high},
-                {"candidate_ms", timing.getCandidateMs()},
-                {"reference_ms", timing.getReferenceMs()},
-                {"committed_at", x.getCommittedAt()}};
-    return true;
-  });
-}
-
 } // namespace
 
 expected<json> tasks_document(const watch::world& in, const run_directory& run, const json& query) {
@@ -125,20 +86,16 @@ expected<json> tasks_document(const watch::world& in, const run_directory& run, 
 
 expected<json> kernels_document(const watch::world& in, const json& query) {
   static const std::vector<std::string> keys{
-      "task",     "device", "run",     "model",       "best_speedup_lower",
-      "estimate", "high",   "kernels", "committed_at"};
-  best_kernels best;
+      "task",        "device", "shape",   "baseline",
+      "language",    "run",    "model",   "best_speedup_lower",
+      "estimate",    "high",   "samples", "kernels",
+      "committed_at"};
+  auto found = library::read_library(
+      in.root, [&](const run_directory& run) { return watch::open_store_of(in, run); });
   auto unreadable = json::array();
-  for (const auto& name : list_runs(in.root)) {
-    auto run = find_run(in.root + "/" + name, in.root);
-    auto added = run ? add_kernels(best, in, *run) : expected<void>{tl::unexpected{run.error()}};
-    if (!added) unreadable.push_back({{"run", name}, {"why", added.error().message}});
-  }
+  for (const auto& x : found.unreadable) unreadable.push_back({{"run", x.run}, {"why", x.why}});
   std::vector<json> rows;
-  for (auto& [key, x] : best) {
-    x.row["kernels"] = x.kernels;
-    rows.push_back(std::move(x.row));
-  }
+  for (const auto& x : found.all) rows.push_back(library::to_json(x));
   auto chosen = watch::chosen_rows(std::move(rows), query, keys);
   KM_TRY(chosen);
   auto result = paged(std::move(*chosen), query, "kernels");

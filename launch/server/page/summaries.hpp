@@ -1,6 +1,6 @@
 #pragma once
 
-// What the page shows of whole runs: their tasks, the best kernel of each task and device over all
+// What the page shows of whole runs: their tasks, the library of kernels over all
 // runs, and what a run was started with.
 
 #include <string>
@@ -15,8 +15,8 @@ using watch::json;
 /// {where, sort, offset, limit}
 expected<json> tasks_document(const watch::world& in, const run_directory& run, const json& query);
 
-/// The accepted, timed turn with the highest lower bound of each task and device, over all runs
-/// that can be read. {where, sort, offset, limit}
+/// The library of kernels over all runs that can be read, by
+/// launch/analysis/library/kernel_library.hpp. {where, sort, offset, limit}
 expected<json> kernels_document(const watch::world& in, const json& query);
 
 /// config.json of the run. Errors: "not_found".

@@ -2,6 +2,7 @@
 """The Python client against a server that answers what the test says."""
 
 import asyncio
+import dataclasses
 import http.server
 import json
 import os
@@ -92,6 +93,18 @@ class Client(unittest.TestCase):
             client.get("ev-1")
         self.assertTrue(client.get("ev-1").over)
         self.assertTrue(client.get("ev-1").over, "it is there, and was away for a moment")
+
+    def test_the_best_kernel_is_the_first_of_a_task_and_the_highest_bound_of_an_operator(self):
+        fields = {x.name: "" for x in dataclasses.fields(kernelmill.Kernel)}
+        rows = [{**fields, "task": t, "best_speedup_lower": low, "more": 1} for t, low in (("a", 1.5), ("b", 2.5))]
+        self.answers = [(200, {"kernels": rows}), (200, {"kernels": rows}), (200, {"kernels": []})]
+        self.assertEqual(self.client.best_kernel("a", gpu="NVIDIA H200", shape="n=8").task, "a")
+        self.assertEqual(self.client.best_kernel(operator="scan").task, "b")
+        self.assertIsNone(self.client.best_kernel("c"))
+        asked = [urllib.parse.urlsplit(x[1]) for x in self.asked]
+        self.assertEqual({x.path for x in asked}, {"/v1/kernels"})
+        query = {"task": "a", "gpu": "NVIDIA H200", "shape": "n=8"}
+        self.assertEqual(dict(urllib.parse.parse_qsl(asked[0].query)), query)
 
     def test_a_token_is_one_word_and_is_never_shown(self):
         for token in "two words", "t\u00f6ken", "a\nb":

@@ -85,6 +85,7 @@ ARROWS = {
     "launch/analysis/bundle": (
         "actors/episode/patch storage storage/bundle storage/export/licences storage/journal storage/lineage"
     ),
+    "launch/analysis/library": "launch/analysis/report storage storage/lineage",
     "launch/analysis/report": "launch/cli storage storage/lineage",
     "launch/analysis/simulate": "storage/lineage",
     "launch/analysis/study": (
@@ -106,7 +107,8 @@ ARROWS = {
     ),
     "launch/commands/judge": (
         "actors/governance gpu/examine gpu/inspect gpu/process gpu/profiler gpu/referee gpu/sandbox gpu/task "
-        "gpu/toolchain launch/analysis/bundle launch/cli launch/cluster launch/commands launch/commands/remote "
+        "gpu/toolchain launch/analysis/bundle launch/analysis/library launch/analysis/watch launch/cli "
+        "launch/cluster launch/commands launch/commands/remote "
         "launch/config launch/import launch/import/sol launch/judging launch/judging/benching "
         "launch/judging/inspecting launch/machine launch/node storage"
     ),
@@ -120,13 +122,15 @@ ARROWS = {
     ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
-        "launch/commands launch/commands/remote launch/commands/store launch/config launch/learning/training "
-        "launch/machine launch/node launch/server/api launch/server/http launch/server/rollouts launch/server/scripted "
+        "launch/commands launch/commands/remote launch/commands/store launch/config launch/judging "
+        "launch/learning/training launch/machine launch/node launch/server/api launch/server/http "
+        "launch/server/rollouts launch/server/scripted "
         "storage storage/lineage storage/restore"
     ),
     "launch/commands/store": (
-        "actors/governance gpu/task launch/analysis/bundle launch/analysis/report launch/analysis/watch "
-        "launch/cli launch/cluster launch/commands launch/config launch/import launch/judging launch/node "
+        "actors/governance gpu/task launch/analysis/bundle launch/analysis/library launch/analysis/report "
+        "launch/analysis/watch launch/cli launch/cluster launch/commands launch/config launch/import launch/judging "
+        "launch/kernel_forms launch/node "
         "retrieval/code retrieval/corpora retrieval/guard retrieval/search storage storage/bundle "
         "storage/export storage/export/licences storage/fsck storage/lineage storage/restore"
     ),
@@ -143,12 +147,14 @@ ARROWS = {
     "launch/import/sol": "launch/import/reading",
     "launch/judging": (
         "actors/episode actors/episode/tools actors/governance gpu/profiler gpu/referee gpu/task "
-        "gpu/toolchain launch/cli launch/config launch/machine launch/node storage storage/lineage"
+        "gpu/toolchain launch/analysis/library launch/cli launch/config launch/machine launch/node storage "
+        "storage/lineage"
     ),
     "launch/judging/benching": "gpu/task gpu/timing launch/cli",
     "launch/judging/inspecting": (
         "gpu/inspect gpu/profiler gpu/sandbox gpu/task gpu/toolchain launch/cli launch/judging"
     ),
+    "launch/kernel_forms": "gpu/task launch/analysis/library",
     "launch/learning/training": (
         "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/analysis/report "
         "launch/analysis/study launch/cli launch/config launch/machine launch/node storage storage/journal"
@@ -160,20 +166,20 @@ ARROWS = {
         "actors actors/cluster actors/compiler actors/episode actors/episode/tools actors/governance "
         "actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http "
         "actors/profiler actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task gpu/toolchain "
-        "launch/config launch/machine launch/server/scripted launch/server/trackers "
+        "launch/analysis/library launch/config launch/machine launch/server/scripted launch/server/trackers "
         "retrieval/corpora retrieval/search storage storage/export storage/export/licences "
         "storage/journal storage/lineage"
     ),
     "launch/remote": "gpu/process launch/config storage",
     "launch/server/api": (
         "actors actors/episode actors/governance actors/handoff actors/policy_client "
-        "actors/policy_client/http actors/policy_client/protocol gpu/task launch/cli launch/judging "
-        "launch/server/http launch/server/rollouts storage/export"
+        "actors/policy_client/http actors/policy_client/protocol gpu/task launch/analysis/library launch/cli "
+        "launch/judging launch/server/http launch/server/rollouts storage/export"
     ),
     "launch/server/http": "actors actors/policy_client/http launch/config",
     "launch/server/page": (
-        "launch/analysis/report launch/analysis/study launch/analysis/watch launch/config launch/server/http storage "
-        "storage/lineage"
+        "launch/analysis/library launch/analysis/report launch/analysis/study launch/analysis/watch launch/config "
+        "launch/server/http storage storage/lineage"
     ),
     "launch/server/rollouts": (
         "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster "

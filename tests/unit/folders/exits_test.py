@@ -22,6 +22,7 @@ EXITS = {
     "launch/commands/store/export_harbor_tasks.cpp": "export --form harbor-tasks",
     "launch/commands/store/export_sol.cpp": "export --form sol",
     "launch/commands/store/index_run_kernels.cpp": "index build --from run=RUN: examples of later prompts",
+    "launch/commands/store/kernel_export.cpp": "kernel export: a kernel as files for users",
     "launch/server/rollouts/group_rows.cpp": "serve --runs: rows for trainers",
     "storage/export/dataset.cpp": "every form of export that has rows",
 }

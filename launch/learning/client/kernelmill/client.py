@@ -28,6 +28,7 @@ __all__ = [
     "Client",
     "Evaluation",
     "Fenced",
+    "Kernel",
     "KernelmillError",
     "LeaseLost",
     "NotFound",
@@ -128,6 +129,34 @@ class Task:
     prompt: str = dataclasses.field(repr=False)
 
 
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A verified kernel. `stale` says whether something changed since its verdict, `next` which command judges it
+    again; `kernelmill kernel export RUN/TURN`, with `name` as RUN, writes its source as a drop-in."""
+
+    task: str
+    device: str
+    shape: str
+    language: str
+    baseline: str
+    best_speedup_lower: float
+    estimate: float
+    high: float
+    samples: int
+    candidate_ms: float
+    run: str
+    name: str
+    turn: str
+    model: str
+    candidate_sha256: str
+    licence: str
+    toolchain: str
+    driver: str
+    stale: bool
+    stale_reasons: List[str]
+    next: str
+
+
 class Client(Transport):
     """Asks one server. May be shared by threads: each request has its own connection.
 
@@ -214,6 +243,22 @@ class Client(Transport):
         """The tasks that the server judges."""
         known = [x.name for x in dataclasses.fields(Task)]  # a later server may say more
         return [Task(**{k: x[k] for k in known}) for x in self._ask("GET", "/v1/tasks")["tasks"]]
+
+    def kernels(self, task: str = "", *, operator: str = "", gpu: str = "", shape: str = "") -> List[Kernel]:
+        """The best verified kernels of the server's runs, the fastest of each task first. `operator` is a family such
+        as "reduction", `gpu` a part of a device's name, `shape` the timed one: "rows=128 cols=1024"."""
+        asked = {k: v for k, v in (("task", task), ("operator", operator), ("gpu", gpu), ("shape", shape)) if v}
+        path = "/v1/kernels" + ("?" + urllib.parse.urlencode(asked) if asked else "")
+        known = [x.name for x in dataclasses.fields(Kernel)]  # a later server may say more
+        return [Kernel(**{k: x[k] for k in known}) for x in self._ask("GET", path)["kernels"]]
+
+    def best_kernel(self, task: str = "", *, operator: str = "", gpu: str = "", shape: str = "") -> Optional[Kernel]:
+        """The fastest of `kernels()`, by its time at the lower bound of its speedup; None where there is none. Of a
+        family of operators it is the one with the highest lower bound, since tasks differ in their work."""
+        found = self.kernels(task, operator=operator, gpu=gpu, shape=shape)
+        if task or not found:
+            return found[0] if found else None
+        return max(found, key=lambda x: x.best_speedup_lower)
 
     def ready(self) -> bool:
         """Whether the server answers and has room for more."""

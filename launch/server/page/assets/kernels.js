@@ -18,15 +18,16 @@ export async function kernelsPage(page) {
     };
     const link = (v, r) => el('a', {href: page.address(['runs', r.name, 'episodes', r.turn.slice(0, r.turn.lastIndexOf('.'))], {turn: r.turn.split('.t')[1]})}, plain(`${r.run}/${v}`));
     const columns = [['task', 'Task', plain, false, 'task'], ['device', 'Device', plain, false, 'device'],
+      ['shape', 'Shape', plain, false, 'shape'], ['baseline', 'Baseline', plain, false, 'baseline'],
       ['best_speedup_lower', 'Speedup, lower bound', times, true, 'best_speedup_lower'],
-      ['estimate', 'Estimate [95 % interval]', (v, r) => `${number(v)} [${number(r.best_speedup_lower)}, ${number(r.high)}]`, true],
+      ['estimate', 'Estimate [95 % interval]', (v, r) => `${number(v)} [${number(r.best_speedup_lower)}, ${number(r.high)}]`, true], ['samples', 'Timed calls', count, true, 'samples'],
       ['candidate_ms', 'Time', (v) => `${number(v, 4)} ms`, true], ['kernels', 'Accepted', count, true, 'kernels'],
       ['turn', 'Turn', link], ['model', 'Model', plain, false, 'model'], ['committed_at', 'When', when, false, 'committed_at'],
       ['code', 'Code', (_, r) => (isStored && !r.code ? '' : el('button', {type: 'button', 'aria-expanded': String(shown.has(name(r))), onclick: () => show(r)().catch(page.fail)}, shown.has(name(r)) ? 'Hide' : 'Show'))]];
     const open = x.kernels.filter((r) => shown.has(name(r)));
     page.draw(el('h2', {}, 'Best verified kernels'),
       filterBar(page, 'task~softmax and best_speedup_lower>1', 'task, device, run, model, best_speedup_lower, estimate, kernels'),
-      x.kernels.length ? table('The best kernel of each task and device, over all runs', columns, x.kernels, sorting(page), (r) => `${r.task} ${r.device}`) : el('p', {}, 'No kernel was accepted and timed yet.'), pager(page, x),
+      x.kernels.length ? table('The best kernel of each task, device, shape and baseline, over all runs', columns, x.kernels, sorting(page), (r) => `${r.task} ${r.device} ${r.shape} ${r.baseline}`) : el('p', {}, 'No kernel was accepted and timed yet.'), pager(page, x),
       open.map((r) => el('section', {id: `code-${name(r)}`}, el('h3', {}, plain(`${r.task}, ${name(r)}`)),
         shown.get(name(r)) instanceof Error ? problem(shown.get(name(r))) : code('Code', shown.get(name(r))))));
   };
