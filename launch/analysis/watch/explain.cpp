@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "launch/analysis/watch/policy_health.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
@@ -22,11 +22,6 @@ constexpr double little_share = 0.01;
 
 using cli::format_bytes;
 using cli::format_seconds;
-
-bool answers_nonsense(const std::string& category) {
-  static const std::set<std::string> all{"policy_bad_response", "policy_bad_request"};
-  return all.contains(category);
-}
 
 std::string lost_nodes(const json& status) {
   std::string result;

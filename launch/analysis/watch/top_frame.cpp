@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/watch/filter.hpp"
 #include "launch/analysis/watch/live.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_fields.hpp"
@@ -47,6 +48,19 @@ std::string bar(double share, size_t width) {
   return "[" + std::string(n, '|') + std::string(width - n, ' ') + "]";
 }
 
+void add_policy(std::vector<frame_line>& to, const json& policy) {
+  auto words = text_in_row(policy, "health");
+  to.push_back({fmt::format(" policy   {:.0f} in flight of {:.0f}, {:.0f} queued; {}",
+                            number_in(policy, "in_flight"), number_in(policy, "window"),
+                            number_in(policy, "queued"), words),
+                policy.value("is_well", true) ? line_style::plain : line_style::warning});
+  if (!policy.contains("servers")) return;
+  for (const auto& x : policy["servers"])
+    to.push_back(
+        {fmt::format("   server {} {}", text_in_row(x, "server"), text_in_row(x, "health")),
+         x.value("is_well", true) ? line_style::plain : line_style::bad});
+}
+
 void add_run(std::vector<frame_line>& to, const json& run) {
   auto total = number_in(run, "episodes");
   auto share = total > 0 ? number_in(run, "ended") / total : 0;
@@ -62,14 +76,7 @@ void add_run(std::vector<frame_line>& to, const json& run) {
   for (const auto& [name, count] : run["states"].items())
     states += fmt::format("  {} {:.0f}", cli::clean(name), count.get<double>());
   if (!states.empty()) to.push_back({" states" + states, line_style::plain});
-  const auto& policy = run["policy"];
-  auto tried = number_in(policy, "tried_again");
-  to.push_back(
-      {fmt::format(
-           " policy   {:.0f} in flight of {:.0f}, {:.0f} queued, {:.0f} tried again, mean {}",
-           number_in(policy, "in_flight"), number_in(policy, "window"), number_in(policy, "queued"),
-           tried, format_seconds(number_in(policy, "mean_seconds"))),
-       tried > 0 ? line_style::warning : line_style::plain});
+  add_policy(to, run["policy"]);
 }
 
 void add_queues(std::vector<frame_line>& to, const json& run) {
@@ -142,16 +149,15 @@ std::vector<std::string> row_cells(const json& x, double age) {
 }
 
 void add_episodes(std::vector<frame_line>& to, const json& top, size_t width, size_t height,
-                  double age, size_t scroll) {
-  std::vector<const json*> rows;
-  for (const auto& run : top["runs"])
-    for (const auto& x : run["rows"]) rows.push_back(&x);
-  auto skip = std::min(scroll, rows.size());
+                  const frame_options& options) {
+  auto rows = rows_of_episodes(top, options.sort);
   auto room = height > to.size() + 1 ? height - to.size() - 1 : 0;
+  auto chosen = std::min(options.selected.value_or(0), rows.empty() ? 0 : rows.size() - 1);
+  auto skip = room > 0 ? chosen / room * room : 0; // the page of the selected row
   auto count = std::min(room, rows.size() - skip);
   std::vector<std::vector<std::string>> cells{
       {"RUN", "EPISODE", "STATE", "FOR", "QUEUE", "DETAIL"}};
-  for (size_t i = 0; i < count; ++i) cells.push_back(row_cells(*rows[skip + i], age));
+  for (size_t i = 0; i < count; ++i) cells.push_back(row_cells(*rows[skip + i], options.age));
   std::vector<size_t> widths(6, 0);
   const size_t most[] = {16, 12, 11, 13, 8, width};
   for (const auto& line : cells)
@@ -161,9 +167,20 @@ void add_episodes(std::vector<frame_line>& to, const json& top, size_t width, si
     std::string line;
     for (size_t i = 0; i < 6; ++i)
       line += fit(cells[n][i], widths[i], i == 3 || i == 4) + (i < 5 ? " " : "");
-    auto stuck = n > 0 && cells[n][2] == "stuck";
-    to.push_back({line, n == 0 ? line_style::title : stuck ? line_style::bad : line_style::plain});
+    bool selected = options.selected && n > 0 && skip + n - 1 == chosen;
+    bool stuck = n > 0 && cells[n][2] == "stuck";
+    to.push_back({line, n == 0     ? line_style::title
+                        : selected ? line_style::selected
+                        : stuck    ? line_style::bad
+                                   : line_style::plain});
   }
+}
+
+std::string choice_text(const frame_options& options) {
+  std::string result;
+  if (!options.filter.empty()) result += "; filter: " + cli::clean(options.filter);
+  if (!options.sort.empty()) result += "; sorted by " + options.sort;
+  return result;
 }
 
 } // namespace
@@ -210,16 +227,27 @@ std::vector<change_window::change> change_window::changes() const {
   return result;
 }
 
+std::vector<const json*> rows_of_episodes(const json& top, const std::string& sort) {
+  std::vector<const json*> result;
+  for (const auto& run : top["runs"])
+    for (const auto& x : run["rows"]) result.push_back(&x);
+  if (sort.empty() || top["runs"].size() < 2) return result; // the view has sorted each run's
+  bool down = sort.starts_with("-");
+  auto key = down ? sort.substr(1) : sort;
+  std::stable_sort(result.begin(), result.end(),
+                   [&](const json* a, const json* b) { return stands_before(*a, *b, key, down); });
+  return result;
+}
+
 std::vector<frame_line> top_frame(const json& top, const change_window& window, size_t width,
-                                  size_t height, double age, size_t scroll) {
+                                  size_t height, const frame_options& options) {
   std::vector<frame_line> result;
   size_t live = 0;
   for (const auto& run : top["runs"]) live += static_cast<size_t>(number_in(run, "live"));
   result.push_back(
-      {fmt::format("kernelmill top: {} run{}, {} live episodes, seen {} ago   q quits, space "
-                   "pauses, arrows scroll",
+      {fmt::format("kernelmill top: {} run{}, {} live episodes, seen {} ago{}   ? help, q quits",
                    top["runs"].size(), top["runs"].size() == 1 ? "" : "s", live,
-                   format_seconds(age)),
+                   format_seconds(options.age), choice_text(options)),
        line_style::title});
   auto few = std::max<size_t>(1, height / 8);
   add_nodes(result, top, few);
@@ -243,7 +271,7 @@ std::vector<frame_line> top_frame(const json& top, const change_window& window, 
   }
   if (top["runs"].empty()) result.push_back({" no run is in progress", line_style::plain});
   if (result.size() + 2 < height) result.push_back({"", line_style::plain});
-  if (result.size() + 1 < height) add_episodes(result, top, width, height, age, scroll);
+  if (result.size() + 1 < height) add_episodes(result, top, width, height, options);
   if (result.size() > height) result.resize(height);
   for (auto& line : result) {
     line.text = fit(line.text, width);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace kernelmill::watch {
 
 using json = nlohmann::ordered_json;
 
-enum class line_style : unsigned char { plain, title, good, warning, bad };
+enum class line_style : unsigned char { plain, title, good, warning, bad, selected };
 
 struct frame_line {
   std::string text;
@@ -46,9 +47,20 @@ private:
   std::deque<seen> seen_;
 };
 
+/// What the user has asked of the screen.
+struct frame_options {
+  double age = 0;                 ///< seconds since `top` was true
+  std::optional<size_t> selected; ///< number of a row of episodes; its page of rows is shown
+  std::string filter;             ///< as it was typed; empty: all episodes
+  std::string sort;               ///< a key of rows, "-KEY" downwards; empty: troubles first
+};
+
+/// The rows of episodes of all runs in the order in which a frame shows them.
+std::vector<const json*> rows_of_episodes(const json& top, const std::string& sort);
+
 /// At most `height` lines of at most `width` columns. `top` is the document of the view of that
-/// name; `age` says how many seconds ago it was true. `scroll` skips rows of episodes.
+/// name.
 std::vector<frame_line> top_frame(const json& top, const change_window& window, size_t width,
-                                  size_t height, double age = 0, size_t scroll = 0);
+                                  size_t height, const frame_options& options = {});
 
 } // namespace kernelmill::watch

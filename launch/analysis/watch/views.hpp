@@ -45,7 +45,8 @@ expected<json> logs_view(const world& in, const json& query);
 /// works on the run. No actor is asked, so nothing that is busy delays it. {what, from}
 expected<json> turns_view(const world& in, const json& query);
 
-/// One screen of `top`: totals, nodes, slots, queues, and the episodes that matter. {run, limit}
+/// One screen of `top`: totals, nodes, slots, queues, and the episodes that matter, or of each run
+/// those that are asked for. {run, where, sort, limit}
 expected<json> top_view(const world& in, const json& query);
 
 /// Keys that rows of a view may have, for conditions and sorting.

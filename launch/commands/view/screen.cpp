@@ -21,6 +21,7 @@ attr_t attributes_of(watch::line_style x) {
     case watch::line_style::good: return has_colors() ? COLOR_PAIR(1) : A_NORMAL;
     case watch::line_style::warning: return has_colors() ? COLOR_PAIR(2) : A_BOLD;
     case watch::line_style::bad: return (has_colors() ? COLOR_PAIR(3) : A_NORMAL) | A_BOLD;
+    case watch::line_style::selected: return A_REVERSE;
     case watch::line_style::plain: break;
   }
   return A_NORMAL;
@@ -83,30 +84,34 @@ void screen::show(const std::vector<watch::frame_line>& lines) {
     auto attributes = attributes_of(line.style);
     ::attrset(static_cast<int>(attributes));
     ::mvaddnstr(y, 0, line.text.c_str(), static_cast<int>(line.text.size()));
-    if (line.style == watch::line_style::title) ::mvchgat(y, 0, -1, attributes, 0, nullptr);
+    if (line.style == watch::line_style::title || line.style == watch::line_style::selected)
+      ::mvchgat(y, 0, -1, attributes, 0, nullptr);
   }
   ::attrset(A_NORMAL);
   ::refresh();
 }
 
-key screen::wait(int ms) {
+keystroke screen::wait(int ms) {
   ::timeout(ms);
-  switch (::getch()) {
-    case 'q':
-    case 'Q':
-    case 3: return key::quit;
-    case ' ': return key::pause;
-    case KEY_UP:
-    case 'k': return key::up;
-    case KEY_DOWN:
-    case 'j': return key::down;
-    case KEY_PPAGE: return key::page_up;
-    case KEY_NPAGE: return key::page_down;
-    case KEY_HOME:
-    case 'g': return key::home;
-    case KEY_RESIZE: return key::resized;
-    default: return key::none;
+  auto x = ::getch();
+  switch (x) {
+    case '\n':
+    case '\r':
+    case KEY_ENTER: return {key::enter};
+    case 27: return {key::escape};
+    case 8:
+    case 127:
+    case KEY_BACKSPACE: return {key::backspace};
+    case KEY_UP: return {key::up};
+    case KEY_DOWN: return {key::down};
+    case KEY_PPAGE: return {key::page_up};
+    case KEY_NPAGE: return {key::page_down};
+    case KEY_HOME: return {key::home};
+    case KEY_END: return {key::end};
+    default: break;
   }
+  if (x < ' ' || x > 255) return {};
+  return {key::letter, static_cast<char>(x)};
 }
 
 } // namespace kernelmill::commands

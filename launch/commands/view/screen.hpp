@@ -11,7 +11,24 @@
 
 namespace kernelmill::commands {
 
-enum class key : unsigned char { none, quit, pause, up, down, page_up, page_down, home, resized };
+enum class key : unsigned char {
+  none, ///< nothing was pressed, or nothing that has a meaning here
+  letter,
+  enter,
+  escape,
+  backspace,
+  up,
+  down,
+  page_up,
+  page_down,
+  home,
+  end
+};
+
+struct keystroke {
+  key name = key::none;
+  char letter = 0; ///< of key::letter: one byte of what was typed
+};
 
 /// The whole terminal while it lives. One at a time.
 class screen {
@@ -29,7 +46,7 @@ public:
   void show(const std::vector<watch::frame_line>& lines);
 
   /// Waits for a key, `ms` at most.
-  key wait(int ms);
+  keystroke wait(int ms);
 
 private:
   screen() = default;

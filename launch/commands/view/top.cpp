@@ -12,6 +12,7 @@
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/screen.hpp"
+#include "launch/commands/view/top_screen.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -26,7 +27,6 @@ using seconds = std::chrono::duration<double>;
 constexpr int frame_ms = 100;
 constexpr double looks_rarity = 100; // a look that takes 5 ms of the processor comes twice a second
 constexpr double rarest_look = 2;
-constexpr uint64_t most_rows = 500;
 
 double processor_seconds() {
   timespec now{};
@@ -43,7 +43,7 @@ json query_of(const invocation& in, uint64_t rows) {
 expected<int> once(const invocation& in) {
   auto views = view_client::open(in);
   KM_TRY(views);
-  auto document = views->ask("top", query_of(in, in.json ? most_rows : 50));
+  auto document = views->ask("top", query_of(in, in.json ? top_screen::most_rows : 50));
   KM_TRY(document);
   if (in.json) {
     cli::print_json(*document);
@@ -56,78 +56,74 @@ expected<int> once(const invocation& in) {
   return cli::exit_ok;
 }
 
-/// What is on the screen, and when to look again.
-struct top_state {
-  json seen;
-  watch::change_window window;
-  clock::time_point seen_at;
-  clock::time_point next_look;
-  size_t scroll = 0;
-  bool paused = false;
-  std::string trouble; ///< of the latest look
+/// Asks for what the screen shows, and less often where asking costs more.
+class looker {
+public:
+  looker(view_client& views, const invocation& in) : views_(views), in_(in) {
+    // nop
+  }
 
-  void look(view_client& views, const json& query) {
+  bool is_due(const top_screen& x) const {
+    return x.wants_look() || (!x.is_paused() && clock::now() >= next_);
+  }
+
+  void look(top_screen& to, uint64_t rows) {
     auto before = processor_seconds();
-    auto document = views.ask("top", query);
+    if (to.now() == top_screen::mode::episode)
+      look_at_episode(to);
+    else
+      look_at_all(to, rows);
     auto cost = processor_seconds() - before;
     auto pause = std::clamp(looks_rarity * cost, frame_ms / 1000.0, rarest_look);
-    next_look = clock::now() + std::chrono::duration_cast<clock::duration>(seconds{pause});
-    if (!document) {
-      trouble = document.error().message;
-      return;
-    }
-    trouble.clear();
-    seen = std::move(*document);
-    seen_at = clock::now();
-    window.add(seen);
+    next_ = clock::now() + std::chrono::duration_cast<clock::duration>(seconds{pause});
   }
 
-  void press(key x, size_t page) {
-    auto back = [&](size_t n) { scroll -= std::min(n, scroll); };
-    switch (x) {
-      case key::pause: paused = !paused; break;
-      case key::up: back(1); break;
-      case key::down: ++scroll; break;
-      case key::page_up: back(page); break;
-      case key::page_down: scroll += page; break;
-      case key::home: scroll = 0; break;
-      default: break;
-    }
-    scroll = std::min<size_t>(scroll, most_rows);
+private:
+  void look_at_all(top_screen& to, uint64_t rows) {
+    auto query = to.query(rows);
+    if (in_.has("RUN")) query["run"] = in_.value("RUN");
+    take(to, views_.ask("top", query), [&](json& x) { to.take(std::move(x)); });
   }
+
+  void look_at_episode(top_screen& to) {
+    if (to.has_ended()) return;
+    // A name begins below --root or at the head, as everywhere.
+    auto asked = views_.ask("turns", {{"what", to.followed()}, {"from", to.next_turn()}});
+    take(to, std::move(asked), [&](json& x) { to.take_turns(x); });
+  }
+
+  template <class F>
+  void take(top_screen& to, expected<json> answer, F use) {
+    if (answer)
+      use(*answer);
+    else
+      to.take_trouble(answer.error().message);
+  }
+
+  view_client& views_;
+  const invocation& in_;
+  clock::time_point next_;
 };
 
 expected<int> top(const invocation& in) {
   if (in.has("--once") || in.json) return once(in);
   auto views = view_client::open(in);
   KM_TRY(views);
-  auto query = query_of(in, most_rows);
-  top_state state;
-  auto first = views->ask("top", query); // an error of the command line shows as text
+  auto first = views->ask("top", query_of(in, 50)); // an error of the command line shows as text
   KM_TRY(first);
-  state.seen = std::move(*first);
-  state.seen_at = clock::now();
-  state.window.add(state.seen);
+  top_screen state;
+  state.take(std::move(*first));
   interrupt signals;
   auto drawing = screen::open(in.colour_out);
   KM_TRY(drawing);
-  // What scrolling can reach is asked for, and no more.
+  looker looks{*views, in};
   auto stop = signals.token();
   while (!stop.stop_requested()) {
-    if (!state.paused && clock::now() >= state.next_look) {
-      query["limit"] = std::min<uint64_t>(most_rows, drawing->height() + state.scroll);
-      state.look(*views, query);
-    }
-    auto age = seconds{clock::now() - state.seen_at}.count();
-    auto lines = watch::top_frame(state.seen, state.window, drawing->width(), drawing->height(),
-                                  age, state.scroll);
-    if (!state.trouble.empty() && !lines.empty())
-      lines.front() = {one_line(state.trouble, drawing->width()), watch::line_style::bad};
-    if (state.paused && !lines.empty()) lines.front().text = "PAUSED  " + lines.front().text;
-    drawing->show(lines);
-    auto pressed = drawing->wait(frame_ms);
-    if (pressed == key::quit) return cli::exit_ok;
-    state.press(pressed, std::max<size_t>(1, drawing->height() / 2));
+    // What selecting can reach is asked for, and no more.
+    if (looks.is_due(state)) looks.look(state, 2 * drawing->height());
+    drawing->show(state.lines(drawing->width(), drawing->height()));
+    auto page = std::max<size_t>(1, drawing->height() / 2);
+    if (!state.press(drawing->wait(frame_ms), page)) return cli::exit_ok;
   }
   return 128 + interrupt::signal();
 }
@@ -138,8 +134,9 @@ cli::command top_row() {
   return {"top",
           "Shows runs, queues, slots, nodes and episodes on one screen.",
           "kernelmill top\nkernelmill top first --once\nkernelmill top --head 10.0.0.1:7612",
-          "Keys: q quits, space pauses, arrows and page keys scroll. Episodes that are stuck or "
-          "tried again stand first,\nthen those longest in their state.",
+          "Keys: ? lists them all, q quits, space pauses, arrows select an episode, Enter follows "
+          "it, / filters, s sorts.\nEpisodes that are stuck or tried again stand first, then those "
+          "longest in their state.",
           {{"RUN",
             "Name of a run, or its directory. Default: all runs below --root.",
             false,

@@ -12,6 +12,7 @@
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "launch/commands/view/watch_text.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/log/line.hpp"
 
@@ -30,33 +31,10 @@ void print_ndjson(const json& x) {
   cli::print(x.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
-std::string turn_line(const std::string& episode, const json& x, bool colour) {
-  auto outcome = x["outcome"].get<std::string>();
-  auto paint = outcome == "accepted"   ? cli::colour::green
-               : outcome == "rejected" ? cli::colour::red
-                                       : cli::colour::yellow;
-  auto result = fmt::format("{}.t{}  {}", episode, x["turn"].get<uint64_t>(),
-                            cli::paint(colour, paint, cell(x, "category")));
-  if (!x["reward"].is_null()) result += "  reward " + number_cell(x, "reward", 3);
-  if (x["speedup"].is_object())
-    result += fmt::format("  speedup {} [{}, {}]", number_cell(x["speedup"], "estimate"),
-                          number_cell(x["speedup"], "low"), number_cell(x["speedup"], "high"));
-  const auto& s = x["seconds"];
-  double waited = 0;
-  for (const auto& [stage, seconds] : x["waited"].items()) waited += seconds.get<double>();
-  result += fmt::format("  (policy {}, build {}, evaluation {}, waiting {})",
-                        seconds_cell(s, "policy"), seconds_cell(s, "build"),
-                        seconds_cell(s, "evaluate"), cli::format_seconds(waited));
-  for (const auto& f : x["findings"]) result += "  finding " + one_line(f.get<std::string>());
-  if (auto message = x["message"].get<std::string>(); !message.empty())
-    result += "\n    " + one_line(message, 400);
-  return result + "\n";
-}
-
 void show_turns(const json& document, bool as_json, bool colour) {
   for (const auto& x : document["turns"]) {
     if (!as_json) {
-      cli::print(turn_line(one_line(document["episode"].get<std::string>()), x, colour));
+      cli::print(committed_turn_text(document, x, colour) + "\n");
       continue;
     }
     json line = {{"kind", "turn"}, {"run", document["run"]}, {"episode", document["episode"]}};
@@ -72,9 +50,7 @@ void show_end(const json& document, bool as_json) {
     line.update(end);
     print_ndjson(line);
   } else {
-    cli::print(fmt::format("{} has ended: {} after {} turns, {}\n", cell(document, "episode"),
-                           cell(end, "outcome"), count_cell(end, "turns"),
-                           cell(end, "stop_reason")));
+    cli::print(ended_episode_text(document) + "\n");
   }
 }
 

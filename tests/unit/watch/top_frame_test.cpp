@@ -38,8 +38,9 @@ json top_of(double turns, const std::string& detail = "native/row_sum, turn 1 of
           {{"in_flight", 1},
            {"window", 8},
            {"queued", 0},
-           {"tried_again", 0},
-           {"mean_seconds", 0.5}}},
+           {"health", "answers in 500 ms"},
+           {"is_well", true},
+           {"servers", {{{"server", "a"}, {"health", "serves; 1 in flight"}, {"is_well", true}}}}}},
          {"queues",
           {{{"queue", "evaluate"},
             {"state", "starved"},
@@ -73,7 +74,39 @@ TEST(top_frame, shows_what_starves_and_the_first_episodes_at_80_by_24) {
   EXPECT_THAT(text, HasSubstr("1st"));
   EXPECT_THAT(text, HasSubstr("cpu0 stuck"));
   EXPECT_THAT(text_of(top_frame(top_of(3), {}, 160, 24)), HasSubstr("STARVED"));
-  EXPECT_THAT(text_of(top_frame(top_of(3), {}, 80, 24, 0, 100)), HasSubstr("g100.e0"));
+  EXPECT_THAT(text_of(top_frame(top_of(3), {}, 80, 24, {.selected = 100})), HasSubstr("g100.e0"));
+}
+
+TEST(top_frame, says_in_words_how_the_policy_servers_do) {
+  auto text = text_of(top_frame(top_of(3), {}, 160, 24));
+  EXPECT_THAT(text, HasSubstr("policy   1 in flight of 8, 0 queued; answers in 500 ms"));
+  EXPECT_THAT(text, HasSubstr("server a serves; 1 in flight"));
+}
+
+TEST(top_frame, marks_the_selected_episode_alone_and_names_what_was_chosen) {
+  auto lines = top_frame(top_of(3), {}, 160, 24,
+                         {.selected = 2, .filter = "state=queued", .sort = "-age_seconds"});
+  EXPECT_THAT(lines.front().text, HasSubstr("filter: state=queued; sorted by -age_seconds"));
+  size_t marked = 0;
+  for (const auto& line : lines)
+    if (line.style == line_style::selected) {
+      ++marked;
+      EXPECT_THAT(line.text, HasSubstr("g2.e0"));
+    }
+  EXPECT_EQ(marked, 1U);
+  for (const auto& line : top_frame(top_of(3), {}, 160, 24))
+    EXPECT_NE(line.style, line_style::selected);
+}
+
+TEST(top_frame, sorts_over_all_runs) {
+  auto top = top_of(3);
+  auto other = top["runs"][0];
+  other["rows"] = json::array({other["rows"][0]});
+  other["rows"][0]["run"] = "second";
+  other["rows"][0]["age_seconds"] = 100.0;
+  top["runs"].push_back(other);
+  EXPECT_EQ((*rows_of_episodes(top, "")[0])["run"], "first");
+  EXPECT_EQ((*rows_of_episodes(top, "-age_seconds")[0])["run"], "second");
 }
 
 TEST(top_frame, says_what_changed_most_in_the_window) {

@@ -1,0 +1,43 @@
+#include "launch/commands/view/watch_text.hpp"
+
+#include <fmt/format.h>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/view/view_options.hpp"
+#include "messages/base/json_value.hpp"
+
+namespace kernelmill::commands {
+
+using json = nlohmann::ordered_json;
+
+std::string committed_turn_text(const json& document, const json& x, bool colour) {
+  auto episode = one_line(document["episode"].get<std::string>());
+  auto outcome = x["outcome"].get<std::string>();
+  auto paint = outcome == "accepted"   ? cli::colour::green
+               : outcome == "rejected" ? cli::colour::red
+                                       : cli::colour::yellow;
+  auto result = fmt::format("{}.t{}  {}", episode, x["turn"].get<uint64_t>(),
+                            cli::paint(colour, paint, cell(x, "category")));
+  if (!x["reward"].is_null()) result += "  reward " + number_cell(x, "reward", 3);
+  if (x["speedup"].is_object())
+    result += fmt::format("  speedup {} [{}, {}]", number_cell(x["speedup"], "estimate"),
+                          number_cell(x["speedup"], "low"), number_cell(x["speedup"], "high"));
+  const auto& s = x["seconds"];
+  double waited = 0;
+  for (const auto& [stage, seconds] : x["waited"].items()) waited += seconds.get<double>();
+  result += fmt::format("  (policy {}, build {}, evaluation {}, waiting {})",
+                        seconds_cell(s, "policy"), seconds_cell(s, "build"),
+                        seconds_cell(s, "evaluate"), cli::format_seconds(waited));
+  for (const auto& f : x["findings"]) result += "  finding " + one_line(f.get<std::string>());
+  if (auto message = x["message"].get<std::string>(); !message.empty())
+    result += "\n    " + one_line(message, 400);
+  return result;
+}
+
+std::string ended_episode_text(const json& document) {
+  const auto& end = document["end"];
+  return fmt::format("{} has ended: {} after {} turns, {}", cell(document, "episode"),
+                     cell(end, "outcome"), count_cell(end, "turns"), cell(end, "stop_reason"));
+}
+
+} // namespace kernelmill::commands
