@@ -271,6 +271,49 @@ class Client(unittest.TestCase):
 
         self.assertEqual(asyncio.run(collect()), [1])
 
+    def awaiting(self, use):
+        async def inside():
+            async with kernelmill.AsyncClient(self.client.url, "t0ken") as client:
+                self.assertNotIn("t0ken", repr(client))
+                return await use(client)
+
+        return asyncio.run(inside())
+
+    def test_a_program_that_awaits_gets_verdicts_in_their_order(self):
+        first, second = dict(evaluation(reward=1.0), id="ev-1"), dict(evaluation(reward=2.0), id="ev-2")
+        self.answers = [(202, {"evaluations": [dict(evaluation("waiting"), id="ev-1"), second]}), (200, first)]
+        candidates = [kernelmill.Candidate("native/x", source=x) for x in "ab"]
+        self.assertEqual([x.reward for x in self.awaiting(lambda c: c.evaluate_many(candidates))], [1.0, 2.0])
+        self.assertEqual([x[0] for x in self.asked], ["POST", "GET"])
+
+        self.answers = [(401, {"error": {"category": "unauthorized", "message": "m"}})]
+        with self.assertRaises(kernelmill.Unauthorized):
+            self.awaiting(lambda c: c.evaluate("native/x", "code"))
+
+        self.answers = [(200, evaluation("building"))]
+        with self.assertRaises(TimeoutError):
+            self.awaiting(lambda c: c.wait("ev-1", timeout=0))
+
+    def test_an_evaluation_is_cancelled_with_its_coroutine(self):
+        self.answers = [(202, {"evaluations": [evaluation("waiting")]}), (200, evaluation("cancelled"))]
+
+        async def cancel(client):
+            waits = asyncio.Event()
+
+            async def never(_):
+                waits.set()
+                await asyncio.Event().wait()
+
+            client.wait = never
+            one = asyncio.ensure_future(client.evaluate("native/x", "code"))
+            await waits.wait()
+            one.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await one
+
+        self.awaiting(cancel)
+        self.assertEqual([x[:2] for x in self.asked][1:], [("DELETE", "/v1/evaluations/ev-1")])
+
     def test_groups_that_are_lost_and_trainers_that_are_left_over_have_errors_of_their_own(self):
         self.answers = [
             (200, {"generation": 1}),

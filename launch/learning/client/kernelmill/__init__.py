@@ -7,6 +7,7 @@ with serve(backend="cpu") as client:
     print(result.reward, result.outcome)
 """
 
+from .asynchronous import AsyncClient
 from .client import (
     Busy,
     Candidate,
@@ -30,6 +31,7 @@ from .seat import Inexact, Seat
 from .server import serve
 
 __all__ = [
+    "AsyncClient",
     "Batch",
     "Busy",
     "Candidate",
