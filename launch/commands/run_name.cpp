@@ -9,12 +9,17 @@
 
 namespace kernelmill::commands {
 
-std::string made_run_name(const config_sources& sources) {
+std::string stem_of_run(const config_sources& sources) {
   auto stem = sources.files.empty() ? std::string{"run"}
                                     : std::filesystem::path{sources.files.front()}.stem().string();
   for (auto& c : stem)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
-  return fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, fmt::localtime(std::time(nullptr)));
+  return stem;
+}
+
+std::string made_run_name(const config_sources& sources) {
+  return fmt::format("{}-{:%Y%m%d-%H%M%S}", stem_of_run(sources),
+                     fmt::localtime(std::time(nullptr)));
 }
 
 void name_run(run_config& config, const config_sources& sources) {

@@ -6,6 +6,9 @@
 
 namespace kernelmill::commands {
 
+/// "quickstart": what the configuration is called.
+std::string stem_of_run(const config_sources& sources);
+
 /// "quickstart-20260731-142233": for a run that was given no name.
 std::string made_run_name(const config_sources& sources);
 

@@ -49,10 +49,10 @@ private:
 
 /// What the user has asked of the screen.
 struct frame_options {
-  double age = 0;                 ///< seconds since `top` was true
-  std::optional<size_t> selected; ///< number of a row of episodes; its page of rows is shown
-  std::string filter;             ///< as it was typed; empty: all episodes
-  std::string sort;               ///< a key of rows, "-KEY" downwards; empty: troubles first
+  double age = 0;                      ///< seconds since `top` was true
+  std::optional<size_t> selected = {}; ///< number of a row of episodes; its page of rows is shown
+  std::string filter = {};             ///< as it was typed; empty: all episodes
+  std::string sort = {};               ///< a key of rows, "-KEY" downwards; empty: troubles first
 };
 
 /// The rows of episodes of all runs in the order in which a frame shows them.

@@ -62,6 +62,7 @@ expected<int> policy_probe(const invocation& in) {
   KM_TRY(validate(checked));
   std::optional<server_kind> kind;
   if (const auto& name = in.value("--kind"); !name.empty()) kind = parse_server_kind(name);
+  cli::show_activity("asking " + config.base_url);
   auto report = probe_server(config, kind, static_cast<uint32_t>(*timeout));
   // The client's own hint names keys of a run's configuration.
   if (!report && report.error().category == "policy_auth")

@@ -1,11 +1,7 @@
 // `kernelmill run` and `kernelmill resume`.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <optional>
-#include <stop_token>
 
 #include <fmt/format.h>
 
@@ -14,24 +10,19 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/remote/on_host.hpp"
-#include "launch/commands/run/progress_display.hpp"
 #include "launch/commands/run/run_driver.hpp"
+#include "launch/commands/run/sweep.hpp"
 #include "launch/commands/run_name.hpp"
-#include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/commands/store/run_bundle.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node/node.hpp"
-#include "launch/node/run_rights.hpp"
 #include "messages/base/json_value.hpp"
-#include "messages/fault.hpp"
 #include "messages/json.hpp"
-#include "storage/lineage/fork.hpp"
 #include "storage/restore/restore.hpp"
 #include "storage/run_directory.hpp"
 
@@ -41,205 +32,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-/// The path as a user would type it.
-std::string shown_path(const std::string& path) {
-  std::error_code code;
-  auto relative = fs::path{path}.lexically_relative(fs::current_path(code)).string();
-  return relative.empty() || relative.starts_with("..") ? path : relative;
-}
-
-json summary_json(wire::RunSummary::Reader x) {
-  auto result = kernelmill::to_json(capnp::DynamicStruct::Reader{x});
-  json stages = json::object();
-  for (auto s : x.getStages()) stages[s.getName().cStr()] = s.getValue();
-  result["stages"] = stages;
-  return result;
-}
-
-std::string slot_stages_text(wire::RunSummary::Reader x) {
-  const std::string prefix = "slot.";
-  std::string result;
-  for (auto s : x.getStages()) {
-    std::string name = s.getName();
-    if (!name.starts_with(prefix) || s.getValue() <= 0) continue;
-    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", name.substr(prefix.size()),
-                          cli::format_seconds(s.getValue()));
-  }
-  return result;
-}
-
-// Turns work side by side, and most of them wait meanwhile: one sum of both would be hours of a run
-// of minutes.
-std::string work_text(const run_view& view) {
-  std::string work, waiting;
-  auto add = [](std::string& to, const std::string& stage, double seconds) {
-    if (seconds >= 0.0005)
-      to += fmt::format("{}{} {}", to.empty() ? "" : ", ", stage, cli::format_seconds(seconds));
-  };
-  for (const auto& [stage, sum] : view.stages) {
-    add(work, stage, sum.work);
-    add(waiting, stage, sum.seconds - sum.work);
-  }
-  std::string result;
-  if (!work.empty()) result += cli::hanging("", 0, "work on all turns, side by side: " + work);
-  if (!waiting.empty()) result += cli::hanging("", 0, "turns waited for a worker: " + waiting);
-  return result;
-}
-
-std::string counts_text(wire::RunSummary::Reader x) {
-  auto t = x.getTotals();
-  return fmt::format("{} groups, {} episodes, {} turns", t.getGroups(), t.getEpisodes(),
-                     t.getTurns());
-}
-
-std::string finished_before(wire::RunSummary::Reader x) {
-  return "finished before: " + counts_text(x) + "; nothing was left to do\n";
-}
-
-std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
-  auto t = x.getTotals();
-  std::string result;
-  if (view && !view->episodes.empty()) result += task_table(*view) + "\n";
-  double worked = 0;
-  for (auto stage : x.getStages()) worked += stage.getValue();
-  if (x.getOutcome() == "finished" && worked <= 0)
-    result += finished_before(x);
-  else
-    result += fmt::format("{}: {} in {}\n", x.getOutcome().cStr(), counts_text(x),
-                          cli::format_seconds(x.getSeconds()));
-  result += fmt::format("{} accepted, {} rejected, {} infrastructure", t.getAccepted(),
-                        t.getRejected(), t.getInfrastructure());
-  if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
-  result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
-  for (auto alarm : x.getAlarms()) result += alarm_text(alarm.cStr());
-  if (view) result += work_text(*view);
-  if (auto slots = slot_stages_text(x); !slots.empty())
-    result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
-  result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
-  return result;
-}
-
-/// The exit code of a run that has started.
-int outcome_code(wire::RunSummary::Reader x) {
-  std::string outcome = x.getOutcome();
-  if (outcome == "cancelled") return 128 + (interrupt::signal() == 0 ? 2 : interrupt::signal());
-  if (outcome == "finished") return cli::exit_ok;
-  return cli::exit_code(fault_of(x.getFault()));
-}
-
-// Of a demonstration, which one who has just come runs.
-void tell_next(const std::string& directory) {
-  cli::talk("next:\n  kernelmill show " + directory + "    its episodes; " + directory +
-            "/g0.e0.t0 is a turn\n  kernelmill report " + directory +
-            "  its metrics by task\n  kernelmill page " +
-            (fs::path{directory}.has_parent_path() ? fs::path{directory}.parent_path().string()
-                                                   : std::string{"."}) +
-            "  all runs in a browser");
-}
-
-void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
-  std::string outcome = x.getOutcome();
-  if (outcome == "finished") return;
-  auto directory = shown_path(x.getDirectory().cStr());
-  if (auto fault = fault_of(x.getFault()); fault.cls != fault_class::none)
-    cli::print_error(fault, in.json, in.colour_err);
-  cli::talk("committed turns are kept; continue with: kernelmill resume " + directory);
-}
-
-/// As the run's manifest has them, with the terms that are accepted now.
-run_rights stored_rights(const run_options& options) {
-  const auto& terms = options.config.run.accepted_terms;
-  auto licences = installed_licences(); // read before, when the run was planned
-  auto manifest = read_json(options.directory + "/manifest.json");
-  if (!licences || !manifest) return {};
-  auto result = rights_of(*licences, origins_of(*manifest), {terms.begin(), terms.end()});
-  auto add = [&](const std::string& model, const std::string& licence) {
-    if (auto x = rights_of_answers(*licences, model, licence, result.accepted))
-      result.answers.push_back(std::move(*x));
-  };
-  // The first turns of a fork are answers of its origin's model.
-  if (auto shared = policies_of_shared_turns(*manifest))
-    for (const auto& x : *shared) add(x.model, x.licence);
-  const auto& policy = options.config.policy;
-  add(policy.model, policy.licence);
-  return result;
-}
-
-/// --accept-terms is a short name for run.accepted_terms.
-expected<void> accept_terms(const invocation& in, run_config& config) {
-  auto licences = installed_licences();
-  KM_TRY(licences);
-  auto accepted = accepted_terms(in, *licences);
-  KM_TRY(accepted);
-  for (const auto& x : *accepted)
-    if (std::find(config.run.accepted_terms.begin(), config.run.accepted_terms.end(), x) ==
-        config.run.accepted_terms.end())
-      config.run.accepted_terms.push_back(x);
-  return {};
-}
-
-} // namespace
-
-expected<int> drive_run(const invocation& in, run_options options, bool was_finished) {
-  interrupt signals;
-  std::stop_source wanted; // by a signal, or by the page
-  std::stop_callback pass_on{signals.token(), [&] { wanted.request_stop(); }};
-  auto web = monitor_options(in, "--monitor");
-  KM_TRY(web);
-  std::unique_ptr<run_page> page;
-  if (*web) {
-    auto started =
-        run_page::start(std::move(**web), options.directory, [&] { wanted.request_stop(); });
-    KM_TRY(started);
-    page = std::move(*started);
-    options.on_hosted = [&](hosted_run* run) { page->show(run); };
-    cli::talk("page: " + page->url());
-  }
-  progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
-  options.on_cancel = [&] {
-    if (wanted.request_stop()) display.say("ending: `kernelmill cancel` asked for it");
-  };
-  std::stop_callback tell{
-      signals.token(), [&display] {
-        display.say("ending: waiting for steps in progress; press Ctrl-C again to end at once");
-      }};
-  if (!in.json && !was_finished) {
-    options.on_progress = [&](const progress& x) { display.update(x); };
-    options.on_warning = [&](std::string_view line) { display.say(line); };
-  }
-  std::optional<run_rights> rights;
-  options.on_start = [&] {
-    rights = stored_rights(options);
-    if (was_finished) return;
-    cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
-              shown_path(options.directory));
-    for (const auto& line : lines_of(*rights)) cli::talk(line);
-  };
-  auto summary = run_node(options, wanted.get_token());
-  display.finish();
-  KM_TRY(summary);
-  auto opened = summary->open();
-  auto run = open_run(options.directory);
-  auto view = run ? view_run(*run) : expected<run_view>{tl::unexpected<error>{run.error()}};
-  if (in.json) {
-    auto document = summary_json(*opened);
-    if (view) document["tasks"] = to_json(*view)["tasks"];
-    if (rights) document["licences"] = to_json(*rights);
-    cli::print_json(document);
-  } else if (was_finished && opened->getOutcome() == "finished") {
-    cli::print(options.config.run.name + " " + finished_before(*opened));
-  } else {
-    cli::print(summary_text(*opened, view ? &*view : nullptr));
-  }
-  tell_outcome(in, *opened);
-  if (opened->getOutcome() == "finished" && options.config.policy.kind == "scripted" &&
-      !options.resume)
-    tell_next(shown_path(options.directory));
-  return outcome_code(*opened);
-}
-
-namespace {
 
 /// What may change between a run and its resumption: how, not what. Anything else would make one
 /// run of two experiments.
@@ -265,6 +57,7 @@ expected<void> bundle_run(const invocation& in, const std::string& directory) {
 }
 
 expected<int> run(const invocation& in) {
+  if (in.has("--sweep")) return run_sweep(in);
   if (in.has("--on")) return on_host(in, run_row());
   auto sources = sources_of(in.list("CONFIG"));
   if (in.has("--split")) sources.overrides.push_back("tasks.split=" + in.value("--split"));
@@ -325,18 +118,6 @@ expected<void> check_not_imported(const run_directory& run, bool from_traces) {
                   : "`kernelmill show " + run.path + "` reads it");
 }
 
-/// Whether its latest session finished; not of a store that cannot be read now.
-bool has_finished(const run_directory& run) {
-  auto from = open_for_reading(run);
-  if (!from) return false;
-  std::string state;
-  auto read = from->scan_openings(run.name, [&](wire::Record::Reader x) {
-    state = x.getRun().getState().cStr();
-    return true;
-  });
-  return read && state == "finished";
-}
-
 /// Ends the pause of a run in progress, which another process has; so `resume` of one that is not
 /// paused changes nothing. False: there is none, or it is a head's, or more was asked.
 expected<bool> goes_on_elsewhere(const invocation& in, const run_directory& run) {
@@ -389,7 +170,7 @@ expected<int> resume(const invocation& in) {
   bool finished = !from_traces && has_finished(*found);
   if (finished && after->origins["log.level"] != "the command line")
     options.config.log.level = "warn";
-  auto result = drive_run(in, std::move(options), finished);
+  auto result = drive_run(in, std::move(options), finished ? told::end_of_done : told::all);
   if (!result && result.error().category == "store_locked" && is_marked_by_head(directory))
     return configuration_error(
         "store_locked", "failed to resume " + found->name + ": a head works on it",
@@ -415,11 +196,19 @@ cli::command run_row() {
       "Runs a configuration: episodes of every task, until all have ended.",
       "kernelmill run quickstart\n"
       "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first\n"
-      "kernelmill run quickstart --split dev run.dir=runs/held_out",
+      "kernelmill run quickstart --split dev run.dir=runs/held_out\n"
+      "kernelmill run quickstart --sweep tasks.group_size=2,4 --sweep tasks.max_turns=1,4 "
+      "--dry-run",
       "Later files and overrides win. The first Ctrl-C stops the run and keeps every committed "
       "turn. A second\n"
       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
-      "configuration of the run.",
+      "configuration of the run.\n"
+      "--sweep runs every combination of values, one after the other, each as runs/NAME with its "
+      "values in its name,\n"
+      "and ends with a table. run.name begins the names, run.dir holds the runs. The same command "
+      "takes a sweep up: it\n"
+      "passes over what has finished and goes on with what has begun. With --dry-run it lists the "
+      "runs.",
       {config_words()},
       with_monitor_options({{"--split",
                              "NAME",
@@ -431,6 +220,16 @@ cli::command run_row() {
                             accept_terms_option(),
                             bundle_option(),
                             on_option(),
+                            {"--sweep",
+                             "KEY=A,B",
+                             "Runs each of these values of a key; again for the grid with another "
+                             "key. JSON lists keep their commas.",
+                             "",
+                             false,
+                             {},
+                             nothing,
+                             "",
+                             true},
                             flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }

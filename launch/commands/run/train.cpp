@@ -176,7 +176,7 @@ cli::command train_row() {
 
 cli::command train_show_row() {
   return {"train show",
-          "Shows a training: its curve, its rate, its best kernels, and findings by class.",
+          "Shows a training: its curve, its rate, its best kernels, and violations by class.",
           "kernelmill train show training.json",
           "Reads checkpoints.jsonl and evaluations.jsonl, also while the training runs.",
           {training_words()},

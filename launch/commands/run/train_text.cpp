@@ -121,7 +121,7 @@ std::string training_text(const training::training_record& record, const train_j
     for (const auto& [rule, count] : summary[part].items())
       rows.push_back(
           {rule, part == std::string{"findings"} ? "training" : "held out", count.dump()});
-  text += rows.empty() ? "No finding.\n\n"
+  text += rows.empty() ? "No violation.\n\n"
                        : cli::format_table({"finding", "in", "count>"}, rows) + "\n";
   rows.clear();
   for (const auto& [task, x] : summary["best"].items())

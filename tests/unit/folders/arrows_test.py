@@ -122,10 +122,9 @@ ARROWS = {
     ),
     "launch/commands/run": (
         "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
-        "launch/commands launch/commands/remote launch/commands/store launch/config launch/judging "
-        "launch/learning/training launch/machine launch/node launch/server/api launch/server/http "
-        "launch/server/rollouts launch/server/scripted "
-        "storage storage/lineage storage/restore"
+        "launch/commands launch/commands/remote launch/commands/store launch/commands/view launch/config "
+        "launch/judging launch/learning/training launch/machine launch/node launch/server/api launch/server/http "
+        "launch/server/rollouts launch/server/scripted storage storage/lineage storage/restore"
     ),
     "launch/commands/store": (
         "actors/governance gpu/task launch/analysis/bundle launch/analysis/library launch/analysis/report "
