@@ -55,9 +55,20 @@ expected<std::string> read_archive(const std::string& path, const std::string& d
   return std::move(*bytes);
 }
 
+constexpr const char* not_run = "program_not_run"; // of run_program()
+
+// Whether a run of the baseline says whose fault it is. An answer has a say in what its build
+// leaves, and may leave what cannot be unpacked.
+bool needs_control(const error& fault) {
+  return fault.cls == fault_class::candidate || fault.category == not_run;
+}
+
 // A control of the same slot, at once after: whose doing it was.
 error blamed_by_control(const error& fault, bool baseline_passes) {
-  if (baseline_passes || fault.cls != fault_class::candidate) return fault;
+  if (baseline_passes && fault.cls != fault_class::candidate)
+    return {fault_class::candidate, "out_of_memory",
+            "the files that its build left cannot be unpacked", "leave fewer and smaller files"};
+  if (baseline_passes) return fault;
   return {fault_class::infrastructure, "control_failed",
           "failed to judge a program: the task's baseline, which passed before, fails beside it, "
           "too",
@@ -177,6 +188,9 @@ program_lane::state::timed_run(const task& x, program_baseline& base, const std:
   if (is_baseline && endings.empty()) endings = looked->reports.endings;
   if (auto why = fault_of_run(*looked, endings, base.replaced, x.program.timeout_s))
     return tl::unexpected<error>{*why};
+  // What is left to do behind main, as the driver's end of a context, can be left out: it is the
+  // time of neither.
+  if (!endings.empty()) looked->outcome.seconds = looked->outcome.told_seconds;
   auto inside = inside_seconds(*looked, timing);
   KM_TRY(inside);
   return std::pair{looked->outcome.seconds, *inside};
@@ -290,7 +304,8 @@ evaluation_record program_lane::state::judge(wire::EvaluateRequest::Reader reque
   record.sealed = true; // the tests are hidden: nothing that was printed comes back
   started = now_seconds();
   auto fault = test(**x, **base, *archive, deadline);
-  if (fault && fault->cls == fault_class::candidate)
+  if (fault && fault->category == not_run) fault = test(**x, **base, *archive, deadline);
+  if (fault && needs_control(*fault))
     fault = blamed_by_control(*fault, !test(**x, **base, (*base)->archive, deadline));
   record.spans.push_back({"tests", now_seconds() - started});
   if (fault) return fail(*fault);

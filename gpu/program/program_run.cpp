@@ -105,6 +105,7 @@ struct watched_pipe {
   std::string text;
   size_t total = 0;
   bool open = true;
+  double latest = 0; // when something came
 
   void take(size_t kept) {
     std::array<char, 16384> part;
@@ -113,6 +114,7 @@ struct watched_pipe {
       open = false;
       return;
     }
+    latest = now_seconds();
     total += static_cast<size_t>(n);
     text.append(part.data(), static_cast<size_t>(n));
     if (text.size() > 2 * kept) text.erase(0, text.size() - kept); // the end says most
@@ -201,6 +203,7 @@ expected<program_outcome> run_program(sandbox& walls, const program_place& slot,
   result.killed = status->signal == SIGKILL && !result.timed_out && !result.flooded &&
                   !result.out_of_memory && started->ended_from_outside();
   result.printed = std::move(printed.text);
+  result.told_seconds = std::max(0.0, reports.latest - begun);
   result.reports = std::move(reports.text);
   return result;
 }

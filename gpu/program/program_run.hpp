@@ -2,7 +2,7 @@
 
 // One run of a built program: its archive is unpacked in a fresh sandbox, and a command of the task
 // runs there. The clock is the referee's; it starts when the sandbox stands and ends with the last
-// process inside.
+// process inside, or with what a process reports when its main is over.
 
 #include <string>
 #include <vector>
@@ -35,11 +35,12 @@ struct program_outcome {
   bool timed_out = false;
   bool flooded = false; ///< it wrote more than 16 MiB
   bool out_of_memory = false;
-  bool killed = false; ///< by something outside of the sandbox
-  double seconds = 0;  ///< by the referee's clock
-  std::string printed; ///< stdout and stderr, their last 16 KiB
-  std::string reports; ///< see program_reports.hpp
-  std::string secret;  ///< of them
+  bool killed = false;     ///< by something outside of the sandbox
+  double seconds = 0;      ///< by the referee's clock
+  double told_seconds = 0; ///< until its latest report, by the same clock
+  std::string printed;     ///< stdout and stderr, their last 16 KiB
+  std::string reports;     ///< see program_reports.hpp
+  std::string secret;      ///< of them
 };
 
 /// Fails, with class infrastructure, only where the program could not be run.

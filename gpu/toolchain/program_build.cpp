@@ -1,6 +1,7 @@
 #include "gpu/toolchain/program_build.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 
@@ -58,6 +59,24 @@ std::string first_that_is_there(const std::vector<std::string>& paths) {
   return {};
 }
 
+// The sandbox hides /usr/share, and CMake looks for its modules beside its own file: it stands in
+// another place there.
+void add_cmake(program_tools& into) {
+  const std::string place = "/cmake";
+  std::error_code problem;
+  if (!fs::exists("/usr/bin/cmake", problem)) return;
+  for (const auto& x : fs::directory_iterator{"/usr/share", problem}) {
+    auto name = x.path().filename().string();
+    if (!name.starts_with("cmake-") || !fs::exists(x.path() / "Modules", problem)) continue;
+    into.mounts.push_back({x.path().string(), place + "/share/" + name, false});
+    for (const char* tool : {"cmake", "ctest"})
+      if (fs::exists(std::string{"/usr/bin/"} + tool, problem))
+        into.mounts.push_back({std::string{"/usr/bin/"} + tool, place + "/bin/" + tool, false});
+    into.path = place + "/bin:" + into.path;
+    return;
+  }
+}
+
 std::vector<std::string> own_files_of(const program_task& x) {
   return writable_files(x);
 }
@@ -77,7 +96,10 @@ expected<program_tools> ask_program_tools(sandbox& walls, const program_tool_cho
   result.mounts = host->mounts;
   result.identity = host->identity.substr(0, host->identity.find(" -"));
   result.digest = host->digest;
-  if (!cuda) return result;
+  if (!cuda) {
+    add_cmake(result);
+    return result;
+  }
   auto nvcc = x.compiler.empty() ? find_nvcc() : x.compiler;
   auto device =
       ask_nvcc(walls, nvcc.empty() ? "/usr/local/cuda/bin/nvcc" : nvcc, x.architecture, {});
@@ -94,6 +116,7 @@ expected<program_tools> ask_program_tools(sandbox& walls, const program_tool_cho
                                       root + "/targets/x86_64-linux/lib/libcupti.so"});
   result.identity = "nvcc " + result.toolkit + " " + x.architecture + ", " + result.identity;
   result.digest = sha256_hex(host->digest + device->digest);
+  add_cmake(result);
   return result;
 }
 
@@ -193,6 +216,24 @@ expected<compiler_outcome> build_program(sandbox& walls, const program_tools& to
   return latest;
 }
 
+namespace {
+
+// With other words than its own.
+compiler_outcome retold(const compiler_outcome& x, std::string text) {
+  compiler_outcome result;
+  result.status = x.status;
+  result.timed_out = x.timed_out;
+  result.flooded = x.flooded;
+  result.out_of_memory = x.out_of_memory;
+  result.killed = x.killed;
+  result.cores = x.cores;
+  result.seconds = x.seconds;
+  result.text = std::move(text);
+  return result;
+}
+
+} // namespace
+
 build_findings findings_of(const compiler_outcome& x, const program_tools& tools,
                            const std::string& build, int deadline_ms) {
   build_findings result;
@@ -205,6 +246,98 @@ build_findings findings_of(const compiler_outcome& x, const program_tools& tools
   if (!has_failed(x)) return result;
   result.fault = fault_of_compiler(x, result.diagnostics, deadline_ms);
   result.repeatable = x.repeatable();
+  return result;
+}
+
+namespace {
+
+constexpr const char* empty_tests_note = "the answer's files beside empty tests:\n";
+
+bool tells_a_build(const std::string& path) {
+  auto name = fs::path{path}.filename().string();
+  auto ending = fs::path{path}.extension().string();
+  return name == "Makefile" || name == "makefile" || name == "CMakeLists.txt" || ending == ".mk" ||
+         ending == ".cmake" || ending == ".sh" || ending == ".ninja";
+}
+
+// Empty tests have no main, whatever the answer is.
+std::string without_main(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    auto line = next_line(text);
+    bool of_main = line.find("undefined reference to `main'") != line.npos ||
+                   line.find("in function `_start'") != line.npos ||
+                   line.find("ld returned 1 exit status") != line.npos;
+    if (!of_main) result += std::string{line} + "\n";
+  }
+  return result;
+}
+
+bool is_word_in(std::string_view text, std::string_view word) {
+  auto part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    auto end = at + word.size();
+    if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
+  }
+  return false;
+}
+
+// Of what a linker misses, the functions that the policy's own files name: other names can be made
+// of what the tests say.
+std::string missing_functions(std::string_view text, const std::vector<program_file>& given) {
+  constexpr std::string_view mark = "undefined reference to `";
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    auto line = next_line(text);
+    auto at = line.find(mark);
+    if (at == line.npos) continue;
+    auto name = line.substr(at + mark.size());
+    name = name.substr(0, name.find_first_of("(<'"));
+    if (auto space = name.rfind(':'); space != name.npos) name.remove_prefix(space + 1);
+    bool is_given = !name.empty() && std::any_of(given.begin(), given.end(), [&](const auto& x) {
+      return is_word_in(x.text, name);
+    });
+    if (is_given && std::find(names.begin(), names.end(), name) == names.end())
+      names.emplace_back(name);
+  }
+  std::string list;
+  for (const auto& x : names) list += (list.empty() ? "" : ", ") + x;
+  return list.empty() ? "something that the tests use is missing, is there twice or is declared "
+                        "otherwise"
+                      : "they lack " + list + ", as the tests call it";
+}
+
+} // namespace
+
+program_task without_tests(const program_task& x) {
+  auto result = x;
+  for (auto& file : result.tests)
+    if (!tells_a_build(file.path)) file.text = "\n";
+  return result;
+}
+
+build_findings findings_to_show(const compiler_outcome& x, const expected<compiler_outcome>* alone,
+                                const program_tools& tools, const program_task& what,
+                                int deadline_ms) {
+  auto result = findings_of(x, tools, what.build, deadline_ms);
+  auto said = findings_of(retold(x, {}), tools, what.build, deadline_ms);
+  result.log = said.log;
+  result.diagnostics.clear();
+  if (result.fault.category != "compile_error") return result;
+  result.fault = said.fault;
+  if (alone == nullptr || !*alone) return result;
+  said = findings_of(retold(**alone, without_main((*alone)->text)), tools, what.build, deadline_ms);
+  bool tells = std::any_of(said.diagnostics.begin(), said.diagnostics.end(),
+                           [](const diagnostic& d) { return d.severity == "error"; });
+  if (tells) {
+    if (said.fault.category == "compile_error") result.fault = said.fault;
+    result.diagnostics = std::move(said.diagnostics);
+    result.log = empty_tests_note + said.log;
+  } else if (!x.flooded && x.status.signal == 0) {
+    result.fault.message = "failed to build the answer with the tests: its files compile, and " +
+                           missing_functions(x.text, what.context);
+    result.fault.hint = "define what the given files declare, once and as they declare it";
+  }
   return result;
 }
 

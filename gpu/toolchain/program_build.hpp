@@ -53,9 +53,19 @@ expected<compiler_outcome> build_program(sandbox& walls, const program_tools& to
                                          const std::vector<program_file>& answer, int deadline_ms,
                                          uint64_t memory_bytes);
 
-/// What a build has found out, without its product.
+/// What a build has found out, without its product. A log can quote the tests, whatever files its
+/// lines name: for the task's owner.
 build_findings findings_of(const compiler_outcome& x, const program_tools& tools,
                            const std::string& build, int deadline_ms);
+
+/// The task with tests that are empty, but for what tells a build what to do.
+program_task without_tests(const program_task& x);
+
+/// What a policy is shown of its answer's build `x`: whether and why it has failed, in the words of
+/// `alone`, a build beside empty tests, and in none of its own.
+build_findings findings_to_show(const compiler_outcome& x, const expected<compiler_outcome>* alone,
+                                const program_tools& tools, const program_task& what,
+                                int deadline_ms);
 
 /// The largest archive.
 inline constexpr uint64_t most_program_bytes = uint64_t{128} << 20;

@@ -178,6 +178,25 @@ TEST_F(a_program, cannot_put_files_where_the_tests_are) {
   }
 }
 
+// Each has the compiler, the assembler or the linker quote the tests, in lines of its own.
+TEST_F(a_program, that_has_its_build_quote_the_tests_is_told_nothing_of_them) {
+  const std::string test = "\"test/main.cpp\"\n";
+  for (const auto& trick :
+       {"#include <cassert>\n#define exit(x) static_assert(x == 7, \"exit\")\n#define main mine\n"
+        "#include " +
+            test,
+        "asm(\".include \\\"test/main.cpp\\\"\");\n" + honest,
+        honest +
+            "template <int N> int leak();\n#define main mine\n#define argv argv[leak<40>()]\n"
+            "#include " +
+            test}) {
+    auto x = judge(trick);
+    EXPECT_EQ(x.category, "compile_error");
+    for (const char* word : {"secret", "main.cpp", "argv", "argc", "leak", "exit("})
+      EXPECT_THAT(x.message + x.log, Not(HasSubstr(word))) << trick;
+  }
+}
+
 TEST_F(a_program, finds_nothing_that_an_earlier_run_left) {
   auto x = judge(head + works + adds +
                      "#include <cstdio>\n__attribute__((constructor)) static void leave() {\n"
@@ -211,6 +230,21 @@ TEST_F(a_program, that_prints_a_time_of_its_own_is_not_paid_for_it) {
   ASSERT_TRUE(x.correct) << x.message;
   auto result = x.evaluated.open();
   EXPECT_LE(result->getTiming().getSpeedup().getLow(), 1.0) << result->getTiming().getNote().cStr();
+}
+
+// The driver's end of a context takes 0.1 s behind main. Not to wait for it proves no gain.
+TEST_F(a_program, that_leaves_out_what_comes_behind_main_is_not_paid_for_it) {
+  const std::string slow_end =
+      "struct slow_end { ~slow_end() { usleep(100000); } } slow;\n" + works + adds;
+  write("baseline/solution.cpp", head + slow_end);
+  auto x = judge(head + slow_end +
+                     "#include <cstdio>\nstatic void leave() { puts(\"COMPUTE_EVAL_TIME_MS: "
+                     "0.001\"); fflush(stdout); _exit(0); }\n"
+                     "static int first = atexit(leave);\n",
+                 true);
+  ASSERT_TRUE(x.correct) << x.message;
+  auto result = x.evaluated.open();
+  EXPECT_LT(result->getTiming().getSpeedup().getLow(), 2) << result->getTiming().getNote().cStr();
 }
 
 TEST_F(a_program, without_a_benchmark_is_not_timed) {

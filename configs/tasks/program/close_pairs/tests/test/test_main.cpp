@@ -49,8 +49,9 @@ int main(int argc, char** argv) {
     // Checked as well, so that what is timed is the work.
     auto points = random_points(8000, 4);
     if (!check("timed", points, 0.002)) return 1;
+    const uint64_t known[] = {413, 443, 382};
     for (unsigned seed = 5; seed < 8; ++seed)
-      if (count_close_pairs(random_points(8000, seed), 0.002) == 0) return 1;
+      if (count_close_pairs(random_points(8000, seed), 0.002) != known[seed - 5]) return 1;
   }
   return 0;
 }
