@@ -110,6 +110,7 @@ class Bench(Flushes, Truths):
         # What passes without knowing the inputs, by the benchmark's rules; None: not looked for yet.
         self.blind: Optional[str] = None
         self.unfit: Optional[list[str]] = None  # why nothing can be judged by the problem, likewise
+        self.unfit_for_suite: dict[str, list[str]] = {}  # the same by a suite's tolerance
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
         try:

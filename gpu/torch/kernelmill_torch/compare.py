@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Optional, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
 import torch
 
@@ -186,7 +186,7 @@ def judge(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> tuple[float, flo
 
 
 def judge_by_share(got: torch.Tensor, want: torch.Tensor, rule: SharedRule) -> tuple[float, float]:
-    """As judge()."""
+    """As judge(). A share may be off: by numbers, for what is not written is often no number, and no suite takes that."""
     result = torch.zeros(3, dtype=torch.float64, device=want.device)
     for a, b in chunks(got, want):
         bad, ratio = judge_part(a, b, rule)
@@ -194,10 +194,21 @@ def judge_by_share(got: torch.Tensor, want: torch.Tensor, rule: SharedRule) -> t
         if not ratio.numel():
             continue
         result[1] = torch.maximum(result[1], ratio.max().double())
+        result[2] += (bad & ~torch.isfinite(a.double())).sum()
         if rule.outer is not None:
             result[2] += judge_part(a.double(), b.double(), rule.outer)[0].sum()
     bad, largest, beyond = result.tolist()
     return (0.0 if rule.allows(bad, beyond, want.numel()) else max(bad, beyond)), largest
+
+
+def share_off(pairs: Iterable[tuple[torch.Tensor, torch.Tensor, Rule]]) -> float:
+    """The largest share of an output's elements that are off where a rule lets a share be."""
+    result = 0.0
+    for got, want, rule in pairs:
+        if isinstance(rule, SharedRule) and rule.matched < 1 and want.numel():
+            bad = sum(judge_part(a, b, rule)[0].sum() for a, b in chunks(got, want))
+            result = max(result, float(bad) / want.numel())
+    return result
 
 
 def largest_beyond(got: torch.Tensor, want: torch.Tensor, relative: float) -> torch.Tensor:

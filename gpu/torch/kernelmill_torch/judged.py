@@ -53,6 +53,7 @@ class Judged:
         self.tried: set[str] = {OWN}  # kinds that it was right on in trials
         self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
         self.small_scales = SmallScales()
+        self.share_off = 0.0  # of an output's elements, that a suite's rule has let pass
 
     def lap(self, name: str) -> None:
         now = time.monotonic()
@@ -109,6 +110,11 @@ class Judged:
         rules = self.rules_of_kind(kind)
         rules = rules * (len(wanted) // max(1, len(rules)))
         return rules if self.mode != "honest" else compare.at_own_scale(rules, wanted, SMALL_OUTPUT, shifts)
+
+    def note_share(self, got: list[torch.Tensor], wanted: list[torch.Tensor], rules: list[compare.Rule]) -> None:
+        """Of outputs that are right by the rule of a suite: what is off may be work that was left out."""
+        if self.mode == "suite":
+            self.share_off = max(self.share_off, compare.share_off(zip(got, wanted, rules)))
 
     def asks_small_scales(self, inputs: list[Any]) -> bool:
         return self.mode == "honest" and self.float32 == "fp32" and self.bench.can_ask_small_scales(inputs)

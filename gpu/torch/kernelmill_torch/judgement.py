@@ -168,6 +168,8 @@ class Judgement(TimedOutputs):
             difference = self.difference(bench.forgive(outputs, truth.want, [drawn], kind), truth, rules)
         if not difference.bad and kind == OWN:
             difference = self.by_own_size(outputs, truth, drawn) or difference
+        if not difference.bad:
+            self.note_share(outputs, truth.want, rules)
         self.check_late(sampled, arena.sets[:1])
         self.trials.append(
             {
@@ -207,9 +209,9 @@ class Judgement(TimedOutputs):
 
     def look_for_degeneracy(self, truth: Truth) -> None:
         """By the rules of a benchmark, whether an answer that knows nothing of the inputs would have passed. Found out once
-        for each problem. In honest mode such a problem judges no candidate; see Referee.fit_bench()."""
+        for each problem. In other modes than "kernelbench" such a problem judges no candidate; see Referee.fit_bench()."""
         bench = self.bench
-        if self.mode == "honest":
+        if self.mode != "kernelbench":
             return
         if bench.blind is None:
             answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}

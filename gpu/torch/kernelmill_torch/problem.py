@@ -21,6 +21,7 @@ from kernelmill_torch.candidate import PRECISIONS, calling_on_copies, made_in, s
 from kernelmill_torch.contents import CHUNK, Traits, widened
 from kernelmill_torch.faults import lacks_memory
 from kernelmill_torch.task_files import path_in
+from kernelmill_torch.uninitialised import filled
 
 PLAIN = (int, float, bool, type(None), str)
 MOST_VALUES = 64
@@ -202,7 +203,7 @@ class Problem:
 
     def _draw(self, seed: int) -> list[Any]:
         seed_everything(seed)
-        with made_in(self.device):
+        with made_in(self.device), filled():
             inputs = self._call("get_inputs")
         result = []
         for x in inputs:

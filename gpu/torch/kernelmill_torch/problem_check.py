@@ -57,6 +57,14 @@ def unfit(bench: Bench, float32: str = "fp32") -> list[str]:
     return problems
 
 
+def unfit_for_suite(bench: Bench, rules: list[compare.Rule]) -> list[str]:
+    """As unfit(), by the rules of a suite, which has no other contents than the problem's own."""
+    problem = bench.problem
+    problem.build(SEEDS[0], bench.place)
+    other = problem.plain_truth(problem.draw(SEEDS[0]), SEEDS[0])
+    return blind_answers(bench, answers_to(other), lambda *_: rules, SEEDS[1:])[:1]
+
+
 def remarks(bench: Bench) -> list[str]:
     """What the author of a problem should know of it. REQUIRES: it is not unfit()."""
     problem, notes = bench.problem, []

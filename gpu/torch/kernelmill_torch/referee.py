@@ -26,7 +26,18 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import blame, channel, kernel_share, kernels, languages, native, problem_check, variants, weights
+from kernelmill_torch import (
+    blame,
+    channel,
+    compare,
+    kernel_share,
+    kernels,
+    languages,
+    native,
+    problem_check,
+    variants,
+    weights,
+)
 from kernelmill_torch.artifact import read
 from kernelmill_torch.baselines import EAGER, Kept, Wish
 from kernelmill_torch.batches import Batches, Order
@@ -128,9 +139,12 @@ class Referee:
 
     def fit_bench(self, request: dict[str, Any]) -> Bench:
         """The bench to judge by. Raises Fault where its problem cannot tell right from wrong: before any candidate is there, for that
-        is none of its doing. Modes of benchmarks have their own verdicts, whatever they are worth."""
+        is none of its doing. KernelBench has its own verdicts, whatever they are worth."""
         bench = self.bench(request)
-        if is_of_benchmark(request):
+        if request.get("mode") == "kernelbench":
+            return bench
+        if request.get("mode") == "suite":
+            self.expect_fit_for_suite(bench, request)
             return bench
         if bench.unfit is None:
             bench.unfit = problem_check.unfit(bench, "tf32" if request.get("float32") == "tf32" else "fp32")
@@ -143,6 +157,24 @@ class Referee:
                 "`kernelmill task check` says more",
             )
         return bench
+
+    @staticmethod
+    def expect_fit_for_suite(bench: Bench, request: dict[str, Any]) -> None:
+        """Raises Fault where an answer without work would pass the suite's rule."""
+        tolerance = request.get("tolerance")
+        if not tolerance:  # all that is asked for is a look at the shapes
+            return
+        key = json.dumps(tolerance, sort_keys=True)
+        if key not in bench.unfit_for_suite:
+            rules = compare.suite_rules(len(bench.layout.outputs), tolerance)
+            bench.unfit_for_suite[key] = problem_check.unfit_for_suite(bench, rules)
+        if found := bench.unfit_for_suite[key]:
+            raise Fault(
+                "configuration",
+                "unfit_task",
+                f"failed to judge by the problem {bench.directory} and its suite's tolerance: {found[0]}",
+                "judge it by other bounds: evaluation.torch_mode=honest (--torch-mode honest)",
+            )
 
     def keep_told(self, request: dict[str, Any], told: Optional[dict[str, Any]]) -> None:
         """Without a digest nobody knows whether the files are still the same."""
@@ -450,6 +482,7 @@ class Referee:
             "planned": x.planned,
             "patterns": [OWN, *x.kinds],
             "floor_bytes": x.bench.floor_bytes,
+            "share_off": x.share_off,
         }
         if x.mode == "honest" and x.float32 == "fp32":  # else weights may be of a smaller type
             result.update(weight_bytes=x.bench.weight_bytes, read_rate=x.bench.read_rate)

@@ -38,6 +38,7 @@ class TimedOutputs(Judged):
 
         # Most are right as they are. What a draw's scale is takes four more runs of the model, and what is steady there seven.
         if not is_wrong:
+            self.note_share(got, wanted, self.rules_when_timed(self.kind, wanted))
             return self.wrong_of_some(drawn, outputs, wanted)
         shifts = self.bench.shifts(drawn, self.kind)
         found = bad(got, shifts)

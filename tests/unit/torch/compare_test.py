@@ -52,8 +52,14 @@ class Compare(unittest.TestCase):
         self.assertEqual(bad(got, matched=0.95, largest=0.6), 0)
         self.assertEqual(bad(got, matched=0.95, largest=0.4), 5)
         got[0] = NAN
-        self.assertEqual(bad(got, matched=0.95), 0)  # as the suites have it
+        self.assertEqual(bad(got, matched=0.95), 5)  # what is not written is often no number
+        got[0] = INF
+        self.assertEqual(bad(got, matched=0.95), 5)
+        want[0] = INF
+        self.assertEqual(bad(got, matched=0.95), 0)
+        got[0], want[0] = NAN, 1.0
         self.assertEqual(bad(got, matched=0.95, largest=0.6), 5)
+        got[0] = 1.5
         rule = compare.SharedRule(0.1, 0.0, matched=0.95)
         self.assertEqual(compare.count_bad([(got, want, rule), (want + 1, want, rule)]), 100)
         self.assertFalse(compare.would_pass(None, want, rule))
