@@ -55,12 +55,12 @@ expected<std::string> read_archive(const std::string& path, const std::string& d
   return std::move(*bytes);
 }
 
-constexpr const char* not_run = "program_not_run"; // of run_program()
+constexpr const char* was_not_run = "program_not_run"; // of run_program()
 
 // Whether a run of the baseline says whose fault it is. An answer has a say in what its build
 // leaves, and may leave what cannot be unpacked.
 bool needs_control(const error& fault) {
-  return fault.cls == fault_class::candidate || fault.category == not_run;
+  return fault.cls == fault_class::candidate || fault.category == was_not_run;
 }
 
 // A control of the same slot, at once after: whose doing it was.
@@ -304,7 +304,7 @@ evaluation_record program_lane::state::judge(wire::EvaluateRequest::Reader reque
   record.sealed = true; // the tests are hidden: nothing that was printed comes back
   started = now_seconds();
   auto fault = test(**x, **base, *archive, deadline);
-  if (fault && fault->category == not_run) fault = test(**x, **base, *archive, deadline);
+  if (fault && fault->category == was_not_run) fault = test(**x, **base, *archive, deadline);
   if (fault && needs_control(*fault))
     fault = blamed_by_control(*fault, !test(**x, **base, (*base)->archive, deadline));
   record.spans.push_back({"tests", now_seconds() - started});
