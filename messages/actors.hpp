@@ -23,6 +23,7 @@
 #include "messages/profile.capnp.h"
 #include "messages/retrieve.capnp.h"
 #include "messages/run.capnp.h"
+#include "messages/search.capnp.h"
 #include "messages/verdict.capnp.h"
 
 namespace kernelmill {
@@ -98,6 +99,7 @@ KERNELMILL_MESSAGE(Parcel)
 KERNELMILL_MESSAGE(ControlRequest)
 KERNELMILL_MESSAGE(ControlReply)
 KERNELMILL_MESSAGE(PolicyServer)
+KERNELMILL_MESSAGE(SearchOpening)
 
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, build, "build")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, cancel, "cancel")
@@ -253,6 +255,14 @@ using lineage_actor = status_actor::extend<
                     Message<wire::ArtifactBatch>>::with<bool>,
     // Reads what is committed of one episode.
     caf::replies_to<atom::read, Message<wire::ReadQuery>>::with<Message<wire::EpisodeHistory>>>;
+
+/// The SEARCH actor interface.
+using search_actor = status_actor::extend<
+    // Says where an episode of the search sets out from, once all generations before its own are
+    // durable.
+    caf::replies_to<atom::query, Message<wire::ReadQuery>>::with<Message<wire::SearchOpening>>,
+    // Says whether the budget allows a generation, once all before it are durable.
+    caf::replies_to<atom::proceed, uint32_t>::with<bool>>;
 
 /// The EPISODE actor interface.
 using episode_actor = status_actor::extend<

@@ -105,6 +105,7 @@ struct TurnRecord {
   active @22 :Text;                # the candidate that the next turn begins with
   idleSteps @23 :UInt32;           # of the step budget, of a turn without a call
   reports @24 :List(ToolReport);   # of the share of turns that `profile.share` keeps them of
+  parents @25 :List(Text);         # of a search: the episodes whose candidate the first prompt shows, as "g3.e1"
 }
 
 struct ToolReport { tool @0 :Text; name @1 :Text; text @2 :Common.Content; }

@@ -89,6 +89,7 @@ struct episode_services {
   profiler_actor profiler;
   governance_actor governance;
   lineage_actor lineage;
+  search_actor search; ///< null: the run is none
   std::shared_ptr<prompt_cache> prompts;
   logger log;
 };
@@ -153,6 +154,8 @@ struct episode_state {
   void restore(wire::EpisodeHistory::Reader history);
   void retrieve(uint32_t count);
   void open_with(const Message<wire::RetrieveResult>& found);
+  void set_out(const Message<wire::RetrieveResult>& found); ///< of a search
+  void begin_with(std::shared_ptr<const prompt_text> prompt);
   void ask_policy();
   void take_completion(const Message<wire::CompletionResult>& result);
   void begin_trial(trial_plan plan); ///< of the candidate in `current`
@@ -174,6 +177,7 @@ struct episode_state {
   bool over_deadline() const;
   std::chrono::milliseconds within_deadline(std::chrono::milliseconds wanted) const;
   envelope make_envelope() const;
+  Message<wire::ReadQuery> own_records() const;
   episode_id id() const;
   void tell(log_level level, const std::string& what) const;
   void tell_verdict(wire::Verdict::Reader verdict) const;
@@ -262,6 +266,7 @@ struct episode_state {
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;
+  std::vector<std::string> parents; // of a search: the episodes that the first prompt shows
   std::shared_ptr<const shown_code> shown; // where tools showed more than the first prompt
   std::vector<chat_part> conversation;     // after the first prompt
   std::unique_ptr<episode_mode> mode;

@@ -13,13 +13,16 @@ void episode_state::open() {
     retrieve(settings->example_count);
 }
 
-void episode_state::recall() {
-  enter(episode_phase::recalling);
-  auto query = kernelmill::build<wire::ReadQuery>([this](wire::ReadQuery::Builder x) {
+Message<wire::ReadQuery> episode_state::own_records() const {
+  return kernelmill::build<wire::ReadQuery>([this](wire::ReadQuery::Builder x) {
     x.setRun(*where.run);
     x.setGroup(where.group);
     x.setMember(where.member);
   });
+}
+
+void episode_state::recall() {
+  enter(episode_phase::recalling);
   ask<Message<wire::EpisodeHistory>>(
       services->lineage, settings->commit_deadline,
       [this](const caf::error& why) {
@@ -30,7 +33,7 @@ void episode_state::recall() {
                {}});
       },
       [this](const Message<wire::EpisodeHistory>& history) { restore(*history.open()); },
-      atom::read_v, query);
+      atom::read_v, own_records());
 }
 
 void episode_state::restore(wire::EpisodeHistory::Reader history) {
@@ -62,10 +65,35 @@ void episode_state::open_with(const Message<wire::RetrieveResult>& found) {
   auto result = found.open();
   example_ids.clear();
   for (auto example : result->getExamples()) example_ids.emplace_back(example.getId().cStr());
+  if (services->search && !settings->drop) return set_out(found);
+  begin_with(services->prompts->open(*where.what, found));
+}
+
+void episode_state::begin_with(std::shared_ptr<const prompt_text> prompt) {
   bool begins = !first_prompt;
-  first_prompt = services->prompts->open(*where.what, found);
+  first_prompt = std::move(prompt);
   if (begins) mode->begin();
   ask_policy();
+}
+
+void episode_state::set_out(const Message<wire::RetrieveResult>& found) {
+  enter(episode_phase::retrieving);
+  ask<Message<wire::SearchOpening>>(
+      services->search, settings->commit_deadline,
+      [this](const caf::error& why) {
+        leave(wire::Outcome::INFRASTRUCTURE,
+              {fault_class::infrastructure,
+               "lineage_lost",
+               "failed to read what the search has tried: " + self->system().render(why),
+               {}});
+      },
+      [this, found](const Message<wire::SearchOpening>& opening) {
+        auto view = opening.open();
+        parents.clear();
+        for (auto parent : view->getParents()) parents.emplace_back(parent.cStr());
+        begin_with(services->prompts->open_with(*where.what, found, view->getText().cStr()));
+      },
+      atom::query_v, own_records());
 }
 
 void episode_state::retrieve(uint32_t count) {

@@ -344,6 +344,10 @@ Message<wire::Record> turn_record(const episode_state& state, wire::Verdict::Rea
       auto examples = x.initExamples(static_cast<unsigned>(state.example_ids.size()));
       for (unsigned i = 0; i < examples.size(); ++i) examples.set(i, state.example_ids[i]);
     }
+    if (state.turn == 0 && !state.parents.empty()) {
+      auto parents = x.initParents(static_cast<unsigned>(state.parents.size()));
+      for (unsigned i = 0; i < parents.size(); ++i) parents.set(i, state.parents[i]);
+    }
     set_reports(x, current, verdict, artifacts);
     if (state.mode) state.mode->add_to(x, artifacts);
   };

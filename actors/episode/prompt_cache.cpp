@@ -26,4 +26,16 @@ prompt_cache::open(const task& what, const Message<wire::RetrieveResult>& exampl
   return text;
 }
 
+std::shared_ptr<const prompt_text>
+prompt_cache::open_with(const task& what, const Message<wire::RetrieveResult>& examples,
+                        std::string_view more) {
+  if (more.empty()) return open(what, examples);
+  auto text = std::make_shared<prompt_text>();
+  text->system = system_(what);
+  text->user = task_prompt(what, *examples.open()).append(more);
+  text->system_sha256 = sha256_hex(text->system);
+  text->user_sha256 = sha256_hex(text->user);
+  return text;
+}
+
 } // namespace kernelmill

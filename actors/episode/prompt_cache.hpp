@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "actors/episode/prompt.hpp"
@@ -48,6 +49,10 @@ public:
 
   std::shared_ptr<const prompt_text> open(const task& what,
                                           const Message<wire::RetrieveResult>& examples);
+
+  /// The same with words of one episode behind it, so the text is of that episode alone.
+  std::shared_ptr<const prompt_text>
+  open_with(const task& what, const Message<wire::RetrieveResult>& examples, std::string_view more);
 
 private:
   struct entry {

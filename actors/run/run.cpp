@@ -37,12 +37,18 @@ batch_run_state::~batch_run_state() {
 
 bool batch_run_state::may_admit() const {
   if (stopped || paused || next >= counters.planned || live.size() >= plan.max_live) return false;
-  return next % plan.group_size != 0 || !listener || listener->lets_groups_begin();
+  return next % plan.group_size != 0 || may_begin_group();
+}
+
+bool batch_run_state::may_begin_group() const {
+  if (services->search && next / plan.group_size >= generations) return false;
+  return !listener || listener->lets_groups_begin();
 }
 
 // One a message, so that other actors get their turns in between: the first requests of 100,000
 // episodes do not pile up in the policy's mailbox.
 void batch_run_state::admit() {
+  if (waits_for_generation()) ask_search();
   if (admitting || !may_admit()) return;
   start_episode(next++, settings, 0);
   if (!may_admit()) return;
@@ -212,7 +218,10 @@ void batch_run_state::commit(const Message<wire::Record>& record) {
 
 void batch_run_state::finish_if_done() {
   if (!answer.pending() || ending || !live.empty() || pending_commits > 0) return;
-  if (!stopped && next < counters.planned) return;
+  if (!stopped && next < counters.planned) {
+    if (services->search && !asking_search) end_broken_generation();
+    return;
+  }
   if (drop_departed(true); !live.empty()) return;
   ending = true;
   commit_ending();

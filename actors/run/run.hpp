@@ -10,6 +10,9 @@
 // with the turns that it has, as lost to the infrastructure, and the group is compared without it.
 // What it would have earned has no part in that, so the others' mean stays what it is; and it is
 // not asked a second time, which would be a second draw.
+//
+// Of a search each group is a generation: it begins when the one before has ended as a whole, and
+// the search says that its budget allows it.
 
 #include <functional>
 #include <map>
@@ -83,6 +86,10 @@ struct batch_run_state {
   ~batch_run_state(); // episodes do not outlive their run
 
   bool may_admit() const;
+  bool may_begin_group() const;
+  bool waits_for_generation() const;
+  void ask_search();
+  void end_broken_generation();
   void admit();
   void watch(); // lets episodes look at the clock now and then
   void on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh);
@@ -128,6 +135,8 @@ struct batch_run_state {
   uint32_t pending_commits = 0;
   uint64_t turns_seen = 0, turns_lost = 0; ///< since this opening
   uint32_t departures_in_a_row = 0;
+  uint32_t generations = 0;   ///< of a search: those that its budget allows so far
+  bool asking_search = false; // whether it allows one more
   bool paused = false;
   bool admitting = false;             // more are to be admitted at the next message
   bool watching = false;              // a tick is due

@@ -14,6 +14,9 @@ namespace kernelmill {
 /// The rows of compile.*, evaluation.* and profile.*.
 void add_tool_keys(std::vector<config_key>& k);
 
+/// The rows of search.*.
+void add_search_keys(std::vector<config_key>& k);
+
 /// The rows of reward.*.
 void add_reward_keys(std::vector<config_key>& k);
 

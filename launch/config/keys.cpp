@@ -291,6 +291,9 @@ constexpr const char* changeable[] = {
     "episode.turn_deadline_ms",
     "episode.deadline_ms",
     "episode.max_live",
+    "search.gpu_minutes",
+    "search.tokens",
+    "search.dollars",
     "log.level",
     "log.format",
     "log.file_bytes",
@@ -326,6 +329,7 @@ std::vector<config_key> make_keys() {
   add_retrieval_keys(keys);
   add_tool_keys(keys);
   add_agent_keys(keys);
+  add_search_keys(keys);
   add_judgement_keys(keys);
   add_notification_keys(keys);
   for (const char* name : changeable) find_in(keys, name).may_change = true;

@@ -128,6 +128,23 @@ void check_groups(const tasks_section& tasks, std::vector<error>& problems) {
                      "lower tasks.quorum, or raise tasks.group_size"));
 }
 
+void check_search(const run_config& c, std::vector<error>& problems) {
+  if (!c.search.on()) return;
+  if (c.tasks.ids.size() != 1 || c.tasks.ids.front().find_first_of("*?[") != std::string::npos)
+    problems.push_back(inconsistent("failed to set up the search: it is for one task, and "
+                                    "tasks.ids may name several",
+                                    "give one id: 'tasks.ids=[\"native/row_sum\"]'"));
+  if (c.tasks.quorum > 0)
+    problems.push_back(inconsistent("failed to set up the search: a generation waits for all of "
+                                    "its episodes, and tasks.quorum is given",
+                                    "leave tasks.quorum at 0"));
+  if (c.search.dollars > 0 && c.search.prompt_price <= 0 && c.search.completion_price <= 0)
+    problems.push_back(inconsistent("failed to set up the search: search.dollars is given and no "
+                                    "price of a token",
+                                    "give search.prompt_price and search.completion_price, in "
+                                    "dollars for a million tokens"));
+}
+
 error with_near_preset(error x, const std::string& path) {
   if (x.category != "config_not_found") return x;
   auto presets = preset_names();
@@ -156,6 +173,7 @@ std::vector<error> check_consistency(const run_config& config) {
   check_timeouts(config, problems);
   check_groups(config.tasks, problems);
   check_policy(config.policy, problems);
+  check_search(config, problems);
   const auto& embedder = config.retrieval.embedder;
   if (config.retrieval.enabled && embedder.kind == "http" && embedder.base_url.empty())
     problems.push_back(inconsistent(

@@ -149,6 +149,24 @@ struct tools_section {
   uint32_t observation_bytes = defaults::tool_observation_bytes;
 };
 
+struct search_section {
+  std::string strategy = "off";
+  uint32_t beam = 4;
+  uint32_t islands = 2;
+  uint32_t migration = 4;
+  double exploration = 0.5;
+  double fresh = 0.1;
+  uint32_t ledger = 12;
+  uint32_t evaluations = 3; ///< of the winner, when the search has ended
+  double gpu_minutes = 0; ///< 0: no limit
+  uint64_t tokens = 0;    ///< 0: no limit
+  double dollars = 0;     ///< 0: no limit
+  double prompt_price = 0;
+  double completion_price = 0;
+
+  bool on() const { return strategy != "off"; }
+};
+
 /// A weight that is not given comes from the preset.
 struct reward_section {
   std::string preset = "kevin";
@@ -222,6 +240,7 @@ struct run_config {
   profile_section profile;
   episode_section episode;
   tools_section tools;
+  search_section search;
   reward_section reward;
   std::string advantage = "mean_centered";
   storage_section storage;

@@ -112,6 +112,10 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.profiler = cluster;
   services.governance = keep(system->spawn(rule_governance, governance));
   services.lineage = keep(spawn_group_commit_lineage(*system, make_sink(), lineage_config{}));
+  if (options.config.search.on())
+    services.search =
+        keep(system->spawn(guided_search, services.lineage,
+                           search_settings_of(options.config, settings->profile_feedback)));
   services.prompts = prompts_of(*settings);
   services.log = log;
 }
@@ -134,6 +138,7 @@ run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& clus
   x.watch(services->retriever);
   x.watch(services->governance);
   x.watch(services->lineage);
+  if (services->search) x.watch(services->search);
   for (auto& actor : others) x.watch(actor);
   if (x.hooks) x.watch_nodes(others);
   auto control = control_socket::open(

@@ -223,6 +223,26 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   return result;
 }
 
+search_settings search_settings_of(const run_config& config, profile_words profile) {
+  const auto& from = config.search;
+  search_settings result;
+  result.run = config.run.name;
+  auto& how = result.strategy;
+  how.kind = search::strategy_of(from.strategy).value_or(how.kind);
+  how.seed = config.run.seed;
+  how.width = config.tasks.group_size;
+  how.beam = from.beam;
+  how.islands = from.islands;
+  how.migration = from.migration;
+  how.exploration = from.exploration;
+  how.fresh = from.fresh;
+  result.budget = {from.gpu_minutes * 60, from.tokens, from.dollars, from.prompt_price,
+                   from.completion_price};
+  result.limits.ledger = from.ledger;
+  result.reports = {config.episode.feedback_bytes, profile};
+  return result;
+}
+
 run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<const task>>& tasks) {
   run_plan result;
   result.group_size = config.tasks.group_size;

@@ -11,6 +11,7 @@
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/policy_config.hpp"
 #include "actors/run/run.hpp"
+#include "actors/search/guided_search.hpp"
 #include "launch/config/run_config.hpp"
 #include "launch/machine/backend.hpp"
 #include "messages/error.hpp"
@@ -33,6 +34,9 @@ double gamma_of(const run_config& config); ///< of the mode that it names
 std::shared_ptr<const episode_settings> settings_of(const run_config& config,
                                                     const std::string& backend,
                                                     const reward_config& rewards, bool resume);
+
+/// REQUIRES: config.search.on().
+search_settings search_settings_of(const run_config& config, profile_words profile);
 
 /// Each task as many times as the configuration asks for groups, task by task.
 run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<const task>>& tasks);

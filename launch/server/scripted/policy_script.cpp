@@ -88,6 +88,7 @@ public:
   }
 
   void read_match(script_match& to) {
+    if (has("prompt")) read("prompt", to.prompt.emplace());
     if (has("task")) read("task", to.task.emplace());
     read("member", to.member);
     read("turn", to.turn);
@@ -165,7 +166,7 @@ expected<tool_call> read_call(const json& x, const std::string& source, const st
 expected<scripted_reply> read_reply(const json& x, const std::string& source,
                                     const std::string& path, const std::filesystem::path& folder) {
   fields f{x, source, path};
-  f.allow({"task", "member", "turn", "text", "thought", "kernel", "diagnosis", "evidence",
+  f.allow({"prompt", "task", "member", "turn", "text", "thought", "kernel", "diagnosis", "evidence",
            "tool_calls", "finish_reason"});
   scripted_reply result;
   std::string thought, kernel, diagnosis, evidence;
@@ -214,8 +215,8 @@ const std::map<std::string, fault_kind>& fault_kinds() {
 expected<scripted_fault> read_fault(const json& x, const std::string& source,
                                     const std::string& path) {
   fields f{x, source, path};
-  f.allow({"task", "member", "turn", "kind", "status", "retry_after", "message", "code", "every",
-           "times", "seconds", "bytes"});
+  f.allow({"prompt", "task", "member", "turn", "kind", "status", "retry_after", "message", "code",
+           "every", "times", "seconds", "bytes"});
   scripted_fault result;
   std::string kind = "status";
   f.read_match(result.match);

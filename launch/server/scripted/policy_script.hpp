@@ -1,7 +1,7 @@
 #pragma once
 
-// What a scripted policy server says, as data. A reply is chosen by task, member and turn; where
-// several fit, the one that names more of them wins (task before member before turn). After the
+// What a scripted policy server says, as data. A reply is chosen by what the prompt contains, task,
+// member and turn; where several fit, the one that names more of them wins (in this order). After the
 // last scripted turn of a task and member that turn's reply repeats.
 //
 //   {"model": "scripted-quickstart", "latency_ms": 20,
@@ -46,6 +46,7 @@ namespace kernelmill {
 
 /// What a reply or a fault applies to; what is not named is any.
 struct script_match {
+  std::optional<std::string> prompt; ///< a text that stands in the messages
   std::optional<std::string> task;
   std::optional<uint32_t> member;
   std::optional<uint32_t> turn;

@@ -48,7 +48,8 @@ std::string_view episode_of(std::string_view session) {
 }
 
 bool fits(const script_match& match, const scripted_request& request) {
-  return (!match.task || *match.task == request.task) &&
+  return (!match.prompt || request.prompt.find(*match.prompt) != std::string::npos) &&
+         (!match.task || *match.task == request.task) &&
          (!match.member || match.member == request.member);
 }
 
@@ -122,15 +123,16 @@ expected<scripted_request> read_chat_request(std::string_view text, std::string_
 }
 
 const scripted_reply* choose_reply(const policy_script& script, const scripted_request& request) {
-  // Task before member, and within those the turn itself, any turn, the last turn before it.
-  using rank = std::tuple<bool, bool, int, uint32_t>;
+  // The prompt before task and member; then the turn itself, any turn, the last turn before it.
+  using rank = std::tuple<bool, bool, bool, int, uint32_t>;
   const scripted_reply* best = nullptr;
   rank best_rank{};
   for (const auto& x : script.replies) {
     const auto& turn = x.match.turn;
     if (!fits(x.match, request) || (turn && *turn > request.turn)) continue;
     auto closeness = !turn ? 1 : *turn == request.turn ? 2 : 0;
-    rank r{x.match.task.has_value(), x.match.member.has_value(), closeness, turn.value_or(0)};
+    rank r{x.match.prompt.has_value(), x.match.task.has_value(), x.match.member.has_value(),
+           closeness, turn.value_or(0)};
     if (best != nullptr && r <= best_rank) continue;
     best = &x;
     best_rank = r;
