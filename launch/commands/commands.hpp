@@ -11,6 +11,7 @@ using cli::invocation;
 
 cli::command run_row();
 cli::command resume_row();
+cli::command search_row();
 cli::command eval_row();
 cli::command judge_batch_row();
 cli::command build_row();

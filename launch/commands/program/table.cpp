@@ -21,7 +21,7 @@ void add(cli::command_table& table, const char* group, cli::command_table rows) 
 cli::command_table grouped() {
   cli::command_table table;
   add(table, "Run episodes",
-      {run_row(), status_row(), pause_row(), cancel_row(), resume_row(), fork_row(),
+      {run_row(), search_row(), status_row(), pause_row(), cancel_row(), resume_row(), fork_row(),
        candidate_branch_row(), rollouts_log_row(), train_row(), train_show_row(), train_check_row(),
        serve_row()});
   add(table, "Judge kernels",

@@ -9,6 +9,7 @@
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
+#include "launch/commands/run/policy_words.hpp"
 #include "launch/commands/run/run_driver.hpp"
 #include "launch/commands/stored_runs.hpp"
 #include "launch/config/keys.hpp"
@@ -78,18 +79,6 @@ expected<std::string> extra_prompt(const invocation& in) {
   return prompt;
 }
 
-/// A URL, or the file of a scripted server's answers.
-std::vector<std::string> policy_overrides(const invocation& in, const std::string& kind_before) {
-  if (!in.has("--policy")) return {};
-  const auto& policy = in.value("--policy");
-  if (!policy.starts_with("http://") && !policy.starts_with("https://"))
-    return {"policy.kind=scripted", "policy.script=" + json(policy).dump()};
-  std::vector<std::string> result{"policy.base_url=" + json(policy).dump()};
-  if (kind_before == "scripted" || kind_before == "attached")
-    result.emplace_back("policy.kind=openai");
-  return result;
-}
-
 /// The other run's configuration, narrowed to one task and one group, with what is given here.
 expected<run_config> fork_config(const invocation& in, const fork_origin& origin) {
   config_sources sources;
@@ -102,6 +91,7 @@ expected<run_config> fork_config(const invocation& in, const fork_origin& origin
                        "tasks.groups=1",
                        "tasks.group_size=1",
                        "tasks.quorum=0",
+                       "search.strategy=off",
                        "run.name=\"\"",
                        "run.dir=\"\""};
   for (auto& x : policy_overrides(in, before->config.policy.kind))
@@ -174,13 +164,7 @@ expected<int> branch_candidate(const invocation& in) {
 
 std::vector<cli::option_spec> fork_options() {
   return with_monitor_options(
-      {{"--policy",
-        "URL|FILE",
-        "Address of another policy server, or a script of answers.",
-        "",
-        false,
-        {},
-        nothing},
+      {policy_option("Address of another policy server, or a script of answers."),
        {"--prompt",
         "TEXT|@FILE",
         "Extra text for the policy, after the feedback of the last shared turn.",

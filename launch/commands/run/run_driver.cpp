@@ -16,6 +16,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/commands/run/progress_display.hpp"
 #include "launch/commands/run/run_driver.hpp"
+#include "launch/commands/run/search_end.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/node/node.hpp"
@@ -223,10 +224,17 @@ expected<int> drive_run(const invocation& in, run_options options, told how) {
   auto opened = summary->open();
   auto run = open_run(options.directory);
   auto view = run ? view_run(*run) : expected<run_view>{tl::unexpected<error>{run.error()}};
+  std::optional<search_end> found;
+  if (run && options.config.search.on() && opened->getOutcome() == "finished") {
+    auto ended = end_search(*run, options.config, shown_path(options.directory));
+    KM_TRY(ended);
+    found = std::move(*ended);
+  }
   if (how == told::progress) {
     // nop
   } else if (in.json) {
     auto document = summary_json(*opened);
+    if (found) document["search"] = found->document;
     if (view) document["tasks"] = to_json(*view)["tasks"];
     if (rights) document["licences"] = to_json(*rights);
     cli::print_json(document);
@@ -235,7 +243,9 @@ expected<int> drive_run(const invocation& in, run_options options, told how) {
   } else {
     cli::print(summary_text(*opened, view ? &*view : nullptr));
   }
+  if (found && !in.json && how != told::progress) cli::print("\n" + found->text);
   tell_outcome(in, *opened);
+  if (found) return found->found ? cli::exit_ok : cli::exit_quality;
   if (opened->getOutcome() == "finished" && options.config.policy.kind == "scripted" &&
       !options.resume && how == told::all)
     tell_next(shown_path(options.directory));

@@ -8,6 +8,7 @@
 #include "launch/analysis/report/eval_results.hpp"
 #include "launch/analysis/report/report.hpp"
 #include "launch/analysis/report/run_samples.hpp"
+#include "launch/analysis/searching/story_text.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/head_asking.hpp"
@@ -38,6 +39,7 @@ struct source {
   json head; ///< of the document
   std::string title;
   std::vector<std::string> alarms{}; ///< of a run that has finished
+  std::string search{};              ///< of a run that is one, what it has tried
 };
 
 // -- a run --------------------------------------------------------------------------------------
@@ -73,6 +75,20 @@ expected<std::vector<std::string>> alarms_of(const store& from, const std::strin
   return result;
 }
 
+/// Adds what a search has tried and used up so far.
+expected<void> add_search(source& to, const run_directory& run, const store& from) {
+  auto config = read_json(run.config_file());
+  if (!config || !config->is_object()) return {}; // of another system, or in part
+  auto strategy = config->value(json::json_pointer{"/search/strategy"}, std::string{"off"});
+  if (strategy == "off") return {};
+  auto story = searching::read_story(from, run.name);
+  KM_TRY(story);
+  to.head["search"] = {{"strategy", strategy}};
+  to.head["search"].update(searching::story_json(*story));
+  to.search = "\n" + searching::story_text(*story, strategy, cli::terminal_width(1));
+  return {};
+}
+
 expected<source> from_run(const invocation& in) {
   auto found = find_reported(in);
   KM_TRY(found);
@@ -85,7 +101,7 @@ expected<source> from_run(const invocation& in) {
   KM_TRY(samples);
   auto alarms = alarms_of(*store, run->name);
   KM_TRY(alarms);
-  return source{std::move(*samples),
+  source result{std::move(*samples),
                 {{"run", run->name},
                  {"directory", found->directory},
                  {"by", in.value("--by")},
@@ -93,6 +109,8 @@ expected<source> from_run(const invocation& in) {
                 fmt::format("run {} in {}, a sample is {}", run->name, found->directory,
                             turns ? "a turn" : "an episode"),
                 std::move(*alarms)};
+  KM_TRY(add_search(result, *run, *store));
+  return result;
 }
 
 // -- files of the benchmark ---------------------------------------------------------------------
@@ -260,7 +278,7 @@ expected<int> report(const invocation& in) {
                "` says how the run ended\n");
   else
     cli::print(paragraph(x->title) + "\n" + rp::to_text(figures) + "\n" +
-               paragraph(notes(figures)) + alarms + paragraph(wrote));
+               paragraph(notes(figures)) + alarms + paragraph(wrote) + x->search);
   return 0;
 }
 

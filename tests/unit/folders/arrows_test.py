@@ -80,6 +80,7 @@ ARROWS = {
     "actors/profiler": "actors gpu/profiler",
     "actors/retriever": "actors retrieval/search",
     "actors/run": "actors actors/episode actors/governance",
+    "actors/search": "actors actors/episode",
     # launch/
     "launch": "launch/cli launch/commands",
     "launch/analysis/bundle": (
@@ -87,6 +88,7 @@ ARROWS = {
     ),
     "launch/analysis/library": "launch/analysis/report storage storage/lineage",
     "launch/analysis/report": "launch/cli storage storage/lineage",
+    "launch/analysis/searching": "actors/search launch/cli storage/lineage",
     "launch/analysis/simulate": "storage/lineage",
     "launch/analysis/study": (
         "actors/episode/patch launch/analysis/report launch/analysis/watch storage storage/export storage/lineage"
@@ -107,10 +109,10 @@ ARROWS = {
     ),
     "launch/commands/judge": (
         "actors/governance gpu/examine gpu/inspect gpu/process gpu/profiler gpu/referee gpu/sandbox gpu/task "
-        "gpu/toolchain launch/analysis/bundle launch/analysis/library launch/analysis/watch launch/cli "
-        "launch/cluster launch/commands launch/commands/remote "
-        "launch/config launch/import launch/import/sol launch/judging launch/judging/benching "
-        "launch/judging/inspecting launch/machine launch/node storage"
+        "gpu/toolchain launch/analysis/bundle launch/analysis/library launch/analysis/searching "
+        "launch/analysis/watch launch/cli launch/cluster launch/commands launch/commands/remote launch/config "
+        "launch/import launch/import/sol launch/judging launch/judging/benching launch/judging/inspecting "
+        "launch/machine launch/node storage storage/lineage"
     ),
     "launch/commands/program": (
         "actors/episode/tools gpu/inspect gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
@@ -121,9 +123,10 @@ ARROWS = {
         "launch/remote"
     ),
     "launch/commands/run": (
-        "actors/cluster actors/handoff actors/policy_client launch/analysis/watch launch/cli launch/cluster "
-        "launch/commands launch/commands/remote launch/commands/store launch/commands/view launch/config "
-        "launch/judging launch/learning/training launch/machine launch/node launch/server/api launch/server/http "
+        "actors/cluster actors/handoff actors/policy_client launch/analysis/searching launch/analysis/watch "
+        "launch/cli launch/cluster launch/commands launch/commands/judge launch/commands/remote "
+        "launch/commands/store launch/commands/view launch/config launch/judging launch/learning/training "
+        "launch/machine launch/node launch/server/api launch/server/http "
         "launch/server/rollouts launch/server/scripted storage storage/lineage storage/restore"
     ),
     "launch/commands/store": (
@@ -134,8 +137,8 @@ ARROWS = {
         "storage/export storage/export/licences storage/fsck storage/lineage storage/restore"
     ),
     "launch/commands/view": (
-        "actors/episode/patch launch/analysis/report launch/analysis/study launch/analysis/watch launch/cli "
-        "launch/cluster launch/commands launch/judging storage storage/lineage"
+        "actors/episode/patch launch/analysis/report launch/analysis/searching launch/analysis/study "
+        "launch/analysis/watch launch/cli launch/cluster launch/commands launch/judging storage storage/lineage"
     ),
     "launch/config": "",
     "launch/import": (
@@ -164,7 +167,7 @@ ARROWS = {
     "launch/node": (
         "actors actors/cluster actors/compiler actors/episode actors/episode/tools actors/governance "
         "actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http "
-        "actors/profiler actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task gpu/toolchain "
+        "actors/profiler actors/retriever actors/run actors/search gpu/cuda gpu/sandbox gpu/task gpu/toolchain "
         "launch/analysis/library launch/config launch/machine launch/server/scripted launch/server/trackers "
         "retrieval/corpora retrieval/search storage storage/export storage/export/licences "
         "storage/journal storage/lineage"

@@ -1,0 +1,186 @@
+// `kernelmill search`: the best verified kernel of one task within a budget.
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/monitoring.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/run/policy_words.hpp"
+#include "launch/commands/run/run_driver.hpp"
+#include "launch/commands/run_name.hpp"
+#include "launch/commands/sources.hpp"
+#include "launch/commands/store/export_permits.hpp"
+#include "launch/config/keys.hpp"
+#include "messages/base/json_value.hpp"
+#include "messages/base/suggest.hpp"
+#include "messages/base/text.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+/// Where only another budget ends the search.
+constexpr uint64_t turns_at_most = 100'000;
+
+tl::unexpected<error> search_usage(std::string message, std::string hint) {
+  return configuration_error("usage", "failed to run 'search': " + std::move(message),
+                             std::move(hint));
+}
+
+struct asked_budget {
+  uint64_t turns = turns_at_most;
+  std::vector<std::string> overrides; ///< search.KEY=VALUE
+};
+
+expected<asked_budget> read_budget(const std::string& text) {
+  static const std::vector<std::string> names{"turns", "gpu_minutes", "tokens", "dollars"};
+  asked_budget result;
+  for (const auto& part : split(text, ',')) {
+    auto equals = part.find('=');
+    auto name = part.substr(0, equals);
+    double value = 0;
+    const auto* begin = part.data() + (equals == part.npos ? part.size() : equals + 1);
+    const auto* end = part.data() + part.size();
+    auto read = std::from_chars(begin, end, value);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return search_usage("--budget has no '" + cli::clean(name) + "'",
+                          "its parts are turns, gpu_minutes, tokens and dollars, as in "
+                          "turns=200,gpu_minutes=30");
+    if (read.ec != std::errc{} || read.ptr != end || !(value > 0) || value > 1e15)
+      return search_usage("'" + cli::clean(part) + "' of --budget has no number above 0",
+                          "write --budget turns=200,gpu_minutes=30");
+    auto whole = static_cast<uint64_t>(value);
+    if (name == "turns")
+      result.turns = std::clamp(whole, uint64_t{1}, turns_at_most);
+    else
+      result.overrides.push_back(
+          "search." + name + "=" +
+          (name == "tokens" ? fmt::to_string(whole) : fmt::format("{}", value)));
+  }
+  return result;
+}
+
+expected<std::vector<std::string>> overrides_of(const invocation& in, const asked_budget& budget) {
+  auto width = in.integer("--width", 1, 4096);
+  KM_TRY(width);
+  std::vector<std::string> result{
+      "tasks.ids=" + nlohmann::json::array({in.value("TASK")}).dump(), "tasks.groups=1",
+      "tasks.group_size=" + fmt::to_string(std::min<uint64_t>(*width, budget.turns)),
+      "tasks.max_turns=1", "search.strategy=" + in.value("--strategy")};
+  auto add = [&](const std::vector<std::string>& more) {
+    result.insert(result.end(), more.begin(), more.end());
+  };
+  add(budget.overrides);
+  add(policy_overrides(in, "openai"));
+  for (const auto& x : in.list("OVERRIDE")) {
+    auto key = x.substr(0, x.find('='));
+    if (key.ends_with('+')) key.pop_back();
+    if (key == "tasks.ids" || key == "tasks.groups" || key == "tasks.group_size")
+      return search_usage(key + " is given, and a search is for one task",
+                          "TASK names it; --width and --budget turns=N say how many episodes "
+                          "there are");
+  }
+  return result;
+}
+
+/// A generation is as wide as the group; what is left of the turns makes no generation.
+uint32_t generations_of(const run_config& config, uint64_t turns) {
+  uint64_t each = config.episode.mode == "tools" ? 1 : config.tasks.max_turns;
+  auto generation = uint64_t{config.tasks.group_size} * each;
+  return static_cast<uint32_t>(std::max<uint64_t>(1, turns / generation));
+}
+
+expected<int> resume_search(const invocation& in) {
+  if (in.has("TASK"))
+    return search_usage("a task and --resume are given",
+                        "`kernelmill search --resume RUN` goes on with that run's task");
+  auto order = in;
+  order.values["RUN"] = {in.value("--resume")};
+  order.values.erase("--resume");
+  return resume_row().handle(order);
+}
+
+expected<int> search_task(const invocation& in) {
+  if (in.has("--resume")) return resume_search(in);
+  if (!in.has("TASK"))
+    return search_usage("no task is given", "`kernelmill task list` shows the ids");
+  auto budget = read_budget(in.value("--budget"));
+  KM_TRY(budget);
+  auto overrides = overrides_of(in, *budget);
+  KM_TRY(overrides);
+  auto sources = sources_of(in.list("OVERRIDE"));
+  sources.overrides.insert(sources.overrides.begin(), overrides->begin(), overrides->end());
+  auto loaded = load_config(sources);
+  KM_TRY(loaded);
+  run_options options;
+  options.config = std::move(loaded->config);
+  auto& config = options.config;
+  KM_TRY(accept_terms(in, config));
+  config.tasks.groups = generations_of(config, budget->turns);
+  if (sources.files.empty()) sources.files = {"search"}; // what an unnamed run is named after
+  name_run(config, sources);
+  options.directory = config.run.dir;
+  options.config_json = kernelmill::to_json(config).dump(2);
+  if (in.has("--dry-run")) {
+    cli::print(options.config_json + "\n");
+    return cli::exit_ok;
+  }
+  return drive_run(in, std::move(options));
+}
+
+} // namespace
+
+cli::command search_row() {
+  return {
+      "search",
+      "Searches for the fastest verified kernel of one task, within a budget.",
+      "kernelmill search native/softmax --policy http://127.0.0.1:8000/v1 policy.model=my-model "
+      "--budget turns=200,gpu_minutes=30\n"
+      "kernelmill search native/row_sum --policy script.json --strategy islands --width 4 --budget "
+      "turns=32\n"
+      "kernelmill search --resume runs/search-20261130-120000",
+      "A search is a run whose groups are generations: each episode is shown a candidate of those "
+      "before, with its verdict,\n"
+      "and asked for a faster one. Strategies: tree (UCB on the upper bound of the speedup), "
+      "islands (MAP-Elites with\n"
+      "migration), beam (the fastest few), random, best_of_n (always from the task alone); keys "
+      "search.* set them. BUDGET:\n"
+      "turns, gpu_minutes (of evaluation slots, on a CPU too), tokens, dollars (needs "
+      "search.prompt_price and\n"
+      "search.completion_price). Turns are counted in whole generations; another budget ends the "
+      "search after the generation\n"
+      "that uses it up. At the end the winner is measured again on fresh inputs in fresh "
+      "processes. `resume` continues a\n"
+      "search that was cut off. Exit code 5: no candidate was verified.",
+      {{"TASK", "Id of the task.", false, false, completes::task, {}},
+       {"OVERRIDE", "a.b=value of the configuration, or a file of it.", false, true, nothing, {}}},
+      with_monitor_options(
+          {policy_option("Address of a policy server, or a script of answers."),
+           {"--budget",
+            "BUDGET",
+            "What the search may use up, such as turns=200,gpu_minutes=30.",
+            "turns=64",
+            false,
+            {},
+            nothing},
+           {"--strategy",
+            "NAME",
+            "How candidates to improve are chosen.",
+            "tree",
+            false,
+            {"tree", "islands", "beam", "random", "best_of_n"},
+            nothing},
+           {"--width", "N", "Episodes of a generation.", "8", false, {}, nothing},
+           {"--resume", "RUN", "Continues a search.", "", false, {}, completes::run},
+           accept_terms_option(),
+           runs_root(),
+           flag("--dry-run", "Prints the resolved configuration and exits.")}),
+      search_task};
+}
+
+} // namespace kernelmill::commands

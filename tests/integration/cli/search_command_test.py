@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""`kernelmill search`: a search end to end, and one that was killed and resumed."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(os.environ["KERNELMILL_BIN_DIR"]) / "kernelmill"
+TASK = "native/row_sum"
+
+# Each kernel differs from the others in code, so that none is a copy of what a prompt showed.
+KERNEL = """extern "C" void solve(const float* x, float* y, int rows, int cols) {{
+  constexpr int step = {step};
+  for (int r = 0; r < rows; ++r) {{
+    double sum = {begin};
+    for (int c = 0; c < cols; c += 1) sum += x[static_cast<long>(r) * cols + c];
+    y[r] = static_cast<float>(step > 0 ? sum : 2 * sum);
+  }}
+}}
+"""
+
+
+def answer(step, begin="0"):
+    kernel = KERNEL.format(step=step, begin=begin)
+    return f"<think>\nTry step {step}.\n</think>\n<KERNEL>\n```cpp\n{kernel}```\n</KERNEL>\n"
+
+
+def script(steps):
+    """To a prompt that shows step N the answer is step N + 1; member 1 gets each third step wrong."""
+    replies = []
+    for step in range(steps, 0, -1):
+        shown = {"prompt": f"step = {step};"}
+        replies.append({**shown, "text": answer(step + 1)})
+        if step % 3 == 2:
+            replies.append({**shown, "member": 1, "text": answer(step + 1, begin="1")})
+    return {"model": "steps", "replies": [{"text": answer(1)}, *replies]}
+
+
+class SearchCommand(unittest.TestCase):
+    def setUp(self):
+        home = tempfile.TemporaryDirectory()
+        self.addCleanup(home.cleanup)
+        self.home = pathlib.Path(home.name)
+
+    def words(self, name, *more, latency_ms=0, width=2, turns=10):
+        path = self.home / f"{name}.json"
+        path.write_text(json.dumps({**script(12), "latency_ms": latency_ms}))
+        return [
+            str(PROGRAM), "search", TASK, "--policy", str(path), "--width", str(width), "--budget", f"turns={turns}",
+            f"run.dir=runs/{name}", "evaluation.timing.enabled=false", "profile.enabled=false", "search.evaluations=1",
+            "retrieval.enabled=false", *more,
+        ]  # fmt: skip
+
+    def do(self, *words, code=0):
+        done = subprocess.run(words, cwd=self.home, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, (words, done.stdout, done.stderr))
+        return done
+
+    def found(self, name):
+        return json.loads((self.home / "runs" / name / "search.json").read_text())
+
+    def tree(self, name):
+        return [(x["turn"], x["parent"], x["state"], x["candidate_sha256"]) for x in self.found(name)["tree"]]
+
+    def test_children_go_on_from_their_parents(self):
+        out = self.do(*self.words("first", "search.fresh=0")).stdout
+        found = self.found("first")
+        by_name = {x["turn"].removesuffix(".t0"): x for x in found["tree"]}
+        self.assertEqual(len(by_name), 10)
+        self.assertEqual([x["parent"] for x in found["tree"][:2]], [None, None])
+        self.assertTrue(all(x["parent"] for x in found["tree"][2:]))
+        for name, x in by_name.items():
+            if x["parent"]:  # the generations before
+                self.assertLess(int(x["parent"][1 : x["parent"].index(".")]), int(name[1 : name.index(".")]))
+                self.assertNotEqual(x["candidate_sha256"], by_name[x["parent"]]["candidate_sha256"])
+        self.assertIn("failed", {x["state"] for x in found["tree"]})
+        self.assertEqual(found["winner"]["evaluations"], 1)
+        self.assertIn("step = ", (self.home / "runs/first/best.cpp").read_text())
+        self.assertIn(f"winner: {found['winner']['turn']}", out)
+        self.do(str(PROGRAM), "eval", "runs/first/best.cpp", "--task", TASK, "--no-timing")
+        self.do(str(PROGRAM), "fsck", "runs/first")
+        # A search that has ended: nothing is asked, and the winner is the same.
+        again = json.loads(self.do(str(PROGRAM), "search", "--resume", "runs/first", "--json").stdout)
+        self.assertEqual(again["search"], found)
+
+    def kill_and_resume(self, after_rows):
+        """Kills a search once so many rows are in its journal, and ends it."""
+        name = f"killed{after_rows}"
+        run = subprocess.Popen(
+            self.words(name, latency_ms=20), cwd=self.home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self.addCleanup(run.kill)
+        rows = self.home / "runs" / name / "traces.jsonl"
+        while run.poll() is None and (not rows.exists() or rows.read_bytes().count(b"\n") < after_rows):
+            pass
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        self.do(str(PROGRAM), "search", "--resume", f"runs/{name}")
+        return self.tree(name)
+
+    def test_a_killed_search_goes_on_to_the_same_tree(self):
+        self.do(*self.words("whole"))
+        kills = int(os.environ.get("KERNELMILL_KILLS", "1"))  # ten in the slow suite
+        for rows in [5] if kills == 1 else range(1, 2 * kills, 2):
+            self.assertEqual(self.kill_and_resume(rows), self.tree("whole"), rows)
+
+    def test_a_budget_of_tokens_ends_after_the_generation_that_uses_it_up(self):
+        done = self.do(*self.words("tokens", "search.tokens=1"))
+        self.assertEqual(self.found("tokens")["generations"], 1)
+        self.assertIn("search (tree): 1 generations, 2 candidates", done.stdout)
+        self.assertIn("finished", self.do(str(PROGRAM), "show", "runs/tokens").stdout)
+
+    def test_wrong_budgets_and_words_are_told(self):
+        for budget, says in [("hours=3", "has no 'hours'"), ("turns=none", "has no number"), ("turns", "no number")]:
+            done = self.do(str(PROGRAM), "search", TASK, "--budget", budget, code=2)
+            self.assertIn(says, done.stderr)
+        done = self.do(
+            str(PROGRAM), "search", "native/*", "--policy", "http://127.0.0.1:9/v1", "policy.model=m", code=2
+        )
+        self.assertIn("it is for one task", done.stderr)
+        done = self.do(*self.words("money", "search.dollars=1"), code=2)
+        self.assertIn("no price of a token", done.stderr)
+        self.assertIn("tasks.groups is given", self.do(*self.words("groups", "tasks.groups=3"), code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
