@@ -54,7 +54,7 @@ std::optional<json> known_winner(const run_directory& run, const searching::sear
   return (*known)["winner"];
 }
 
-std::string interval_text(const json& x) {
+std::string measured_text(const json& x) {
   if (!x.is_object()) return "not timed";
   auto text = fmt::format("{:.3g}x", x.value("estimate", 0.0));
   if (x["low"].is_number() && x["high"].is_number())
@@ -70,14 +70,21 @@ std::string winner_text(const json& winner, const std::string& task, const std::
   auto file = directory + "/" + winner.value("file", std::string{});
   auto text = fmt::format("winner: {}, {} in {} evaluations in fresh processes; the search had "
                           "measured {}\n",
-                          turn, interval_text(winner["speedup"]), winner.value("evaluations", 0u),
-                          interval_text(winner["speedup_in_search"]));
+                          turn, measured_text(winner["speedup"]), winner.value("evaluations", 0u),
+                          measured_text(winner["speedup_in_search"]));
   for (const auto& x : winner["did_not_stand"])
     text += "did not stand: " + cli::clean(x.get<std::string>()) + "\n";
   return text + fmt::format("kernel: {}\nnext:\n"
                             "  kernelmill show {}/{}    its prompt, code and verdict\n"
                             "  kernelmill eval {} --task {}    judges it again\n",
                             file, directory, turn, file, task);
+}
+
+// Closes the store again: a process has it open once.
+expected<searching::search_story> story_of(const run_directory& run) {
+  auto from = open_for_reading(run);
+  KM_TRY(from);
+  return searching::read_story(*from, run.name);
 }
 
 expected<json> find_winner(const run_directory& run, const run_config& config,
@@ -94,9 +101,7 @@ expected<json> find_winner(const run_directory& run, const run_config& config,
 
 expected<search_end> end_search(const run_directory& run, const run_config& config,
                                 const std::string& shown_directory) {
-  auto from = open_for_reading(run);
-  KM_TRY(from);
-  auto story = searching::read_story(*from, run.name);
+  auto story = story_of(run);
   KM_TRY(story);
   auto winner = find_winner(run, config, *story);
   KM_TRY(winner);
