@@ -11,6 +11,7 @@
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
