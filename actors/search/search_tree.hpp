@@ -26,6 +26,6 @@ struct node {
 };
 
 /// By ordinal: nodes[i] is of generation i / width, and parents come before their children.
-using tree = std::vector<node>;
+using search_tree = std::vector<node>;
 
 } // namespace kernelmill::search

@@ -64,7 +64,7 @@ search::node landscape::expand(uint32_t ordinal, const search::node* parent) con
 
 std::vector<double> search_shares(const landscape& land, const search::strategy_settings& how,
                                   uint32_t turns) {
-  search::tree nodes;
+  search::search_tree nodes;
   std::vector<double> result{0};
   while (nodes.size() + how.width <= turns) {
     auto starts = search::choose(how, nodes);

@@ -38,10 +38,10 @@ std::vector<uint32_t> parents_of(const std::vector<start>& starts) {
 }
 
 /// Four generations of a search with so many expansions in each.
-tree grown(strategy_kind kind) {
+search_tree grown(strategy_kind kind) {
   auto how = settings_of(kind);
   oracles::landscape land{3};
-  tree nodes;
+  search_tree nodes;
   for (int generation = 0; generation < 4; ++generation) {
     for (const auto& x : choose(how, nodes)) {
       auto made =
@@ -82,7 +82,7 @@ TEST(strategy, words_name_all_kinds) {
 }
 
 TEST(strategy, failed_candidates_are_mended_while_nothing_is_verified) {
-  tree nodes{failed("a"), failed("b"), {}, failed("")};
+  search_tree nodes{failed("a"), failed("b"), {}, failed("")};
   for (auto kind : {strategy_kind::beam, strategy_kind::islands, strategy_kind::tree}) {
     // The newest first; neither what was lost nor a completion without a candidate.
     EXPECT_EQ(parents_of(choose(settings_of(kind), nodes)), (std::vector<uint32_t>{1, 0}));
@@ -93,14 +93,14 @@ TEST(strategy, failed_candidates_are_mended_while_nothing_is_verified) {
 TEST(strategy, a_beam_takes_turns_among_the_fastest) {
   auto how = settings_of(strategy_kind::beam);
   how.beam = 2;
-  tree nodes{verified(1, "a"), verified(3, "b"), verified(2, "c"), failed("d")};
+  search_tree nodes{verified(1, "a"), verified(3, "b"), verified(2, "c"), failed("d")};
   EXPECT_EQ(parents_of(choose(how, nodes)), (std::vector<uint32_t>{1, 2, 1, 2}));
 }
 
 TEST(strategy, equal_candidates_take_one_place_in_a_beam) {
   auto how = settings_of(strategy_kind::beam);
   how.beam = 2;
-  tree nodes{verified(3, "a"), verified(3.1, "a"), verified(2, "b"), failed("d")};
+  search_tree nodes{verified(3, "a"), verified(3.1, "a"), verified(2, "b"), failed("d")};
   EXPECT_EQ(parents_of(choose(how, nodes)), (std::vector<uint32_t>{0, 2, 0, 2}));
 }
 
@@ -108,7 +108,7 @@ TEST(strategy, islands_keep_the_slower_niche) {
   auto how = settings_of(strategy_kind::islands);
   how.islands = 1;
   how.width = 64;
-  tree nodes(64);
+  search_tree nodes(64);
   nodes[0] = verified(4, "a", {}, "simd");
   nodes[1] = verified(3, "b", {}, "simd");
   nodes[2] = verified(2, "c", {}, "threads");
@@ -123,7 +123,7 @@ TEST(strategy, elites_migrate_between_islands_at_the_end_of_a_period) {
   auto how = settings_of(strategy_kind::islands);
   how.islands = 2;
   how.migration = 2;
-  tree nodes(8);
+  search_tree nodes(8);
   nodes[0] = verified(4, "a"); // on the first island
   EXPECT_EQ(parents_of(choose(how, std::span{nodes}.first(4))), (std::vector<uint32_t>{0, 0}));
   EXPECT_EQ(parents_of(choose(how, nodes)), (std::vector<uint32_t>{0, 0, 0, 0}));
@@ -131,7 +131,7 @@ TEST(strategy, elites_migrate_between_islands_at_the_end_of_a_period) {
 
 TEST(strategy, a_tree_leaves_a_candidate_that_does_not_get_faster) {
   auto how = settings_of(strategy_kind::tree);
-  tree nodes{verified(2, "a"), verified(1.9, "b"), failed("c"), failed("d")};
+  search_tree nodes{verified(2, "a"), verified(1.9, "b"), failed("c"), failed("d")};
   for (int i = 0; i < 12; ++i) nodes.push_back(failed("e" + std::to_string(i), 0));
   auto parents = parents_of(choose(how, nodes));
   EXPECT_EQ(std::set<uint32_t>(parents.begin(), parents.end()), (std::set<uint32_t>{1}));
@@ -140,13 +140,13 @@ TEST(strategy, a_tree_leaves_a_candidate_that_does_not_get_faster) {
 TEST(strategy, the_upper_bound_decides_in_a_tree) {
   auto how = settings_of(strategy_kind::tree);
   how.exploration = 0;
-  tree nodes{verified(2, "a"), verified(1.9, "b"), failed("c"), failed("d")};
+  search_tree nodes{verified(2, "a"), verified(1.9, "b"), failed("c"), failed("d")};
   nodes[1].high = 4; // hardly known, and so worth a look
   EXPECT_EQ(parents_of(choose(how, nodes)), (std::vector<uint32_t>{1, 1, 1, 1}));
 }
 
 TEST(strategy, the_best_has_the_highest_lower_bound) {
-  tree nodes{failed("a"), verified(2, "b"), verified(1.9, "c")};
+  search_tree nodes{failed("a"), verified(2, "b"), verified(1.9, "c")};
   nodes[2].high = 9;
   EXPECT_EQ(best_of(nodes), 1u);
   EXPECT_FALSE(best_of(std::span{nodes}.first(1)));
