@@ -158,6 +158,10 @@ std::string binding_of(const exported_kernel& x) {
     checks += fmt::format("  TORCH_CHECK({0}.is_contiguous() && {0}.scalar_type() == torch::{1},\n"
                           "              \"{0} must be dense and of type {1}\");\n",
                           a.name, real ? "kFloat" : "kInt");
+    std::string size;
+    for (const auto& e : a.shape) size += (size.empty() ? "(" : " * (") + e.text() + ")";
+    checks += fmt::format("  TORCH_CHECK({0}.numel() == {1}, \"{0} must have {1} elements\");\n",
+                          a.name, size);
     call += fmt::format("{}.data_ptr<{}>()", a.name, real ? "float" : "int");
   }
   const char* device = x.about.backend == "cuda" ? "CUDA" : "CPU";
@@ -165,20 +169,26 @@ std::string binding_of(const exported_kernel& x) {
       "#include <torch/library.h>\n\n#include \"registration.h\"\n#include \"torch_binding.h\"\n\n"
       "#include \"../{0}_kernel/{0}.h\"\n"
       R"cpp(
+namespace {0}_binding {{
+
+{6}
 void {0}_op({1}) {{
 {2}  {0}({3});
 }}
 
+}} // namespace {0}_binding
+
 TORCH_LIBRARY_EXPAND(TORCH_EXTENSION_NAME, ops) {{
   ops.def("{0}({4}) -> ()");
 #if defined({5}_KERNEL)
-  ops.impl("{0}", torch::k{5}, &{0}_op);
+  ops.impl("{0}", torch::k{5}, &{0}_binding::{0}_op);
 #endif
 }}
 
 REGISTER_EXTENSION(TORCH_EXTENSION_NAME)
 )cpp",
-      name, torch_parameters(*x.what), checks, call, schema_of(*x.what), device);
+      name, torch_parameters(*x.what), checks, call, schema_of(*x.what), device,
+      expression_helpers);
 }
 
 expected<out_files> compiled_package(const exported_kernel& x) {
@@ -194,19 +204,24 @@ expected<out_files> compiled_package(const exported_kernel& x) {
                                       "[kernel.{0}]\nbackend = \"{1}\"\ndepends = [\"torch\"]\n"
                                       "src = [\"{2}\", \"{3}\"]\n",
                                       name, backend_of(x), source, header)});
-  files.push_back({"torch-ext/torch_binding.h",
-                   fmt::format("#pragma once\n\n#include <torch/torch.h>\n\nvoid {}_op({});\n",
-                               name, torch_parameters(*x.what))});
+  files.push_back(
+      {"torch-ext/torch_binding.h",
+       fmt::format("#pragma once\n\n#include <torch/torch.h>\n\nnamespace {0}_binding {{\n"
+                   "void {0}_op({1});\n}}\n",
+                   name, torch_parameters(*x.what))});
   files.push_back({"torch-ext/torch_binding.cpp", binding_of(x)});
   std::string parameters;
   for (const auto& a : x.what->arguments) parameters += (parameters.empty() ? "" : ", ") + a.name;
-  files.push_back({"torch-ext/" + name + "/__init__.py",
-                   fmt::format("\"\"\"{0}: a kernel that Kernelmill verified.\"\"\"\n\n"
-                               "from ._ops import ops\n\n\n"
-                               "def {1}({2}):\n"
-                               "    \"\"\"Fills its outputs; tensors are dense.\"\"\"\n"
-                               "    ops.{1}({2})\n\n\n__all__ = [\"{1}\"]\n",
-                               x.title(), name, parameters)});
+  files.push_back(
+      {"torch-ext/" + name + "/__init__.py",
+       fmt::format("\"\"\"{0}: a kernel that Kernelmill verified.\"\"\"\n\n"
+                   "from ._ops import ops\n\n\n"
+                   "def {1}({2}):\n"
+                   "    \"\"\"Fills its outputs. Tensors are dense{3}.\"\"\"\n"
+                   "    ops.{1}({2})\n\n\n__all__ = [\"{1}\"]\n",
+                   x.title(), name, parameters,
+                   x.about.backend == "cuda" ? "; the work is queued on CUDA's default stream"
+                                             : "")});
   files.push_back(
       {"README.md", card_of(x, fmt::format("from kernels import get_kernel\n\n"
                                            "kernel = get_kernel(\"ORGANISATION/{}\", version=1)\n"

@@ -13,6 +13,17 @@ namespace kernelmill::kernel_forms {
 
 namespace {
 
+const char* const scratch_pointer = R"(
+// Scratch memory, as whatever pointer the kernel takes.
+struct any {
+  char* at;
+  template <class T>
+  operator T*() const {
+    return reinterpret_cast<T*>(at);
+  }
+};
+)";
+
 bool is_cuda(const exported_kernel& x) {
   return x.about.backend == "cuda";
 }
@@ -55,6 +66,7 @@ expected<std::string> launches_of(const exported_kernel& x) {
   std::string text = "\n#include <cuda_runtime.h>\n\n// The launch lines above, as host code.\n"
                      "namespace " +
                      x.name() + "_launches {\n\n" + expression_helpers +
+                     (plan->scratch.empty() ? "" : scratch_pointer) +
                      fmt::format("\nvoid run({}) {{\n", launch_parameters(*x.what));
   for (const auto& a : x.what->arguments)
     if (a.role == argument_role::scalar)
@@ -93,15 +105,6 @@ const char* const expression_helpers =
 inline long long min(long long a, long long b) { return a < b ? a : b; }
 inline long long max(long long a, long long b) { return a < b ? b : a; }
 inline long long ceil_div(long long a, long long b) { return (a + b - 1) / b; }
-
-// Scratch memory, as whatever pointer the kernel takes.
-struct any {
-  char* at;
-  template <class T>
-  operator T*() const {
-    return reinterpret_cast<T*>(at);
-  }
-};
 )";
 
 std::string launch_parameters(const task& x) {

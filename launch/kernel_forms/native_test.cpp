@@ -100,9 +100,9 @@ REFERENCE;
 
 namespace {
 
-inline long long min(long long a, long long b) { return a < b ? a : b; }
-inline long long max(long long a, long long b) { return a < b ? b : a; }
-inline long long ceil_div(long long a, long long b) { return (a + b - 1) / b; }
+[[maybe_unused]] inline long long min(long long a, long long b) { return a < b ? a : b; }
+[[maybe_unused]] inline long long max(long long a, long long b) { return a < b ? b : a; }
+[[maybe_unused]] inline long long ceil_div(long long a, long long b) { return (a + b - 1) / b; }
 
 int failures = 0;
 
@@ -169,7 +169,7 @@ bool same_special(double got, double want) {
   return (std::isnan(want) && std::isnan(got)) || (std::isinf(want) && got == want);
 }
 
-void compare(const char* which, const char* name, const std::vector<float>& got,
+[[maybe_unused]] void compare(const char* which, const char* name, const std::vector<float>& got,
              const std::vector<double>& want, const std::vector<double>& scale) {
   for (size_t i = 0; i < got.size(); ++i) {
     double bound = TOLERANCE * 0x1p-24 * scale[i] + 1e-30;
@@ -181,7 +181,7 @@ void compare(const char* which, const char* name, const std::vector<float>& got,
   }
 }
 
-void compare(const char* which, const char* name, const std::vector<int>& got,
+[[maybe_unused]] void compare(const char* which, const char* name, const std::vector<int>& got,
              const std::vector<int>& want) {
   for (size_t i = 0; i < got.size(); ++i) {
     if (got[i] == want[i]) continue;
@@ -252,7 +252,10 @@ out_files native_test(const exported_kernel& x) {
   replace_all(text, "KERNEL.h", x.name() + ".h");
   replace_all(text, "REFERENCE", x.what->reference_declaration());
   replace_all(text, "TOLERANCE", fmt::format("{:.17g}", x.what->tolerance));
-  text += case_function(x) + "int main() {\n";
+  text += case_function(x) +
+          "int main() {\n#ifdef __CUDACC__\n  int devices = 0;\n"
+          "  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {\n"
+          "    std::printf(\"skipped: there is no GPU\\n\");\n    return 77;\n  }\n#endif\n";
   out_files result;
   size_t cases = 0;
   for (const auto& which : x.what->cases) {

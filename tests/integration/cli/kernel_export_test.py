@@ -212,7 +212,14 @@ class Torch(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = folder_of_class(cls)
         kernel = SOURCE / "configs/policies/torch_quickstart/gelu_bias.py"
-        record(cls.folder, "first", "configs/torch_quickstart.json", "torch/gelu_bias", [kernel])
+        small = cls.folder / "tasks/small/gelu_bias"  # so that timing takes moments
+        shutil.copytree(SOURCE / "configs/tasks/torch/gelu_bias", small)
+        document = json.loads((small / "task.json").read_text())
+        (small / "task.json").write_text(json.dumps({**document, "id": "small/gelu_bias", "source": "own"}))
+        problem = (small / "problem.py").read_text()
+        (small / "problem.py").write_text(problem.replace("2048", "64").replace("1024", "64"))
+        root = f"tasks.root={cls.folder}/tasks"
+        record(cls.folder, "first", "configs/torch_quickstart.json", "small/gelu_bias", [kernel], root)
 
     def exported(self, form):
         run(self.folder, BIN / "kernelmill", "kernel", "export", "runs/first/best", "--form", form, "--out", form)
