@@ -241,7 +241,8 @@ Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& 
                                       const std::string& detail,
                                       const std::vector<std::pair<const char*, double>>& numbers,
                                       const std::vector<tried_request>& tried,
-                                      const std::string& waiting) {
+                                      const std::string& waiting,
+                                      const std::vector<streaming_request>& streaming) {
   return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
     x.setActor("policy_client");
     x.setId(kj_text(id));
@@ -253,7 +254,7 @@ Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& 
       list[i].setValue(numbers[i].second);
       list[i].setUnit(std::string_view{numbers[i].first}.ends_with("seconds") ? "s" : "count");
     }
-    auto children = x.initChildren(count(tried) + 1);
+    auto children = x.initChildren(count(tried) + 1 + count(streaming));
     auto queue = children[count(tried)];
     queue.setActor("queue");
     queue.setId("policy");
@@ -274,6 +275,17 @@ Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& 
       known[0].setValue(tried[i].attempts);
       known[1].setName("due_seconds");
       known[1].setValue(tried[i].due);
+    }
+    for (unsigned i = 0; i < count(streaming); ++i) {
+      auto child = children[count(tried) + 1 + i];
+      child.setActor("policy_stream");
+      child.setId(kj_text(streaming[i].session));
+      child.setState("streaming");
+      child.setDetail(kj_text(streaming[i].tail));
+      auto bytes = child.initNumbers(1)[0];
+      bytes.setName("bytes");
+      bytes.setValue(static_cast<double>(streaming[i].bytes));
+      bytes.setUnit("B");
     }
   });
 }

@@ -83,12 +83,21 @@ struct tried_request {
   std::string hint;
 };
 
-/// With a child of the actor "policy_request" for each of `tried`, and one of the actor "queue"
-/// whose detail is `waiting` (append_waiting() makes such a text).
+/// A request whose answer streams in.
+struct streaming_request {
+  std::string session;
+  size_t bytes = 0; ///< that have come
+  std::string tail; ///< their end; empty where it may hold the server's key
+};
+
+/// With a child of the actor "policy_request" for each of `tried`, one of the actor "policy_stream"
+/// for each of `streaming`, and one of the actor "queue" whose detail is `waiting`
+/// (append_waiting() makes such a text).
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
                                       const std::vector<std::pair<const char*, double>>& numbers,
                                       const std::vector<tried_request>& tried = {},
-                                      const std::string& waiting = {});
+                                      const std::string& waiting = {},
+                                      const std::vector<streaming_request>& streaming = {});
 
 } // namespace kernelmill

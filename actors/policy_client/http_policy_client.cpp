@@ -133,6 +133,7 @@ void http_policy_client_state::send(job& x) {
   x.trial = breaker_.begin();
   auto stream = config_.stream ? std::make_shared<chat_stream>(config_.max_response_bytes)
                                : std::shared_ptr<chat_stream>{};
+  x.stream = stream;
   attempt_answered event{x.id, x.attempts, nullptr, stream};
   caf::weak_actor_ptr self{self_->ctrl()};
   x.transfer = transport_->submit(

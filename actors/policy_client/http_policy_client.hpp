@@ -107,6 +107,7 @@ public:
   void drop_asker(const caf::actor_addr& asker);
   Message<wire::Snapshot> snapshot();
   std::vector<tried_request> tried_requests() const;
+  std::vector<streaming_request> streaming_requests() const;
 
   /// Ends everything in flight and answers all with `why`.
   void abort(const error& why);
@@ -131,6 +132,7 @@ private:
     std::optional<completion_answer> partial; ///< what came until it was stopped
     std::string request_id;
     std::shared_ptr<token_exchange> tokens; ///< null: asked by chat
+    std::shared_ptr<chat_stream> stream;    ///< in flight with SSE; else null
     error last;                             ///< why the last attempt failed
   };
 

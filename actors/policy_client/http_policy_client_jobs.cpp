@@ -89,6 +89,7 @@ void http_policy_client_state::leave_flight(job& x, bool ended) {
   if (x.transfer == 0) return;
   if (!ended) transport_->cancel(x.transfer);
   x.transfer = 0;
+  x.stream.reset();
   --in_flight_;
   breaker_.release(x.trial);
   x.trial = false;
@@ -181,6 +182,21 @@ std::vector<tried_request> http_policy_client_state::tried_requests() const {
   return result;
 }
 
+std::vector<streaming_request> http_policy_client_state::streaming_requests() const {
+  constexpr size_t enough_to_show = 256;
+  std::vector<streaming_request> result;
+  for (const auto& [id, x] : jobs_) {
+    if (!x.stream || x.session.empty()) continue;
+    auto seen = x.stream->glimpse();
+    if (seen.bytes == 0) continue;
+    // A server may repeat the key that it was given, and a part of it cannot be told from a word.
+    if (key_) seen.tail.clear();
+    result.push_back({x.session, seen.bytes, std::move(seen.tail)});
+    if (result.size() == enough_to_show) break;
+  }
+  return result;
+}
+
 Message<wire::Snapshot> http_policy_client_state::snapshot() {
   std::string waiting;
   uint64_t run = 0;
@@ -208,7 +224,8 @@ Message<wire::Snapshot> http_policy_client_state::snapshot() {
   if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
   if (!swallows_.empty()) detail += "; " + swallows_;
   auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
-  return make_snapshot(config_.model, state, detail, numbers, tried_requests(), waiting);
+  return make_snapshot(config_.model, state, detail, numbers, tried_requests(), waiting,
+                       streaming_requests());
 }
 
 } // namespace kernelmill

@@ -1,8 +1,16 @@
 #include "actors/policy_client/protocol/chat_stream.hpp"
 
+#include <algorithm>
+
 #include "actors/policy_client/protocol/json_view.hpp"
 
 namespace kernelmill {
+
+namespace {
+
+constexpr size_t most_shown = 160;
+
+} // namespace
 
 chat_stream::chat_stream(size_t limit)
     : limit_(limit), parser_([this](const sse_event& x) { return take(x); }, limit) {
@@ -23,7 +31,9 @@ bool chat_stream::feed(std::string_view bytes) {
   }
   // Servers may go on talking after [DONE]; reading on keeps the connection usable.
   if (done_) return true;
-  if (parser_.feed(bytes)) return true;
+  auto more = parser_.feed(bytes);
+  show();
+  if (more) return true;
   if (parser_.overflowed()) return overflow("an event");
   return done_;
 }
@@ -56,6 +66,19 @@ bool chat_stream::take(const sse_event& event) {
 bool chat_stream::fail(bad_answer why) {
   if (!failure_) failure_ = std::move(why);
   return false;
+}
+
+// Thoughts come first, so the completion's own words are its end as soon as there are any.
+void chat_stream::show() {
+  const auto& latest = answer_.content.empty() ? answer_.reasoning : answer_.content;
+  std::lock_guard lock{shown_mutex_};
+  shown_.bytes = answer_.content.size() + answer_.reasoning.size();
+  shown_.tail = latest.substr(latest.size() - std::min(latest.size(), most_shown));
+}
+
+stream_glimpse chat_stream::glimpse() const {
+  std::lock_guard lock{shown_mutex_};
+  return shown_;
 }
 
 completion_answer chat_stream::partial() const {

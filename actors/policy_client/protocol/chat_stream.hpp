@@ -4,10 +4,19 @@
 // completion and not the frames around each token, which are a hundred times larger. A server
 // that answers with one plain JSON object although a stream was asked for is understood too.
 
+#include <mutex>
+#include <string>
+
 #include "actors/policy_client/protocol/openai_protocol.hpp"
 #include "actors/policy_client/protocol/sse_parser.hpp"
 
 namespace kernelmill {
+
+/// What has come of a stream, for people who look on.
+struct stream_glimpse {
+  size_t bytes = 0; ///< of the completion and its thoughts
+  std::string tail; ///< its last part, 160 bytes at most; may begin within a character
+};
 
 class chat_stream {
 public:
@@ -34,6 +43,9 @@ public:
   /// What came so far, after the body has ended.
   completion_answer partial() const;
 
+  /// Thread safety: any thread, while another feeds.
+  stream_glimpse glimpse() const;
+
 private:
   enum class shape : unsigned char { unknown, events, plain };
 
@@ -41,6 +53,7 @@ private:
   bool take(const sse_event& event);
   bool fail(bad_answer why);
   bool overflow(const char* what);
+  void show();
 
   size_t limit_;
   shape shape_ = shape::unknown;
@@ -51,6 +64,8 @@ private:
   bool any_choice_ = false;
   bool too_large_ = false;
   std::optional<bad_answer> failure_;
+  mutable std::mutex shown_mutex_;
+  stream_glimpse shown_; ///< guarded by shown_mutex_
 };
 
 } // namespace kernelmill

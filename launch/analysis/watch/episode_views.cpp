@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/watch/candidates.hpp"
+#include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stage_times.hpp"
 #include "launch/analysis/watch/stored.hpp"
@@ -57,6 +58,19 @@ tl::unexpected<error> nothing_stored(const chosen_episode& x) {
                              "failed to find " + x.name + " in the run '" + x.run.name +
                                  "': nothing of it is stored",
                              "`kernelmill show " + x.run.path + "` lists what is there");
+}
+
+/// What of the episode's next turn has come; null where nothing streams.
+json streaming_json(const world& in, const chosen_episode& x) {
+  if (!x.worked_on || x.stored.end || !in.ask_run) return nullptr;
+  auto says = in.ask_run(x.run);
+  if (!says) return nullptr;
+  auto live = read_live({x.run, std::move(*says)});
+  auto stream = live.streams.find(x.name);
+  if (stream == live.streams.end()) return nullptr;
+  return {{"turn", x.stored.turns.size()},
+          {"bytes", stream->second.bytes},
+          {"tail", stream->second.tail}};
 }
 
 json turn_json(wire::TurnRecord::Reader x) {
@@ -259,7 +273,7 @@ expected<json> lineage_view(const world& in, const json& query) {
 }
 
 expected<json> turns_view(const world& in, const json& query) {
-  KM_TRY(check_query(query, {"what", "from"}));
+  KM_TRY(check_query(query, {"what", "from", "streaming"}));
   auto x = find_episode(in, text_in(query, "what"));
   KM_TRY(x);
   // An episode that has no turn yet may come.
@@ -283,6 +297,7 @@ expected<json> turns_view(const world& in, const json& query) {
     add_tool_end(result["end"], end);
   }
   result["live"] = x->worked_on;
+  if (query.value("streaming", false)) result["streaming"] = streaming_json(in, *x);
   return result;
 }
 

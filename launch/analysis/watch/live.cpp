@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/cli/terminal.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/identity.hpp"
 
@@ -84,6 +85,7 @@ struct reading {
     if (role == "lease" || role == "waiting_again") return read_job(x);
     if (role == "slot_line") return read_slot(x);
     if (role == "policy_request") return read_tried(x);
+    if (role == "policy_stream") return read_stream(x);
     if (role == "episode") return read_episode(x);
     if (role == "run") read_run(x);
     if (role == "policy_client" || role == "policy_pool") read_policy(x);
@@ -183,6 +185,14 @@ struct reading {
       row.hint = text(child.getDetail());
     }
     to.tried.insert_or_assign(session.substr(to.run.size() + 1), std::move(row));
+  }
+
+  void read_stream(wire::Snapshot::Reader x) {
+    auto session = text(x.getId());
+    if (!session.starts_with(to.run + "/")) return;
+    to.streams.insert_or_assign(
+        session.substr(to.run.size() + 1),
+        stream_row{number_list{x}.count("bytes"), cli::clean(text(x.getDetail()))});
   }
 
   void read_episode(wire::Snapshot::Reader x) {

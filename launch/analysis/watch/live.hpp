@@ -40,6 +40,12 @@ struct tried_row {
   std::string category, hint; ///< of that error
 };
 
+/// An answer of the policy that streams in.
+struct stream_row {
+  uint64_t bytes = 0; ///< that have come
+  std::string tail;   ///< their end; empty where it is not shown
+};
+
 struct episode_row {
   std::string id; ///< "g3.e1"
   std::string task;
@@ -89,9 +95,10 @@ struct live_view {
   std::vector<episode_row> episodes;
   std::vector<queue_row> queues;
   std::vector<actor_row> actors; ///< the monitor's own stand last, below the role "monitor"
-  std::map<uint64_t, std::string> workers; ///< by the number of the actor: "cpu0 (cores 0,1)"
-  std::map<std::string, tried_row> tried;  ///< by episode, also of requests that are not listed
-  std::string policy_state, policy_detail; ///< of the client or pool that the run asks
+  std::map<uint64_t, std::string> workers;   ///< by the number of the actor: "cpu0 (cores 0,1)"
+  std::map<std::string, stream_row> streams; ///< by episode: "g3.e1"
+  std::map<std::string, tried_row> tried;    ///< by episode, also of requests that are not listed
+  std::string policy_state, policy_detail;   ///< of the client or pool that the run asks
   double policy_mean_seconds = 0;
   uint64_t policy_in_flight = 0, policy_window = 0, policy_queued = 0, policy_backing_off = 0;
 

@@ -42,7 +42,8 @@ expected<json> lineage_view(const world& in, const json& query);
 expected<json> logs_view(const world& in, const json& query);
 
 /// Committed turns of an episode from a number on, whether it has ended, and whether a process
-/// works on the run. No actor is asked, so nothing that is busy delays it. {what, from}
+/// works on the run. No actor is asked, so nothing that is busy delays it; with `streaming` one
+/// is, and the document has what of the next turn has streamed in. {what, from, streaming}
 expected<json> turns_view(const world& in, const json& query);
 
 /// One screen of `top`: totals, nodes, slots, queues, and the episodes that matter, or of each run

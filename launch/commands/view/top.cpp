@@ -88,7 +88,8 @@ private:
   void look_at_episode(top_screen& to) {
     if (to.has_ended()) return;
     // A name begins below --root or at the head, as everywhere.
-    auto asked = views_.ask("turns", {{"what", to.followed()}, {"from", to.next_turn()}});
+    auto asked = views_.ask(
+        "turns", {{"what", to.followed()}, {"from", to.next_turn()}, {"streaming", true}});
     take(to, std::move(asked), [&](json& x) { to.take_turns(x); });
   }
 

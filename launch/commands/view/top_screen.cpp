@@ -106,6 +106,7 @@ void top_screen::follow() {
   mode_ = mode::episode;
   followed_ = name_of(*rows[row()]);
   turns_.clear();
+  latest_ = json::object();
   next_turn_ = 0;
   ended_ = false;
   back_ = 0;
@@ -115,6 +116,7 @@ void top_screen::follow() {
 
 void top_screen::take_turns(const json& document) {
   trouble_.clear();
+  latest_ = document;
   wants_look_ = false;
   auto add = [&](const std::string& text, line_style style) {
     for (size_t at = 0; at <= text.size();) {
@@ -267,7 +269,10 @@ std::vector<frame_line> top_screen::episode_lines(size_t width, size_t height) c
   std::vector<frame_line> folded;
   for (const auto& line : turns_)
     for (const auto& part : cli::fold(line.text, width)) folded.push_back({part, line.style});
-  if (turns_.empty()) folded.push_back({"no turn is committed yet", line_style::plain});
+  if (auto streams = streaming_text(latest_, width); !streams.empty())
+    folded.push_back({cli::shorten(streams, width), line_style::plain});
+  else if (turns_.empty())
+    folded.push_back({"no turn is committed yet", line_style::plain});
   auto room = height > 1 ? height - 1 : 0;
   auto back = std::min(back_, folded.size() > room ? folded.size() - room : 0);
   auto end = folded.size() - back;

@@ -74,6 +74,7 @@ private:
   std::string selected_; ///< its episode: rows change places
   std::string followed_;
   std::vector<watch::frame_line> turns_;
+  json latest_; ///< document of the view "turns", for what streams in
   uint64_t next_turn_ = 0;
   bool ended_ = false;
   size_t back_ = 0; ///< lines above the last ones that show of the followed episode

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <thread>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include "launch/cli/exit_code.hpp"
@@ -26,6 +28,7 @@ using namespace std::chrono_literals;
 // A commit shows within 200 ms; a head is asked over a network.
 constexpr auto look_here_every = 40ms;
 constexpr auto look_there_every = 100ms;
+constexpr uint64_t looks_a_glimpse = 5; ///< what streams in is asked of the run's actors
 
 void print_ndjson(const json& x) {
   cli::print(x.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
@@ -68,10 +71,15 @@ expected<int> watch(const invocation& in) {
   interrupt signals;
   auto stop = signals.token();
   uint64_t next = 0;
-  for (;;) {
-    auto document = views->ask("turns", {{"what", in.value("EPISODE")}, {"from", next}});
+  bool tells = !in.json && ::isatty(STDERR_FILENO) == 1;
+  for (uint64_t look = 0;; ++look) {
+    json query = {{"what", in.value("EPISODE")}, {"from", next}};
+    if (tells && look % looks_a_glimpse == 0) query["streaming"] = true;
+    auto document = views->ask("turns", query);
     KM_TRY(document);
     show_turns(*document, in.json, in.colour_out);
+    if (query.contains("streaming"))
+      cli::show_activity(streaming_text(*document, cli::terminal_width(STDERR_FILENO)));
     if (!(*document)["turns"].empty())
       next = (*document)["turns"].back()["turn"].get<uint64_t>() + 1;
     if (std::fflush(stdout) != 0) return cli::exit_ok; // dispatch says what became of stdout
@@ -157,13 +165,16 @@ expected<int> logs(const invocation& in) {
 } // namespace
 
 cli::command watch_row() {
-  return {"watch",
-          "Shows an episode's turns as they are committed.",
-          "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
-          "Ends when the episode has ended. With --json it prints one object per line.",
-          {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_view_options({}),
-          watch};
+  return {
+      "watch",
+      "Shows an episode's turns as they are committed.",
+      "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
+      "Ends when the episode has ended. With --json it prints one object per line. Where "
+      "policy.stream is set, a terminal\nshows the end of an answer while it comes; of a server "
+      "with a key only how long it is.",
+      {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
+      with_view_options({}),
+      watch};
 }
 
 cli::command logs_row() {

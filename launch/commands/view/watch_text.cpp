@@ -5,6 +5,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/base/utf8.hpp"
 
 namespace kernelmill::commands {
 
@@ -28,10 +29,24 @@ std::string committed_turn_text(const json& document, const json& x, bool colour
   result += fmt::format("  (policy {}, build {}, evaluation {}, waiting {})",
                         seconds_cell(s, "policy"), seconds_cell(s, "build"),
                         seconds_cell(s, "evaluate"), cli::format_seconds(waited));
-  for (const auto& f : x["findings"]) result += "  finding " + one_line(f.get<std::string>());
+  for (const auto& f : x["findings"]) result += "  violation " + one_line(f.get<std::string>());
   if (auto message = x["message"].get<std::string>(); !message.empty())
     result += "\n    " + one_line(message, 400);
   return result;
+}
+
+std::string streaming_text(const json& document, size_t width) {
+  auto x = document.find("streaming");
+  if (x == document.end() || !x->is_object()) return {};
+  auto head = fmt::format("t{} streams, {}", x->value("turn", 0),
+                          cli::format_bytes(x->value("bytes", 0.0)));
+  auto tail = one_line(x->value("tail", std::string{}), 4000);
+  auto used = cli::columns_of(head) + 6;
+  if (tail.empty() || width <= used) return head;
+  // Its end is what is new.
+  auto over = tail.size() - std::min(tail.size(), width - used);
+  while (over < tail.size() && continues_utf8(tail[over])) ++over;
+  return head + ": …" + tail.substr(over);
 }
 
 std::string ended_episode_text(const json& document) {

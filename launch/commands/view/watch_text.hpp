@@ -12,6 +12,9 @@ namespace kernelmill::commands {
 std::string committed_turn_text(const nlohmann::ordered_json& document,
                                 const nlohmann::ordered_json& turn, bool colour);
 
+/// What of the next turn has streamed in, in `width` columns; empty: nothing is known of it.
+std::string streaming_text(const nlohmann::ordered_json& document, size_t width);
+
 /// How the episode of a document of the view "turns" has ended.
 std::string ended_episode_text(const nlohmann::ordered_json& document);
 

@@ -31,6 +31,22 @@ tl::expected<kernelmill::completion_answer, bad_answer> read(const std::string& 
   return stream.finish();
 }
 
+TEST(chat_stream, shows_its_end_while_it_comes) {
+  chat_stream stream;
+  EXPECT_EQ(stream.glimpse().bytes, 0U);
+  auto say = [&](const std::string& field, const std::string& words) {
+    EXPECT_TRUE(stream.feed("data: {\"choices\": [{\"index\": 0, \"delta\": {\"" + field +
+                            "\": \"" + words + "\"}}]}\n\n"));
+  };
+  say("reasoning_content", "hm");
+  EXPECT_EQ(stream.glimpse().tail, "hm");
+  say("content", std::string(200, 'a') + "the end");
+  auto seen = stream.glimpse();
+  EXPECT_EQ(seen.bytes, 209U);
+  EXPECT_EQ(seen.tail.size(), 160U);
+  EXPECT_TRUE(seen.tail.ends_with("athe end"));
+}
+
 TEST(chat_stream, puts_a_completion_together_at_every_split_position) {
   for (size_t cut = 0; cut <= words.size(); ++cut) {
     chat_stream stream;

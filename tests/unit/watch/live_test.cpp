@@ -5,6 +5,7 @@
 
 #include "actors/snapshots.hpp"
 #include "launch/analysis/watch/explain.hpp"
+#include "launch/analysis/watch/policy_health.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
@@ -80,7 +81,11 @@ live_run tree(double places) {
     parts[3].setActor("policy_client");
     parts[3].setState("closed");
     parts[3].setDetail("m at http://127.0.0.1:1/v1");
-    auto tried = parts[3].initChildren(1);
+    auto tried = parts[3].initChildren(2);
+    tried[1].setActor("policy_stream");
+    tried[1].setId("first/g0.e2");
+    tried[1].setDetail("\xa4 the end\x1b[2J");
+    put(tried[1], {{"bytes", 1234}});
     tried[0].setActor("policy_request");
     tried[0].setId("first/g0.e3");
     tried[0].setState("backing_off");
@@ -109,6 +114,41 @@ TEST(live_view, an_episode_that_waits_for_its_turn_is_queued_with_its_place) {
   auto row = to_json(view, first);
   EXPECT_EQ(row["position"], 2);
   EXPECT_EQ(row["task"], "native/row_sum");
+}
+
+TEST(live_view, the_end_of_an_answer_that_streams_in_is_text) {
+  auto view = read_live(tree(2));
+  ASSERT_EQ(view.streams.size(), 1u);
+  EXPECT_EQ(view.streams["g0.e2"].bytes, 1234u);
+  EXPECT_THAT(view.streams["g0.e2"].tail, HasSubstr(" the end"));
+  EXPECT_EQ(view.streams["g0.e2"].tail.find('\x1b'), std::string::npos);
+}
+
+TEST(live_view, says_in_words_how_the_policy_server_does) {
+  auto view = read_live(tree(2));
+  view.live = 4;
+  auto one = health_of_policy(view);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_FALSE(one[0].is_well);
+  EXPECT_THAT(one[0].words, HasSubstr("answers some requests; 1 tried again, attempt 3: failed"));
+  view.live = 1;
+  EXPECT_THAT(health_of_policy(view)[0].words, HasSubstr("answers nonsense"));
+  view.tried.begin()->second.category = "policy_unreachable";
+  EXPECT_THAT(health_of_policy(view)[0].words, HasSubstr("does not answer"));
+  view.tried.clear();
+  EXPECT_EQ(health_of_policy(view)[0].words, "is not asked yet");
+  actor_row server;
+  server.role = "policy_server";
+  server.id = "a";
+  server.state = "resting";
+  server.numbers = {{"in_flight", 2}, {"done", 7}, {"failed", 3}};
+  view.actors.push_back(server);
+  auto pool = health_of_policy(view);
+  ASSERT_EQ(pool.size(), 2u);
+  EXPECT_EQ(pool[0].words, "answers");
+  EXPECT_EQ(pool[1].server, "a");
+  EXPECT_FALSE(pool[1].is_well);
+  EXPECT_THAT(pool[1].words, HasSubstr("2 in flight, 7 done, 3 failed"));
 }
 
 TEST(live_view, an_episode_at_work_names_its_worker_and_its_attempt) {
