@@ -22,6 +22,7 @@ namespace kernelmill {
 namespace {
 
 constexpr int output_descriptor = 3;
+constexpr int without_torch = 77; ///< exit code; kernelmill_torch/model_tasks.py
 
 std::vector<std::string> interpreters(const std::string& wanted) {
   if (!wanted.empty()) return {wanted};
@@ -51,6 +52,7 @@ std::string run(const std::vector<std::string>& command, int output) {
     if (errno != EINTR) return std::strerror(errno);
   if (WIFSIGNALED(status)) return "it was ended by signal " + std::to_string(WTERMSIG(status));
   auto code = WEXITSTATUS(status);
+  if (code == without_torch) return "it has no torch";
   return code == 0 ? std::string{} : "it ended with exit code " + std::to_string(code);
 }
 

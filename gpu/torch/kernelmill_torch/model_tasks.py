@@ -14,7 +14,14 @@ from typing import Any, Optional
 if __name__ == "__main__":
     sys.path[0:0] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
 
-import torch  # noqa: E402
+NO_TORCH = 77  # exit code by which the caller tries its next Python, without words of ours
+
+try:
+    import torch
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__" or missing.name != "torch":
+        raise
+    sys.exit(NO_TORCH)
 
 from kernelmill_torch import model_trace  # noqa: E402
 from kernelmill_torch.model_source import local_imports, needed_of  # noqa: E402
