@@ -90,7 +90,7 @@ constexpr error_category table[] = {
     {"unknown_terms", "`--accept-terms` names terms that no source has",
      "docs/reference/licences.md lists them"},
     {"contaminated",
-     "code of `train` nearly repeats code of `dev`, or an answer an example of its prompt",
+     "a kernel of `train` near-duplicates one of `dev`, or an answer an example of its prompt",
      "`--on-contamination drop` leaves it out; `report` exports it and says so"},
     {"export_empty", "an export has no row",
      "the message says what was left out and why; give fewer filters or another form"},

@@ -326,12 +326,13 @@ private:
     }
     auto low = timing.getSpeedup().getLow();
     if (!(low >= config_.minimum_speedup))
-      gate = {GateStatus::FAIL, fmt::format("at least {:.3g}x is shown, {:.3g}x is asked for", low,
-                                            config_.minimum_speedup)};
+      gate = {GateStatus::FAIL,
+              fmt::format("lower bound {:.3g}x; {:.3g}x required", low, config_.minimum_speedup)};
     else if (low < config_.significant_speedup)
-      gate = {GateStatus::PASS, fmt::format("at least {:.3g}x, which is not yet significant", low)};
+      gate = {GateStatus::PASS,
+              fmt::format("lower bound {:.3g}x, which is not yet significant", low)};
     else
-      gate = {GateStatus::PASS, fmt::format("at least {:.3g}x", low)};
+      gate = {GateStatus::PASS, fmt::format("lower bound {:.3g}x", low)};
     // Else a part of 0 would look like the kernel's doing.
     if (config_.reward.sol != 0 && !has_sol_scale(timing.getReferenceMs(), timing.getRooflineMs()))
       gate.reason += "; no roofline below the baseline is known here, so the part sol is 0";

@@ -154,7 +154,7 @@ readiness readiness_of_episode(std::span<const evidence> turns) {
   for (const auto& x : until_last)
     if (x.critical)
       return {EpisodeKind::USABLE_NEGATIVE_TRANSITION,
-              {fmt::format("turn t{} was rejected by an integrity finding", x.turn)}};
+              {fmt::format("turn t{} was rejected for an integrity violation", x.turn)}};
   auto result = until_last.back().outcome == wire::Outcome::ACCEPTED
                     ? positive_or_benchmark(until_last)
                     : negative(until_last);

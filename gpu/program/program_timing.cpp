@@ -61,7 +61,7 @@ program_payment pay_program(const std::vector<program_sample>& samples, bool ins
     result.confirmed = false;
     result.paid = {1, std::min(1.0, result.inside.low), 1};
     result.candidate_seconds = result.baseline_seconds;
-    result.note += "; the gain is not confirmed, and is paid as 1x";
+    result.note += "; the gain is not confirmed, and is rewarded as 1x";
   }
   return result;
 }

@@ -66,16 +66,15 @@ void write_batches(const timing::controller& control, const timing::calibration&
     into.findings.push_back({rule, severity::warning, std::move(evidence)});
   };
   if (paid->slow_pattern)
-    warn("depends_on_contents",
-         fmt::format(
-             "{:.2f} times slower on inputs of the kind {} than on others, and paid for that kind",
-             paid->times_slower, patterns[*paid->slow_pattern]));
+    warn("depends_on_contents", fmt::format("{:.2f} times slower on the input pattern {} than on "
+                                            "others, and rewarded for that pattern",
+                                            paid->times_slower, patterns[*paid->slow_pattern]));
   if (paid->overlapping)
     warn("calls_overlap",
          fmt::format("calls run side by side: kept apart they show a speedup of {:.3f}",
                      *paid->overlapping));
   else if (paid->limited_by_single)
-    warn("calls_overlap", fmt::format("calls alone show a speedup of {:.3f}, which is paid",
+    warn("calls_overlap", fmt::format("calls alone show a speedup of {:.3f}, which is rewarded",
                                       timing.speedup.estimate));
   std::string note = control.reason();
   if (paid->baseline_slower)

@@ -34,7 +34,7 @@ void look_for_a_slowed_baseline(measured_run& run, const std::vector<timed_block
   timing.reference_seconds /= *slowed;
   run.find("slows_baseline", severity::warning,
            fmt::format("the baseline is slower by {:.1f} % after a call of the candidate than "
-                       "before it: that is not paid",
+                       "before it: that is not rewarded",
                        (*slowed * *slowed - 1) * 100));
 }
 

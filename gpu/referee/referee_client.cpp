@@ -199,7 +199,7 @@ expected<Message<Result>> referee_client::state::ask(const Message<Request>& req
   // Whatever it still does belongs to a request that is over.
   drop();
   if (stop.stop_requested())
-    return infrastructure_error("cancelled", "the evaluation was ended: nobody waits for it",
+    return infrastructure_error("cancelled", "the evaluation was ended: its caller is gone",
                                 "nothing is lost");
   if (is_late)
     return infrastructure_error(

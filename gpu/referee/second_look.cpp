@@ -71,7 +71,7 @@ void pay_no_more_than(const speedup_interval& seen, timing_record& timing) {
   auto& paid = timing.speedup;
   if (!timing.measured || seen.estimate >= paid.low) return;
   paid.low = paid.estimate = seen.estimate;
-  timing.note += "; paid no more than the first measurement showed until it ended";
+  timing.note += "; rewarded no more than the first measurement showed until it ended";
 }
 
 // Who provokes a doubt when it finds itself slow shall not have two tries.

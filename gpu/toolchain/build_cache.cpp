@@ -97,7 +97,7 @@ expected<void> build_cache::prepare() {
   return infrastructure_error("cache_unwritable",
                               "failed to use " + directory_ +
                                   " as a cache: it must be a directory that this user owns and "
-                                  "nobody else can write",
+                                  "no other user can write",
                               "XDG_CACHE_HOME names another place");
 }
 

@@ -26,7 +26,7 @@ void add_notification_keys(std::vector<config_key>& k) {
                          "`infrastructure_faults` is sent, after 32 turns; 0: never."),
                      0, 1));
   k.push_back(
-      within(KEY(hooks.findings_share, "Share of the turns with integrity findings above which "
+      within(KEY(hooks.findings_share, "Share of the turns with integrity violations above which "
                                        "`integrity_findings` is sent, after 32 turns; 0: never."),
              0, 1));
   k.push_back(within(KEY(hooks.timeout_ms, "Time for one event. At its end a run waits for its "

@@ -61,7 +61,7 @@ void add_reward_keys(std::vector<config_key>& k) {
                  "Weight of the gate `performance`, passed by what is no copy." + from_preset),
              -100, 100));
   k.push_back(within(KEY(reward.integrity_penalty,
-                         "Subtracted for a critical integrity finding, once a turn; in mode "
+                         "Subtracted for a critical integrity violation, once a turn; in mode "
                          "`tools` also of a measurement that decides no reward." +
                              from_preset),
                      0, 100));

@@ -120,7 +120,7 @@ std::string config_section_doc(const std::string& section) {
       {"retrieval.embedder", "The embedder of texts."},
       {"compile", "Builds of candidates."},
       {"evaluation", "Runs of candidates."},
-      {"evaluation.timing", "Timing of correct candidates, interleaved with the reference."},
+      {"evaluation.timing", "Timing of correct candidates, interleaved with the baseline."},
       {"profile", "Counters of candidates."},
       {"episode", "Turns, their limits and their returns."},
       {"tools", "What the tool calls of an episode of mode `tools` may take."},

@@ -171,7 +171,7 @@ std::vector<replay_check> compare_evaluations(wire::EvaluateResult::Reader befor
   result.push_back(check_texts("correctness", "deterministic", word(before.getDeterministic()),
                                word(now.getDeterministic())));
   result.push_back(
-      check_texts("correctness", "critical findings", rules_of(before), rules_of(now)));
+      check_texts("correctness", "critical violations", rules_of(before), rules_of(now)));
   result.push_back(compare_times(before.getTiming(), now.getTiming()));
   return result;
 }

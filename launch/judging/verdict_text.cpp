@@ -134,8 +134,8 @@ std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
     bool copied = slow && g.getName() == "originality";
     if (slow) state = copied ? "copy" : "slower";
     if (slow)
-      reason += copied ? "; the kernel stays accepted, and its speed is not paid"
-                       : "; the kernel stays accepted, and its reward follows the speed shown";
+      reason += copied ? "; the kernel stays accepted, and its speed is not rewarded"
+                       : "; the kernel stays accepted, and its reward follows that bound";
     auto shade = status == wire::GateStatus::PASS   ? cli::colour::green
                  : slow                             ? cli::colour::yellow
                  : status == wire::GateStatus::FAIL ? cli::colour::red

@@ -338,7 +338,7 @@ expected<void> look_before(exporter& all, const std::vector<source>& from, const
   return configuration_error(
       "contaminated",
       "failed to export: " + std::to_string(found.train_like_dev) +
-          " codes of train nearly repeat one of dev, and " +
+          " train kernels near-duplicate a dev kernel, and " +
           std::to_string(found.answers_like_example) +
           " answers a retrieved example; the first is " + first.what + ", like " + first.like,
       "--on-contamination drop leaves their groups out, report exports them and says so");

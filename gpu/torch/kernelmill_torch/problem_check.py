@@ -185,7 +185,7 @@ def weigh_constants(problem, truth: Truth, notes: list[str]) -> None:
         share = float(x.float().mean()) if x.numel() else 0.0
         if share > CONSTANT_SHARE and x.numel() > 1:
             notes.append(
-                f"{share:.0%} of output {i} is the same for all inputs: who keeps its buffers need not write that again, and is "
+                f"{share:.0%} of output {i} is the same for all inputs: a candidate that keeps its buffers need not write that again, and is "
                 "faster by that"
             )
 

@@ -183,6 +183,7 @@ public:
   expected<void> run(size_t compilers) {
     auto referees = bench_.referees();
     KM_TRY(referees);
+    tell_progress();
     auto& toolchain = bench_.toolchain();
     std::vector<std::string> folders;
     for (const auto& x : jobs_) folders.push_back(x.candidate.what->directory);
@@ -234,7 +235,14 @@ private:
     line.update(document);
     std::lock_guard lock{printing_};
     cli::print_now(line.dump() + "\n");
+    ++judged_;
+    tell_progress();
     answers_.keep(x.place, *x.candidate.what, std::move(line), *x.built.open());
+  }
+
+  void tell_progress() const {
+    if (judged_ < jobs_.size())
+      cli::show_activity(fmt::format("judging: {} of {} done", judged_, jobs_.size()));
   }
 
   workbench& bench_;
@@ -245,6 +253,7 @@ private:
   job_queue ready_;
   std::atomic<size_t> next_ = 0;
   std::mutex printing_;
+  size_t judged_ = 0; ///< guarded by printing_
 };
 
 expected<int> judge_batch(const invocation& in) {

@@ -44,6 +44,7 @@ expected<int> task_apply(const invocation& in) {
                                "failed to apply a kernel of " + (*task)->id +
                                    ": it was not made of a model",
                                "`kernelmill task import model FILE.py` makes such tasks");
+  cli::show_activity("reading the model");
   auto made = patch_model(in.value("KERNEL"), (*task)->directory + "/problem.py",
                           in.value("--model"), in.value("--python"));
   KM_TRY(made);

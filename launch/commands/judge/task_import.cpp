@@ -112,6 +112,7 @@ expected<int> task_import(const invocation& in) {
   KM_TRY(root);
   auto options = options_of(in, suite);
   KM_TRY(options);
+  cli::show_activity("reading " + *source);
   auto reading = suite.read(*source, *options);
   KM_TRY(reading);
   if (reading->tasks.empty()) {

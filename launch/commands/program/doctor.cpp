@@ -62,6 +62,7 @@ void print_line(const finding& x, bool colour, size_t width) {
 
 expected<int> doctor(const invocation& in) {
   findings all;
+  cli::show_activity("examining this machine");
   examine_machine(all);
   examine_tools(all);
   examine_compilers(all);

@@ -57,6 +57,7 @@ expected<int> bundle_make(const invocation& in) {
                                "name another file, or replace it with --force");
   auto key = signing_key(in);
   KM_TRY(key);
+  cli::show_activity("reading what is stored");
   auto made = make_run_bundle(in, *at, {out, false, bundle_form(in) == "proof", key->get()});
   KM_TRY(made);
   auto by = *key ? bundles::public_hex(**key) : std::string{};

@@ -226,7 +226,7 @@ void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
     cli::talk(fmt::format("the runs differ on the split of {}: it is in {}", task, conflict.taken));
   const auto& found = x.contamination;
   if (found.train_like_dev + found.answers_like_example > 0)
-    cli::talk(fmt::format("contamination: {} codes of train nearly repeat one of dev, {} answers a "
+    cli::talk(fmt::format("contamination: {} train kernels near-duplicate a dev kernel, {} answers a "
                           "retrieved example{}",
                           found.train_like_dev, found.answers_like_example,
                           what.contamination.then == ex::on_contamination::drop
@@ -338,7 +338,7 @@ cli::command export_row() {
         nothing},
        {"--on-contamination",
         "WHAT",
-        "When code of train nearly repeats code of dev, or an answer a retrieved example.",
+        "When a train kernel near-duplicates a dev kernel, or an answer a retrieved example.",
         "report",
         false,
         {"report", "drop", "refuse"},

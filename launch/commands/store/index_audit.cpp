@@ -219,7 +219,7 @@ cli::command index_audit_row() {
        "problem of its name\n"
        "(`task`), if its code is the problem's but for names, layout and sizes (`normal_form`), if "
        "it has the same\n"
-       "operators with the same parameters (`operators`), or if it nearly repeats the task's "
+       "operators with the same parameters (`operators`), or if it near-duplicates the task's "
        "baseline (`solution`).\n"
        "Exit codes: 0 when there is no leak, 5 when there is one.",
        {{"DIR", "Folder of the index.", true, false, completes::directory, {}}},

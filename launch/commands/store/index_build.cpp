@@ -71,6 +71,7 @@ expected<int> index_build(const invocation& in) {
   KM_TRY(accepted);
   kernel_intake intake{std::move(*filter), *licences, *accepted};
   for (const auto& x : *sources) {
+    cli::show_activity("reading " + x.kind + (x.value.empty() ? "" : " " + x.value));
     if (x.kind == "cards")
       options.knowledge = x.value.empty() ? default_corpus() : x.value;
     else if (x.kind == "run")
@@ -80,6 +81,9 @@ expected<int> index_build(const invocation& in) {
   }
   options.kernels = intake.kernels();
   if (options.kernels.empty() && options.knowledge.empty()) return nothing_left(intake.reports());
+  cli::show_activity(options.kernels.empty()
+                         ? std::string{"embedding the cards"}
+                         : fmt::format("embedding {} kernels", options.kernels.size()));
   auto manifest = build_index(options);
   KM_TRY(manifest);
   if (in.json)

@@ -319,6 +319,7 @@ expected<int> rescore(const invocation& in) {
   KM_TRY(rules);
   auto version = begin_verdicts(*run, in.value("--name"), document_of(*config, *rules));
   KM_TRY(version);
+  cli::show_activity("judging the stored turns again");
   auto done = judge_run(*run, *rules, std::move(*version));
   KM_TRY(done);
   auto retracted = retract_lost(in, *run, *done);

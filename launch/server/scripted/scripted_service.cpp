@@ -160,7 +160,7 @@ kj::Promise<void> scripted_service::complete(scripted_route route, const std::st
   if (reply == nullptr) {
     note(*request, 400, "", authorization);
     return refuse(response, 400,
-                  "the script has no reply for task \"" + request->task + "\", turn " +
+                  "the script has no reply for task \"" + request->task + "\", turn t" +
                       std::to_string(request->turn),
                   "no_scripted_reply");
   }

@@ -38,7 +38,7 @@ void hook_rules::note_turn(wire::TurnRecord::Reader x, double now) {
   look_at_share(infrastructure_, settings_.infrastructure_share, "infrastructure_faults",
                 "lost to faults of the machine or of a server", now);
   look_at_share(findings_, settings_.findings_share, "integrity_findings",
-                "with findings of integrity", now);
+                "with integrity violations", now);
 }
 
 void hook_rules::look_at_share(share& x, double limit, const char* event, const char* what,

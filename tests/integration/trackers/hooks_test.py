@@ -95,7 +95,7 @@ class Hooks(unittest.TestCase):
             events = [json.loads(x[2]) for x in receiver.wait(lambda x: b"run_ended" in x[-1][2] if x else False)]
         self.assertEqual([x["event"] for x in events], ["integrity_findings", "run_ended"])
         self.assertEqual((events[0]["turns"], events[0]["count"], events[0]["share"]), (32, 32, 1.0))
-        self.assertIn("100.0 % of 32 turns are with findings of integrity", events[0]["text"])
+        self.assertIn("100.0 % of 32 turns are with integrity violations", events[0]["text"])
 
     def test_a_standstill_is_told_once(self):
         with Receiver() as receiver, serving.held_policy([serving.GOOD]) as (policy, release):

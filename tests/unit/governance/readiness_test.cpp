@@ -122,7 +122,7 @@ TEST(readiness_of_episode, going_backwards_is_a_negative_transition) {
 TEST(readiness_of_episode, a_hack_on_the_way_spoils_a_good_end) {
   auto x = episode{}.turn(hack).turn(fill_good).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_NEGATIVE_TRANSITION);
-  EXPECT_THAT(x.reasons[0], HasSubstr("turn t0 was rejected by an integrity finding"));
+  EXPECT_THAT(x.reasons[0], HasSubstr("turn t0 was rejected for an integrity violation"));
 }
 
 TEST(readiness_of_episode, a_slower_kernel_at_the_end_is_still_positive) {

@@ -56,15 +56,15 @@ export function byPosition(title, series, unit) {
   const lead = some[0][1];
   const width = (W - L - 56) / (last - first);
   const said = (turn) => some.flatMap(([name, steps]) => steps.filter((p) => p.turn === turn).map((p) => `${name}: ${words(p)}`)).join('\n');
-  const svg = picture(W, H, `${title}: ` + some.map(([name, steps]) => `${name}: ` + steps.map((p) => `turn ${p.turn} ${number(p.mean)}${unit} of ${p.count} turns`).join(', ')).join('; '), ticks,
+  const svg = picture(W, H, `${title}: ` + some.map(([name, steps]) => `${name}: ` + steps.map((p) => `${turnWord(p.turn)} ${number(p.mean)}${unit} of ${p.count} turns`).join(', ')).join('; '), ticks,
     s('polygon', {class: 'band', points: [...points(lead, 'high'), ...points(lead, 'low').reverse()].join(' ')}),
     some.map(([, steps], i) => s('polyline', {class: `line line${i}`, points: points(steps, 'mean').join(' ')})),
     some.map(([, steps], i) => steps.map((p) => s('circle', {class: `bar bar${i}`, cx: x(p.turn), cy: y(p.mean), r: 4}))),
     turns.filter((_, i) => i % every === 0).map((turn) => [
-      s('text', {x: x(turn), y: H - 22, 'text-anchor': 'middle'}, `turn ${turn}`),
+      s('text', {x: x(turn), y: H - 22, 'text-anchor': 'middle'}, turnWord(turn)),
       s('text', {x: x(turn), y: H - 8, 'text-anchor': 'middle'}, `n ${lead.find((p) => p.turn === turn)?.count ?? 0}`)]),
     turns.map((turn) => s('g', {class: 'hover'}, s('line', {class: 'mark', x1: x(turn), x2: x(turn), y1: 8, y2: H - B}),
-      s('rect', {x: x(turn) - width / 2, y: 0, width, height: H - 16, 'fill-opacity': 0}, s('title', {}, `turn ${turn}\n${said(turn)}`)))));
+      s('rect', {x: x(turn) - width / 2, y: 0, width, height: H - 16, 'fill-opacity': 0}, s('title', {}, `${turnWord(turn)}\n${said(turn)}`)))));
   return figure(title, svg, some.length > 1 ? some.map(([name], i) => [i, name]) : []);
 }
 
