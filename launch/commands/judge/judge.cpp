@@ -155,12 +155,22 @@ expected<std::vector<job>> read_batch(const std::string& path, const job_maker& 
 }
 
 // Answers that no candidate can be made of are said here; their place in the file stays empty.
-expected<std::vector<job>> jobs_of(const suite_batch& answers, const job_maker& make) {
+// A suite has answers to tasks that other machines judge: those of one without their backend are
+// passed over, unless nothing is left.
+expected<std::vector<job>> jobs_of(suite_batch& answers, const job_maker& make) {
   std::vector<job> result;
+  std::optional<error> elsewhere;
   for (size_t i = 0; i < answers.all().size(); ++i) {
     const auto& x = answers.all()[i];
     if (!x.refused.empty()) continue;
     auto one = make(x.task, x.contract, x.name, x.source);
+    if (!one && one.error().category == "unsupported_backend") {
+      elsewhere = one.error();
+      auto what = load_task(make.roots, x.task);
+      KM_TRY(what);
+      answers.pass_over(i, **what, elsewhere->message);
+      continue;
+    }
     if (!one)
       return configuration_error("bad_batch",
                                  "failed to judge " + x.name + ": " + one.error().message,
@@ -168,6 +178,7 @@ expected<std::vector<job>> jobs_of(const suite_batch& answers, const job_maker& 
     one->place = i;
     result.push_back(std::move(*one));
   }
+  if (result.empty() && elsewhere) return tl::unexpected<error>{*elsewhere};
   return result;
 }
 

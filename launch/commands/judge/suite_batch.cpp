@@ -47,6 +47,13 @@ expected<suite_batch> suite_batch::read(const invocation& in, const task_roots& 
   return result;
 }
 
+void suite_batch::pass_over(size_t place, const task& what, const std::string& why) {
+  auto& x = answers_[place];
+  cli::talk(cli::clean("passed over " + x.name + ": " + why));
+  x.refused = why;
+  kept_[place].folder = what.directory;
+}
+
 void suite_batch::keep(size_t place, const task& what, nlohmann::ordered_json verdict,
                        wire::BuildResult::Reader built) {
   if (results_.empty()) return;

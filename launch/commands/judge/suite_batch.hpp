@@ -21,6 +21,9 @@ public:
   bool is_given() const { return suite_ != nullptr; }
   const std::vector<suite_candidate>& all() const { return answers_; }
 
+  /// Leaves out an answer that cannot be judged here, and says why.
+  void pass_over(size_t place, const task& what, const std::string& why);
+
   /// Keeps the verdict of one answer for write(). Thread safety: the caller's.
   void keep(size_t place, const task& what, nlohmann::ordered_json verdict,
             wire::BuildResult::Reader built);
