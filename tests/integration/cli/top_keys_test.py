@@ -112,7 +112,7 @@ class Top:
         )
 
     def leave(self):
-        os.write(self.end, b"q")
+        os.write(self.end, b"qq")  # out of an episode, too
         with contextlib.suppress(OSError):
             while os.read(self.end, 65536):
                 pass
@@ -124,13 +124,28 @@ class Keys(unittest.TestCase):
         home = tempfile.TemporaryDirectory()
         self.addCleanup(home.cleanup)
         self.home = home.name
-        # The first turn of each episode comes at once, the second never.
+
+    def begin(self, *more):
+        """A run of four episodes: the first turn of each comes at once, the second begins and never ends."""
         script = serving.write_script(self.home, serving.replies(serving.BROKEN, "late"))
         said = json.loads(script.read_text())
         said["faults"] = [{"turn": 1, "kind": "stall", "seconds": 3600}]
         script.write_text(json.dumps(said))
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        run = subprocess.Popen(serving.run_arguments("runs/live", script, 4, 2), cwd=self.home, **quiet)
+        command = serving.run_arguments("runs/live", script, 4, 2)
+        if more:
+            server = subprocess.Popen(
+                [PROGRAM, "policy", "scripted", "--script", str(script)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            self.addCleanup(server.stdout.close)
+            self.addCleanup(server.wait)
+            self.addCleanup(server.kill)
+            command = [x for x in command if not x.startswith("policy.script=")]
+            command += [f"policy.base_url={server.stdout.readline().strip()}", *more]
+        run = subprocess.Popen(command, cwd=self.home, **quiet)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
         while True:
@@ -140,7 +155,15 @@ class Keys(unittest.TestCase):
                 return
             self.assertIsNone(run.poll())
 
+    def test_an_answer_shows_while_it_streams(self):
+        self.begin("policy.kind=openai", "policy.model=test", "policy.stream=true", "policy.stall_ms=0")
+        top = Top(self.home)
+        top.press(b"", "4 live episodes")
+        top.press(b"f", "t1 streams, ", ".t0  compile_error")
+        self.assertEqual(top.leave(), 0)
+
     def test_keys(self):
+        self.begin()
         top = Top(self.home)
         text = top.press(b"", "4 live episodes", "g0.e3", "? help")
         self.assertRegex(text, r"policy +4 in flight of \d+, 0 queued; answers in ")
