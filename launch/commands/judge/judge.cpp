@@ -13,6 +13,8 @@
 #include <optional>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "actors/governance/judge.hpp"
 #include "gpu/referee/clock.hpp"
 #include "launch/cli/exit_code.hpp"
