@@ -125,7 +125,7 @@ class Keys(unittest.TestCase):
         self.addCleanup(home.cleanup)
         self.home = home.name
 
-    def begin(self, *more):
+    def begin(self):
         """A run of four episodes: the first turn of each comes at once, the second begins and never ends."""
         script = serving.write_script(self.home, serving.replies(serving.BROKEN, "late"))
         said = json.loads(script.read_text())
@@ -133,18 +133,6 @@ class Keys(unittest.TestCase):
         script.write_text(json.dumps(said))
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         command = serving.run_arguments("runs/live", script, 4, 2)
-        if more:
-            server = subprocess.Popen(
-                [PROGRAM, "policy", "scripted", "--script", str(script)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            self.addCleanup(server.stdout.close)
-            self.addCleanup(server.wait)
-            self.addCleanup(server.kill)
-            command = [x for x in command if not x.startswith("policy.script=")]
-            command += [f"policy.base_url={server.stdout.readline().strip()}", *more]
         run = subprocess.Popen(command, cwd=self.home, **quiet)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
@@ -154,13 +142,6 @@ class Keys(unittest.TestCase):
             if len(episodes) == 4 and all(x["turn"] == 1 for x in episodes):
                 return
             self.assertIsNone(run.poll())
-
-    def test_an_answer_shows_while_it_streams(self):
-        self.begin("policy.kind=openai", "policy.model=test", "policy.stream=true", "policy.stall_ms=0")
-        top = Top(self.home)
-        top.press(b"", "4 live episodes")
-        top.press(b"f", "t1 streams, ", ".t0  compile_error")
-        self.assertEqual(top.leave(), 0)
 
     def test_keys(self):
         self.begin()
