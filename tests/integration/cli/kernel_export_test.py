@@ -199,6 +199,9 @@ class Native(unittest.TestCase):
     def test_a_server_answers_with_the_best_kernel(self):
         runs = str(self.folder / "runs")
         with kernelmill.serve(backend="cpu", options=["--kernels", runs], program=str(BIN / "kernelmill")) as client:
+            schemas = json.loads((SOURCE / "docs/reference/openapi.json").read_text())["components"]["schemas"]
+            (row,) = client._ask("GET", "/v1/kernels?operator=reduction")["kernels"]
+            self.assertEqual(set(row), set(schemas["Kernel"]["properties"]))
             best = client.best_kernel("native/row_sum")
             self.assertEqual((best.turn, best.language, best.stale), ("g0.e0.t1", "cpp", False))
             self.assertEqual(client.best_kernel(operator="reduction"), best)
