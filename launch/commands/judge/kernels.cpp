@@ -23,7 +23,9 @@ using library::kernel;
 std::string first_words(const std::string& text, size_t count) {
   size_t at = 0;
   for (size_t i = 0; i < count && at != text.npos; ++i) at = text.find(' ', at + (i > 0 ? 1 : 0));
-  return text.substr(0, at);
+  auto result = text.substr(0, at);
+  if (result.ends_with(',')) result.pop_back();
+  return result;
 }
 
 std::string age_text(const library::staleness& x) {

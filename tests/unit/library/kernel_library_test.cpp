@@ -24,7 +24,7 @@ struct measured {
   std::string task = "native/row_sum";
   std::string device = "NVIDIA H200";
   std::string shape = "rows=8";
-  std::string baseline;
+  std::string baseline = {};
   double candidate_ms = 2, reference_ms = 4;
   wire::Outcome outcome = wire::Outcome::ACCEPTED;
   double committed = 100;
