@@ -38,6 +38,7 @@ void guided_search_state::after(uint32_t generation, continuation then) {
 void guided_search_state::read_next() {
   auto width = settings.strategy.width;
   auto group = generations();
+  auto number = ++reading; // answers of a read that has failed are not counted
   arriving.assign(width, {});
   missing = width;
   for (uint32_t member = 0; member < width; ++member) {
@@ -48,13 +49,13 @@ void guided_search_state::read_next() {
     });
     self->request(lineage, read_deadline, atom::read_v, query)
         .then(
-            [this, member, group](const Message<wire::EpisodeHistory>& history) {
-              if (missing == 0 || group != generations()) return; // another read has failed
+            [this, member, number](const Message<wire::EpisodeHistory>& history) {
+              if (missing == 0 || number != reading) return;
               arriving[member] = history;
               if (--missing == 0) take_generation();
             },
-            [this, group](caf::error& why) {
-              if (missing == 0 || group != generations()) return;
+            [this, number](caf::error& why) {
+              if (missing == 0 || number != reading) return;
               missing = 0;
               settle(&why);
             });

@@ -56,6 +56,7 @@ struct guided_search_state {
   std::vector<waiting> waiters;
   std::vector<Message<wire::EpisodeHistory>> arriving; ///< of the generation that is being read
   uint32_t missing = 0;                                ///< of those
+  uint32_t reading = 0;                                ///< number of that read
 
   static inline const char* name = "guided-search";
 };
