@@ -45,6 +45,13 @@ expected<void> check_resume_overrides(const run_config& before, const run_config
   return {};
 }
 
+/// A search that has ended goes on with a larger budget.
+bool has_other_budget(const run_config& before, const run_config& after) {
+  return std::any_of(config_keys().begin(), config_keys().end(), [&](const config_key& key) {
+    return key.name.starts_with("search.") && key.get(before) != key.get(after);
+  });
+}
+
 /// What is committed, whichever end the run had.
 expected<void> bundle_run(const invocation& in, const std::string& directory) {
   auto run = open_run(directory);
@@ -167,7 +174,8 @@ expected<int> resume(const invocation& in) {
   options.resume = true;
   options.directory = directory;
   options.config_json = kernelmill::to_json(options.config).dump(2);
-  bool finished = !from_traces && has_finished(*found);
+  bool finished =
+      !from_traces && has_finished(*found) && !has_other_budget(before->config, options.config);
   if (finished && after->origins["log.level"] != "the command line")
     options.config.log.level = "warn";
   auto result = drive_run(in, std::move(options), finished ? told::end_of_done : told::all);

@@ -113,6 +113,19 @@ class SearchCommand(unittest.TestCase):
         self.assertEqual(self.found("tokens")["generations"], 1)
         self.assertIn("search (tree): 1 generations, 2 candidates", done.stdout)
         self.assertIn("finished", self.do(str(PROGRAM), "show", "runs/tokens").stdout)
+        more = self.do(str(PROGRAM), "resume", "runs/tokens", "search.tokens=100000000").stdout
+        self.assertIn("search (tree): 5 generations, 10 candidates", more)
+        self.assertNotIn("nothing was left to do", more)
+
+    def test_a_generation_that_is_lost_to_the_server_is_taken_up_again(self):
+        path = self.home / "away.json"
+        words = self.words("away", "policy.timeout_ms=300", "search.fresh=0")
+        whole = path.read_text()
+        path.write_text(json.dumps({**json.loads(whole), "faults": [{"prompt": "step = 1;", "status": 503}]}))
+        self.assertIn("incomplete", self.do(*words, code=69).stdout)
+        path.write_text(whole)
+        self.do(str(PROGRAM), "search", "--resume", "runs/away")
+        self.assertEqual((self.found("away")["generations"], self.found("away")["lost"]), (5, 0))
 
     def test_wrong_budgets_and_words_are_told(self):
         for budget, says in [("hours=3", "has no 'hours'"), ("turns=none", "has no number"), ("turns", "no number")]:
