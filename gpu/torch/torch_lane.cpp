@@ -234,7 +234,8 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int dead
   }
   KM_TRY(await_ready());
   if (!send_packet(control_.get(), request.dump(), descriptors))
-    return lost(std::string{"the referee does not take the request: "} + std::strerror(errno), referee_end_ms);
+    return lost(std::string{"the referee does not take the request: "} + std::strerror(errno),
+                referee_end_ms);
   auto text = receive_packet(control_.get(), deadline_ms);
   if (!text) return lost(text.error().message);
   if (text->text.empty()) return lost("the torch referee ended", referee_end_ms);

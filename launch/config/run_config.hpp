@@ -158,9 +158,9 @@ struct search_section {
   double fresh = 0.1;
   uint32_t ledger = 12;
   uint32_t evaluations = 3; ///< of the winner, when the search has ended
-  double gpu_minutes = 0; ///< 0: no limit
-  uint64_t tokens = 0;    ///< 0: no limit
-  double dollars = 0;     ///< 0: no limit
+  double gpu_minutes = 0;   ///< 0: no limit
+  uint64_t tokens = 0;      ///< 0: no limit
+  double dollars = 0;       ///< 0: no limit
   double prompt_price = 0;
   double completion_price = 0;
 

@@ -79,7 +79,8 @@ std::string readme_of_library(const exported_kernel& x) {
                      "## Build and test\n```sh\ncmake -S . -B build\ncmake --build build\n"
                      "ctest --test-dir build --output-on-failure\n```\n\n"
                      "The test runs the kernel on the task's visible cases and compares it with "
-                     "`test/reference.cpp`.\nIn your own project: `add_subdirectory({0})` and "
+                     "`test/reference.cpp`.\n"
+                     "In your own project: `add_subdirectory({0})` and "
                      "`target_link_libraries(your_program {0})`.\n\n",
                      x.name(), x.title(), c_declaration(x)) +
          measured_text(x);

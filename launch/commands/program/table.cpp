@@ -34,8 +34,8 @@ cli::command_table grouped() {
        kernels_row(), logs_row()});
   add(table, "Check and keep runs",
       {runs_rename_row(), runs_tag_row(), runs_rm_row(), replay_row(), rescore_row(), fsck_row(),
-       export_row(), kernel_export_row(), bundle_make_row(), bundle_verify_row(), bundle_keygen_row(),
-       import_gpu_rl_row(), import_kernel_rl_row()});
+       export_row(), kernel_export_row(), bundle_make_row(), bundle_verify_row(),
+       bundle_keygen_row(), import_gpu_rl_row(), import_kernel_rl_row()});
   add(table, "Tasks, policies and retrieval",
       {task_list_row(), task_show_row(), task_check_row(), task_import_row(), task_apply_row(),
        policy_probe_row(), policy_scripted_row(), policy_attach_row(), policy_list_row(),

@@ -226,12 +226,12 @@ void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
     cli::talk(fmt::format("the runs differ on the split of {}: it is in {}", task, conflict.taken));
   const auto& found = x.contamination;
   if (found.train_like_dev + found.answers_like_example > 0)
-    cli::talk(fmt::format("contamination: {} train kernels near-duplicate a dev kernel, {} answers a "
-                          "retrieved example{}",
-                          found.train_like_dev, found.answers_like_example,
-                          what.contamination.then == ex::on_contamination::drop
-                              ? "; their groups are left out"
-                              : ""));
+    cli::talk(fmt::format(
+        "contamination: {} train kernels near-duplicate a dev kernel, {} answers a "
+        "retrieved example{}",
+        found.train_like_dev, found.answers_like_example,
+        what.contamination.then == ex::on_contamination::drop ? "; their groups are left out"
+                                                              : ""));
 }
 
 expected<int> export_runs(const invocation& in) {

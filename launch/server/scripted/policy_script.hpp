@@ -1,8 +1,8 @@
 #pragma once
 
 // What a scripted policy server says, as data. A reply is chosen by what the prompt contains, task,
-// member and turn; where several fit, the one that names more of them wins (in this order). After the
-// last scripted turn of a task and member that turn's reply repeats.
+// member and turn; where several fit, the one that names more of them wins (in this order). After
+// the last scripted turn of a task and member that turn's reply repeats.
 //
 //   {"model": "scripted-quickstart", "latency_ms": 20,
 //    "replies": [{"task": "native/row_sum", "member": 0, "turn": 0,

@@ -41,6 +41,8 @@ STAY = {
     ),
     "launch/server/rollouts/local_rollouts.cpp": "whether a group has ended; group_rows.cpp makes its rows",
     "launch/analysis/simulate/measured.cpp": "durations",
+    "launch/analysis/searching/search_story.cpp": "report: figures of a search, no texts",
+    "launch/commands/judge/winner.cpp": "the best kernel of a search is judged again and laid into its own run",
     "launch/analysis/study/comparison.cpp": "compare",
     "launch/analysis/study/run_scores.cpp": "compare",
     "launch/analysis/study/turn_query.cpp": "query",
