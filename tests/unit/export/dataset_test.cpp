@@ -494,7 +494,7 @@ TEST_F(written_dataset, reports_code_of_train_that_stands_in_dev) {
   EXPECT_EQ(x["dev_codes"], 1);
   EXPECT_EQ(x["first"][0]["code"], "demo/g0.e0.t0");
   EXPECT_EQ(x["first"][0]["like"], "demo/g1.e0.t1") << "the first accepted one of dev";
-  EXPECT_THAT(read("README.md"), HasSubstr("4 train kernels near-duplicate a dev kernel"));
+  EXPECT_THAT(read("README.md"), HasSubstr("4 nearly repeat one"));
 }
 
 TEST_F(written_dataset, drops_what_is_contaminated_and_keeps_what_is_held_out) {

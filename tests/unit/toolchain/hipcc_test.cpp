@@ -166,20 +166,22 @@ TEST_F(hipcc, one_outside_of_usr_is_seen_with_all_of_its_folder) {
   EXPECT_TRUE(built.open()->getCompiled()) << built.open()->getFault().getMessage().cStr();
 }
 
-// Every file of every task that lists hip: HIP's own where there is one, else CUDA's.
+// Every file of a task that lists hip: HIP's own where there is one, else CUDA's. Seven seconds of
+// a processor each, so of every sixth task; KERNELMILL_ALL_TASKS=1 for all.
 void hipcc::expect_tasks_compile() {
   const char* source_tree = std::getenv("KERNELMILL_SOURCE_DIR");
   ASSERT_NE(source_tree, nullptr) << "run by ctest";
   auto root = std::string{source_tree} + "/configs/tasks";
   auto ids = list_tasks(root);
   ASSERT_TRUE(ids) << render(ids.error());
-  size_t compiled = 0;
+  size_t compiled = 0, tasks = 0;
+  const size_t stride = std::getenv("KERNELMILL_ALL_TASKS") == nullptr ? 6 : 1;
   for (const auto& id : *ids) {
     auto x = load_task(root, id);
     ASSERT_TRUE(x) << render(x.error());
     judging_terms terms;
     terms.backend = "hip";
-    if (!on_terms(**x, terms)) continue;
+    if (!on_terms(**x, terms) || tasks++ % stride != 0) continue;
     for (const std::string stem : {"reference", "baseline", "starter"}) {
       auto path = (*x)->directory + "/" + stem;
       path += fs::exists(path + ".hip") ? ".hip" : ".cu";
@@ -194,14 +196,15 @@ void hipcc::expect_tasks_compile() {
       ++compiled;
     }
   }
-  EXPECT_GE(compiled, 12u);
+  EXPECT_GE(compiled, tasks / stride * 2);
+  EXPECT_GE(tasks, 12u);
 }
 
-TEST_F(hipcc, compiles_every_task_for_gfx90a) {
+TEST_F(hipcc, compiles_tasks_for_gfx90a) {
   expect_tasks_compile();
 }
 
-TEST_F(hipcc, compiles_every_task_for_gfx942_where_it_knows_it) {
+TEST_F(hipcc, compiles_tasks_for_gfx942_where_it_knows_it) {
   use("gfx942");
   expect_tasks_compile();
 }
