@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 constexpr int rarity = 50;
 constexpr auto shortest_keeping = 150ms;
 constexpr auto longest_keeping = 1000ms;
+constexpr auto settled_keeping = 60s;
 
 http::response failure(int status, const char* category, std::string message) {
   return http::error_response(
@@ -68,8 +69,16 @@ void answers::ask_sampled(const std::string& key, maker make, http::exchange_ptr
   put(key, std::move(x), std::move(to));
 }
 
+void answers::ask_settled(const std::string& key, maker make, http::exchange_ptr to) {
+  document x;
+  x.make = std::move(make);
+  x.fresh = settled_keeping;
+  x.settled = true;
+  put(key, std::move(x), std::move(to));
+}
+
 void answers::put(const std::string& key, document wanted, http::exchange_ptr to) {
-  auto version = wanted.sampled ? 0 : version_();
+  auto version = wanted.sampled || wanted.settled ? 0 : version_();
   std::unique_lock lock{mutex_};
   auto now = clock::now();
   if (auto i = documents_.find(key); i != documents_.end()) {
@@ -80,6 +89,7 @@ void answers::put(const std::string& key, document wanted, http::exchange_ptr to
       return;
     }
     if (!known.working && enough && known.until > now) {
+      if (known.settled) known.until = now + known.fresh;
       auto kept = known.made;
       lock.unlock();
       return to->answer(std::move(kept));
@@ -100,6 +110,7 @@ void answers::put(const std::string& key, document wanted, http::exchange_ptr to
   x.make = std::move(wanted.make);
   x.fresh = wanted.fresh;
   x.sampled = wanted.sampled;
+  x.settled = wanted.settled;
   x.waiting.push_back(std::move(to));
   if (x.working) return; // the thread that makes it now makes it once more
   x.queued = true;
@@ -141,7 +152,7 @@ void answers::make_one(std::unique_lock<std::mutex>& lock, const std::string& ke
   lock.lock();
   auto waited = std::exchange(x.sharing, {});
   x.made = made;
-  clock::duration keep = x.fresh;
+  clock::duration keep = x.settled && made.status >= 500 ? 0s : x.fresh;
   if (x.sampled)
     keep = std::clamp<clock::duration>(rarity * (ended - began), keep, longest_keeping);
   x.until = ended + keep;

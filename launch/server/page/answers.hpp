@@ -39,13 +39,16 @@ public:
   /// up to a second.
   void ask_sampled(const std::string& key, maker make, http::exchange_ptr to);
 
+  /// The same for what nothing changes but a change of the key: kept for a minute after each use.
+  void ask_settled(const std::string& key, maker make, http::exchange_ptr to);
+
 private:
   using clock = std::chrono::steady_clock;
 
   struct document {
     maker make;
     std::chrono::milliseconds fresh{0};
-    bool sampled = false;
+    bool sampled = false, settled = false;
     std::vector<http::exchange_ptr> waiting; ///< for the next making
     std::vector<http::exchange_ptr> sharing; ///< the one that is under way
     bool queued = false, working = false;

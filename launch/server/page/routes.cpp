@@ -12,6 +12,7 @@
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/notes.hpp"
 #include "launch/server/page/responses.hpp"
+#include "launch/server/page/settled.hpp"
 #include "launch/server/page/summaries.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -184,6 +185,23 @@ std::chrono::milliseconds fresh_of(const std::string& id) {
   return id == "notes" ? 0ms : 200ms;
 }
 
+/// Of the runs that a document is made of, where no process writes to any of them; else empty.
+std::string stamp_of(const watch::world& in, const std::string& id, const http::request& r,
+                     const json& query) {
+  static const std::set<std::string> of_one{"run",   "episodes",  "groups",   "tasks",   "config",
+                                            "lanes", "positions", "findings", "episode", "lineage"};
+  if (of_one.contains(id)) return stamp_of_settled(in.root, part(r, "run"));
+  if (id != "compare") return {};
+  std::string result;
+  for (const char* side : {"a", "b"}) {
+    auto name = query.value(side, std::string{});
+    auto one = stamp_of_settled(in.root, name.substr(0, name.find('/')));
+    if (one.empty()) return {};
+    result += one;
+  }
+  return result;
+}
+
 http::handler reading(const page_state_ptr& x, const operation& of) {
   return [x, of, make = makers().at(of.id)](const http::request& r, const http::exchange_ptr& to) {
     ++x->requests;
@@ -194,6 +212,8 @@ http::handler reading(const page_state_ptr& x, const operation& of) {
       return found ? document(*found) : refusal(found.error());
     };
     if (is_sampled(of.id)) return x->documents->ask_sampled(key_of(r), std::move(made), to);
+    if (auto stamp = stamp_of(x->settings.world, of.id, r, *query); !stamp.empty())
+      return x->documents->ask_settled(key_of(r) + "\n" + stamp, std::move(made), to);
     x->documents->ask(key_of(r), fresh_of(of.id), std::move(made), to);
   };
 }

@@ -106,6 +106,19 @@ TEST(answers, what_is_sampled_is_kept_though_something_changed) {
   EXPECT_EQ(x.made, said == "0" ? 1 : 2);
 }
 
+TEST(answers, what_is_settled_is_kept_under_its_key_alone) {
+  world x;
+  asker first, second, third;
+  x.all.ask_settled("key 1", x.document(), first.to);
+  EXPECT_EQ(first.answer(), "0");
+  ++x.version;
+  x.all.ask_settled("key 1", x.document(), second.to);
+  EXPECT_EQ(second.answer(), "0");
+  x.all.ask_settled("key 2", x.document(), third.to);
+  EXPECT_EQ(third.answer(), "1");
+  EXPECT_EQ(x.made, 2);
+}
+
 TEST(answers, clients_that_wait_at_the_end_are_told_so) {
   auto x = std::make_unique<world>();
   asker first, second;
