@@ -25,6 +25,9 @@ std::string absolute_path(const std::string& path, const std::string& directory)
 }
 
 std::string hint_for(const config_key& key, const nlohmann::json& value) {
+  if (key.kind == value_kind::text_list && value.is_string() &&
+      value.get<std::string>().starts_with('['))
+    return "close the list, and quote each text: '" + key.name + "=[\"one\",\"other\"]'";
   if (key.kind == value_kind::text_list && value.is_string() && !key.sensitive)
     return "write a list, on a command line in quotes: '" + key.name + "=" +
            as_list(value.get<std::string>())
@@ -97,6 +100,12 @@ void check_policy(const policy_section& policy, std::vector<error>& problems) {
       problems.push_back(inconsistent("failed to set up the policy: policy.script is not given",
                                       "name a script, e.g. "
                                       "policy.script=configs/policies/quickstart/script.json"));
+    if (!policy.base_url.empty())
+      problems.push_back(
+          inconsistent("failed to set up the policy: policy.base_url is given, and policy.kind is "
+                       "scripted, which asks no server",
+                       "add policy.kind=openai and policy.model=MODEL, or leave policy.base_url "
+                       "out"));
     return;
   }
   if (policy.kind == "attached") {

@@ -75,6 +75,15 @@ void print_table(const library::library_view& found, const std::vector<library::
   cli::print(next);
 }
 
+// The filters of the command, for its errors.
+std::string chosen_by(const invocation& in) {
+  std::string result;
+  for (const char* option : {"--task", "--operator", "--gpu"})
+    if (auto value = in.value(option); !value.empty())
+      result += std::string{result.empty() ? " with " : " and "} + option + " " + cli::clean(value);
+  return result;
+}
+
 expected<int> list_kernels(const invocation& in) {
   auto in_root = watch::local_world(in.value("--root"));
   library::choice which{in.value("--task"), in.value("--operator"), in.value("--gpu"), {}};
@@ -84,8 +93,12 @@ expected<int> list_kernels(const invocation& in) {
   for (const auto& x : found.unreadable) cli::talk("warning: left out run " + x.run + ": " + x.why);
   if (found.all.empty() && !in.json)
     return configuration_error(
-        "not_found", "failed to find a verified kernel below " + in.value("--root"),
-        "`kernelmill runs` lists what is there; --root names another folder");
+        "not_found",
+        "failed to find a verified kernel" + chosen_by(in) + " below " + in.value("--root"),
+        chosen_by(in).empty() ? "`kernelmill runs` lists what is there; --root names "
+                                "another folder"
+                              : "`kernelmill kernels --root " + in.value("--root") +
+                                    "` lists those of all tasks and GPUs");
   auto ages = staleness_of_all(found.all, in);
   KM_TRY(ages);
   if (!in.json) {

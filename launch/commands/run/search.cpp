@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -114,6 +115,13 @@ expected<int> search_task(const invocation& in) {
   auto overrides = overrides_of(in, *budget);
   KM_TRY(overrides);
   auto sources = sources_of(in.list("OVERRIDE"));
+  bool has_policy = in.has("--policy") || !sources.files.empty() ||
+                    std::any_of(sources.overrides.begin(), sources.overrides.end(),
+                                [](const auto& x) { return x.starts_with("policy."); });
+  if (!has_policy)
+    return search_usage("no policy is given",
+                        "add --policy http://127.0.0.1:8000/v1 policy.model=MODEL, or the script "
+                        "of a policy");
   sources.overrides.insert(sources.overrides.begin(), overrides->begin(), overrides->end());
   auto loaded = load_config(sources);
   KM_TRY(loaded);
@@ -123,7 +131,9 @@ expected<int> search_task(const invocation& in) {
   KM_TRY(accept_terms(in, config));
   config.tasks.groups = generations_of(config, budget->turns);
   if (sources.files.empty()) sources.files = {"search"}; // what an unnamed run is named after
+  bool below = in.was_typed("--root") && config.run.dir.empty();
   name_run(config, sources);
+  if (below) config.run.dir = std::filesystem::absolute(in.value("--root")) / config.run.name;
   options.directory = config.run.dir;
   options.config_json = kernelmill::to_json(config).dump(2);
   if (in.has("--dry-run")) {

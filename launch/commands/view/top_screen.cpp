@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -76,8 +77,18 @@ nlohmann::ordered_json top_screen::query(uint64_t rows) const {
   return result;
 }
 
+// A filter that cannot be read would leave the list as it was for ever.
+void top_screen::take_trouble(std::string why) {
+  trouble_ = std::move(why);
+  if (!std::exchange(tries_filter_, false)) return;
+  refused_ = trouble_;
+  filter_ = before_;
+  wants_look_ = true;
+}
+
 void top_screen::take(json seen) {
   trouble_.clear();
+  tries_filter_ = false;
   seen_ = std::move(seen);
   seen_at_ = clock::now();
   window_.add(seen_);
@@ -148,6 +159,7 @@ void top_screen::take_turns(const json& document) {
 
 bool top_screen::press(const keystroke& x, size_t page) {
   if (x.name == key::none) return true;
+  refused_.clear();
   switch (mode_) {
     case mode::list:
       if (x.name == key::letter && (x.letter == 'q' || x.letter == 'Q')) return false;
@@ -191,7 +203,7 @@ void top_screen::press_in_list(const keystroke& x, size_t page) {
     case 'G': select(most_rows); break;
     case 'f': follow(); break;
     case '/':
-      typed_ = filter_;
+      typed_.clear();
       mode_ = mode::filter;
       break;
     case 's':
@@ -212,7 +224,8 @@ void top_screen::press_in_filter(const keystroke& x) {
       break;
     case key::escape: mode_ = mode::list; break;
     case key::enter:
-      filter_ = condition_of(typed_).empty() ? "" : typed_;
+      before_ = std::exchange(filter_, condition_of(typed_).empty() ? "" : typed_);
+      tries_filter_ = !filter_.empty();
       mode_ = mode::list;
       wants_look_ = true;
       break;
@@ -254,7 +267,8 @@ std::vector<frame_line> top_screen::list_lines(size_t width, size_t height) cons
   auto result = watch::top_frame(seen_, window_, width, height, options);
   if (result.empty()) return result;
   if (paused_) result.front().text = cli::shorten("PAUSED  " + result.front().text, width);
-  if (!trouble_.empty()) result.front() = fitted(one_line(trouble_), width, line_style::bad);
+  const auto& bad = refused_.empty() ? trouble_ : refused_;
+  if (!bad.empty()) result.front() = fitted(one_line(bad), width, line_style::bad);
   if (mode_ == mode::filter) {
     // The end of what is typed stays on the screen.
     auto text = "filter (Enter applies, Esc leaves it): " + cli::clean(typed_) + "_";

@@ -30,7 +30,7 @@ public:
   json query(uint64_t rows) const;
 
   void take(json seen);
-  void take_trouble(std::string why) { trouble_ = std::move(why); }
+  void take_trouble(std::string why);
 
   /// Returns false when the user quits. `page` is the number of rows that a page key goes.
   bool press(const keystroke& x, size_t page);
@@ -66,8 +66,11 @@ private:
   bool paused_ = false;
   bool wants_look_ = false;
   std::string trouble_; ///< of the latest look
-  std::string filter_;  ///< in force, as it was typed
-  std::string typed_;   ///< while it is typed
+  std::string refused_; ///< of a filter; shown until the next key
+  std::string before_;  ///< the filter in force before the one that is tried
+  bool tries_filter_ = false;
+  std::string filter_; ///< in force, as it was typed
+  std::string typed_;  ///< while it is typed
   size_t sort_ = 0;
   bool selects_ = false;
   size_t row_ = 0;

@@ -259,7 +259,10 @@ std::string timing_part_text(const sectioned_turn& x) {
   auto evaluation = x.record.getFacts().getEvaluation();
   auto t = evaluation.getTiming();
   auto note = clean_text(t.getNote());
-  if (!t.getMeasured()) return "not timed" + (note.empty() ? "" : ": " + note) + "\n";
+  constexpr std::string_view again = "not timed: ";
+  if (!t.getMeasured())
+    return note.starts_with(again) ? note + "\n"
+                                   : "not timed" + (note.empty() ? "" : ": " + note) + "\n";
   auto result = fmt::format(
       "speedup {} at {}, {} against {} of the baseline\n{} samples, clock: {}\n",
       interval_text(t.getSpeedup()), clean_text(t.getShape()),

@@ -127,6 +127,11 @@ class SearchCommand(unittest.TestCase):
         self.do(str(PROGRAM), "search", "--resume", "runs/away")
         self.assertEqual((self.found("away")["generations"], self.found("away")["lost"]), (5, 0))
 
+    def test_an_unnamed_search_lies_below_the_folder_that_is_given(self):
+        words = [x for x in self.words("plain", "--root", "others", "--dry-run") if not x.startswith("run.dir=")]
+        run = json.loads(self.do(*words).stdout)["run"]
+        self.assertEqual(run["dir"], str(self.home.resolve() / "others" / run["name"]))
+
     def test_wrong_budgets_and_words_are_told(self):
         for budget, says in [("hours=3", "has no 'hours'"), ("turns=none", "has no number"), ("turns", "no number")]:
             done = self.do(str(PROGRAM), "search", TASK, "--budget", budget, code=2)
@@ -135,6 +140,7 @@ class SearchCommand(unittest.TestCase):
             str(PROGRAM), "search", "native/*", "--policy", "http://127.0.0.1:9/v1", "policy.model=m", code=2
         )
         self.assertIn("it is for one task", done.stderr)
+        self.assertIn("no policy is given", self.do(str(PROGRAM), "search", TASK, code=2).stderr)
         done = self.do(*self.words("money", "search.dollars=1"), code=2)
         self.assertIn("no price of a token", done.stderr)
         self.assertIn("tasks.groups is given", self.do(*self.words("groups", "tasks.groups=3"), code=2).stderr)

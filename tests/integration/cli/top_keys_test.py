@@ -156,9 +156,10 @@ class Keys(unittest.TestCase):
         top.press(b"/", "filter (Enter applies")
         top.press(b"e2", ": e2_")
         top.press(BACKSPACE + b"3" + ENTER, "filter: e3", "g0.e3", without=("g0.e2",))
-        top.press(b"/" + 2 * BACKSPACE + b"id=g0.e1 or id=g0.e2" + ENTER, "g0.e1", "g0.e2", without=("g0.e3",))
-        top.press(b"/ and colour=1" + ENTER, "'colour'")
-        top.press(b"/" + 60 * BACKSPACE + ENTER, "g0.e0", "g0.e3", without=("filter:",))
+        top.press(b"/id=g0.e1 or id=g0.e2" + ENTER, "g0.e1", "g0.e2", without=("g0.e3",))
+        top.press(b"/colour=1" + ENTER, "'colour'")
+        top.press(b"k", "filter: id=g0.e1", "g0.e1", without=("'colour'", "g0.e3"))
+        top.press(b"/" + ENTER, "g0.e0", "g0.e3", without=("filter:",))
         top.press(b"/nothing" + ESCAPE, "g0.e0", without=("filter",))
 
         top.press(b"s", "sorted by -age_seconds", "g0.e0")

@@ -161,6 +161,13 @@ TEST_F(config, a_section_given_as_a_value_is_refused) {
   EXPECT_EQ(failure().category, "config_wrong_type");
 }
 
+TEST_F(config, an_address_that_a_script_would_not_ask_is_refused) {
+  sources_.overrides = {"policy.base_url=http://127.0.0.1:8000/v1"};
+  auto e = failure();
+  EXPECT_EQ(e.category, "config_inconsistent");
+  EXPECT_THAT(e.message, HasSubstr("policy.kind is scripted"));
+}
+
 TEST_F(config, timeouts_nest) {
   sources_.overrides = {"episode.turn_deadline_ms=60000"};
   auto e = failure();
