@@ -339,9 +339,10 @@ cli::command replay_row() {
       "build, correctness (with\n"
       "the seed of the run) and timing. A verdict stands when outcome, category and gates are the "
       "same; how fast a kernel\n"
-      "is does not decide it. Exit code 5: a verdict does not stand; 1: a turn could not be "
-      "replayed. Builds are made\n"
-      "afresh, in a folder that is removed at the end.",
+      "is does not decide it: `success`, `slower` and `not_timed` count as one. Exit code 5: a "
+      "verdict does not stand;\n"
+      "1: a turn could not be replayed. Builds are made afresh, in a folder that is removed at the "
+      "end.",
       {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
       {flag("--accepted", "Only accepted turns."),
        flag("--no-timing", "Checks correctness and skips timing."), runs_root()},

@@ -80,7 +80,10 @@ std::string groups_text(const json& groups, bool colour) {
   std::string result, equal;
   for (const auto& x : groups) {
     auto name = x["group"].get<std::string>();
-    if (x["equal"].get<bool>()) equal += (equal.empty() ? "" : ", ") + name;
+    // What is equal and shown anyhow are measurements whose intervals overlap.
+    if (x["equal"].get<bool>())
+      equal += (equal.empty() ? "" : ", ") + name +
+               (x["values"].empty() ? "" : " within their intervals");
     if (x["values"].empty() && x["equal"].get<bool>()) continue;
     result += title(name, colour);
     if (!x["values"].empty()) result += values_table(x["values"]);
