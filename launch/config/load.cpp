@@ -26,7 +26,7 @@ std::string absolute_path(const std::string& path, const std::string& directory)
 
 std::string hint_for(const config_key& key, const nlohmann::json& value) {
   if (key.kind == value_kind::text_list && value.is_string() &&
-      value.get<std::string>().starts_with('['))
+      value.get<std::string>().starts_with('[') && !value.get<std::string>().ends_with(']'))
     return "close the list, and quote each text: '" + key.name + "=[\"one\",\"other\"]'";
   if (key.kind == value_kind::text_list && value.is_string() && !key.sensitive)
     return "write a list, on a command line in quotes: '" + key.name + "=" +

@@ -101,9 +101,9 @@ expected<void> take_options(const invocation& in, plan& into) {
 
 expected<plan> plan_of(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
-  // No server is asked; a run's configuration may name its own server over these.
-  sources.overrides.insert(sources.overrides.begin(),
-                           {"policy.base_url=http://unused", "policy.model=unused"});
+  // No server is asked, so none has to be named.
+  sources.overrides.insert(sources.overrides.end(),
+                           {"policy.kind=attached", "policy.stream=false"});
   auto loaded = load_config(sources);
   KM_TRY(loaded);
   auto& config = loaded->config;
