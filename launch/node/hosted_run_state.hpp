@@ -98,6 +98,7 @@ struct hosted_run::state {
   expected<void> start_traces();
   nlohmann::ordered_json fingerprint(const execution_facts& facts) const;
   expected<void> record_session(const execution_facts& facts) const;
+  expected<void> record_budget() const;
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;

@@ -205,7 +205,19 @@ expected<void> hosted_run::state::record_session(const execution_facts& facts) c
     for (const auto now = retrieval_facts({}); const auto& x : now["examples"])
       if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
   }
-  return write_json(directory.manifest_file(), *manifest);
+  KM_TRY(write_json(directory.manifest_file(), *manifest));
+  return record_budget();
+}
+
+// A search goes on with a larger budget, and readers take it from config.json.
+expected<void> hosted_run::state::record_budget() const {
+  auto now = nlohmann::ordered_json::parse(options.config_json, nullptr, false);
+  auto before = read_json(directory.config_file());
+  KM_TRY(before);
+  if (!now.is_object() || !now.contains("search") || (*before)["search"] == now["search"])
+    return {};
+  (*before)["search"] = now["search"];
+  return write_json(directory.config_file(), *before);
 }
 
 expected<void> hosted_run::open(const execution_facts& facts) {

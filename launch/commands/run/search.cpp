@@ -11,6 +11,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/remote/on_host.hpp"
 #include "launch/commands/run/policy_words.hpp"
 #include "launch/commands/run/run_driver.hpp"
 #include "launch/commands/run_name.hpp"
@@ -100,16 +101,62 @@ expected<int> resume_search(const invocation& in) {
   if (in.has("TASK"))
     return search_usage("a task and --resume are given",
                         "`kernelmill search --resume RUN` goes on with that run's task");
+  if (in.has("--on"))
+    return search_usage("--on and --resume are given",
+                        "resume it on that machine, where its folder is");
   auto order = in;
   order.values["RUN"] = {in.value("--resume")};
   order.values.erase("--resume");
   return resume_row().handle(order);
 }
 
+/// The words with which `run` and `submit` do this search.
+std::vector<std::string> words_of_search(config_sources sources, const run_config& config) {
+  auto words = std::move(sources.files);
+  words.insert(words.end(), sources.overrides.begin(), sources.overrides.end());
+  words.push_back("tasks.groups=" + fmt::to_string(config.tasks.groups));
+  words.push_back("run.name=" + config.run.name);
+  return words;
+}
+
+expected<int> search_on_host(const invocation& in, std::vector<std::string> words,
+                             const std::string& directory) {
+  auto order = in;
+  for (const auto& name : {"TASK", "OVERRIDE", "--policy", "--budget", "--strategy", "--width"})
+    order.values.erase(name);
+  words.push_back("run.dir=" + directory);
+  order.values["CONFIG"] = std::move(words);
+  return run_row().handle(order);
+}
+
+// The head's nodes do the search. The head has no GPU, so another command measures the winner.
+expected<int> search_at_head(const invocation& in, std::vector<std::string> words,
+                             const std::string& name) {
+  auto order = in;
+  order.values["CONFIG"] = std::move(words);
+  order.values["--wait"] = {""};
+  auto code = submit_row().handle(order);
+  if (code && *code == cli::exit_ok)
+    cli::talk("next: `kernelmill search --resume " + name +
+              " --root ROOT`, with the --root of the head, on a machine with such a GPU: it "
+              "measures the winner again in fresh processes");
+  return code;
+}
+
+expected<void> check_elsewhere(const invocation& in) {
+  if (!in.has("--head")) return {};
+  for (const char* name : {"--on", "--monitor", "--root"})
+    if (in.was_typed(name))
+      return search_usage(std::string{name} + " and --head are given",
+                          "leave it out: a head keeps its runs and has a page of its own");
+  return {};
+}
+
 expected<int> search_task(const invocation& in) {
   if (in.has("--resume")) return resume_search(in);
   if (!in.has("TASK"))
     return search_usage("no task is given", "`kernelmill task list` shows the ids");
+  KM_TRY(check_elsewhere(in));
   auto budget = read_budget(in.value("--budget"));
   KM_TRY(budget);
   auto overrides = overrides_of(in, *budget);
@@ -130,9 +177,10 @@ expected<int> search_task(const invocation& in) {
   auto& config = options.config;
   KM_TRY(accept_terms(in, config));
   config.tasks.groups = generations_of(config, budget->turns);
-  if (sources.files.empty()) sources.files = {"search"}; // what an unnamed run is named after
+  auto named = sources;
+  if (named.files.empty()) named.files = {"search"}; // what an unnamed run is named after
   bool below = in.was_typed("--root") && config.run.dir.empty();
-  name_run(config, sources);
+  name_run(config, named);
   if (below) config.run.dir = std::filesystem::absolute(in.value("--root")) / config.run.name;
   options.directory = config.run.dir;
   options.config_json = kernelmill::to_json(config).dump(2);
@@ -140,7 +188,39 @@ expected<int> search_task(const invocation& in) {
     cli::print(options.config_json + "\n");
     return cli::exit_ok;
   }
+  auto words = words_of_search(std::move(sources), config);
+  if (in.has("--on")) return search_on_host(in, std::move(words), config.run.dir);
+  if (in.has("--head")) return search_at_head(in, std::move(words), config.run.name);
   return drive_run(in, std::move(options));
+}
+
+std::vector<cli::option_spec> search_options() {
+  auto result = with_head_options(with_monitor_options(
+      {policy_option("Address of a policy server, or a script of answers."),
+       {"--budget",
+        "BUDGET",
+        "What the search may use up, such as turns=200,gpu_minutes=30.",
+        "turns=64",
+        false,
+        {},
+        nothing},
+       {"--strategy",
+        "NAME",
+        "How candidates to improve are chosen.",
+        "tree",
+        false,
+        {"tree", "islands", "beam", "random", "best_of_n"},
+        nothing},
+       {"--width", "N", "Episodes of a generation.", "8", false, {}, nothing},
+       {"--resume", "RUN", "Continues a search.", "", false, {}, completes::run},
+       accept_terms_option(),
+       on_option(),
+       runs_root(),
+       flag("--dry-run", "Prints the resolved configuration and exits.")}));
+  for (auto& x : result)
+    if (x.name == std::string_view{"--head"})
+      x.doc = "Head of which the nodes search. Default: this machine.";
+  return result;
 }
 
 } // namespace
@@ -169,27 +249,7 @@ cli::command search_row() {
       "search that was cut off. Exit code 5: no candidate was verified.",
       {{"TASK", "Id of the task.", false, false, completes::task, {}},
        {"OVERRIDE", "a.b=value of the configuration, or a file of it.", false, true, nothing, {}}},
-      with_monitor_options(
-          {policy_option("Address of a policy server, or a script of answers."),
-           {"--budget",
-            "BUDGET",
-            "What the search may use up, such as turns=200,gpu_minutes=30.",
-            "turns=64",
-            false,
-            {},
-            nothing},
-           {"--strategy",
-            "NAME",
-            "How candidates to improve are chosen.",
-            "tree",
-            false,
-            {"tree", "islands", "beam", "random", "best_of_n"},
-            nothing},
-           {"--width", "N", "Episodes of a generation.", "8", false, {}, nothing},
-           {"--resume", "RUN", "Continues a search.", "", false, {}, completes::run},
-           accept_terms_option(),
-           runs_root(),
-           flag("--dry-run", "Prints the resolved configuration and exits.")}),
+      search_options(),
       search_task};
 }
 

@@ -116,6 +116,8 @@ class SearchCommand(unittest.TestCase):
         more = self.do(str(PROGRAM), "resume", "runs/tokens", "search.tokens=100000000").stdout
         self.assertIn("search (tree): 5 generations, 10 candidates", more)
         self.assertNotIn("nothing was left to do", more)
+        config = json.loads((self.home / "runs/tokens/config.json").read_text())
+        self.assertEqual(config["search"]["tokens"], 100000000)
 
     def test_a_generation_that_is_lost_to_the_server_is_taken_up_again(self):
         path = self.home / "away.json"
@@ -131,6 +133,30 @@ class SearchCommand(unittest.TestCase):
         words = [x for x in self.words("plain", "--root", "others", "--dry-run") if not x.startswith("run.dir=")]
         run = json.loads(self.do(*words).stdout)["run"]
         self.assertEqual(run["dir"], str(self.home.resolve() / "others" / run["name"]))
+
+    def cluster(self):
+        """A head and a node on this machine; the head's address."""
+        quiet = {"cwd": self.home, "stderr": subprocess.DEVNULL, "text": True}
+        words = [str(PROGRAM), "head", "--listen", "127.0.0.1:0", "--insecure-loopback"]
+        head = subprocess.Popen(words, stdout=subprocess.PIPE, **quiet)
+        address = head.stdout.readline().strip()
+        words = [str(PROGRAM), "node", "--head", address, "--insecure-loopback"]
+        node = subprocess.Popen(words, stdout=subprocess.DEVNULL, **quiet)
+        for one in (node, head):
+            self.addCleanup(lambda one=one: (one.terminate(), one.wait(), one.stdout and one.stdout.close()))
+        return address
+
+    def test_a_head_s_nodes_search_and_its_folder_has_the_same_tree(self):
+        at = ["--head", self.cluster(), "--insecure-loopback"]
+        words = [x for x in self.words("far", "run.name=far", *at) if not x.startswith("run.dir=")]
+        self.assertIn("search --resume far", self.do(*words).stderr)
+        self.do(str(PROGRAM), "search", "--resume", "far", "--root", "runs")
+        self.assertEqual(self.found("far")["generations"], 5)
+        self.assertEqual(self.found("far")["winner"]["evaluations"], 1)
+        self.do(*self.words("near"))
+        self.assertEqual(self.tree("far"), self.tree("near"))
+        said = self.do(*self.words("both", *at, "--root", "runs"), code=2).stderr
+        self.assertIn("--root and --head are given", said)
 
     def test_wrong_budgets_and_words_are_told(self):
         for budget, says in [("hours=3", "has no 'hours'"), ("turns=none", "has no number"), ("turns", "no number")]:
