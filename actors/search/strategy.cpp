@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -95,44 +94,23 @@ std::vector<start> choose_beam(const strategy_settings& how, std::span<const nod
 
 // -- islands --------------------------------------------------------------------------------------
 
-/// The elites of one island: the fastest node of each niche.
-using archive = std::map<std::string, uint32_t>;
-
-void offer(archive& to, std::span<const node> nodes, uint32_t i) {
+void offer(island& to, std::span<const node> nodes, uint32_t i) {
   auto [at, added] = to.emplace(nodes[i].niche, i);
   if (!added && nodes[i].low > nodes[at->second].low) at->second = i;
 }
 
-std::optional<uint32_t> fastest(const archive& x, std::span<const node> nodes) {
+std::optional<uint32_t> fastest(const island& x, std::span<const node> nodes) {
   std::optional<uint32_t> result;
   for (const auto& [niche, i] : x)
     if (!result || nodes[i].low > nodes[*result].low) result = i;
   return result;
 }
 
-/// Replays all generations. At every migration each island gets the fastest elite of the one
-/// before it.
-std::vector<archive> archives_of(const strategy_settings& how, std::span<const node> nodes) {
-  std::vector<archive> result(how.islands);
-  for (uint32_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].state == node_state::verified)
-      offer(result[i % how.width % how.islands], nodes, i);
-    bool ends = (i + 1) % how.width == 0;
-    if (!ends || how.migration == 0 || (i + 1) / how.width % how.migration != 0) continue;
-    std::vector<std::optional<uint32_t>> migrants;
-    for (const auto& x : result) migrants.push_back(fastest(x, nodes));
-    for (uint32_t to = 0; to < how.islands; ++to)
-      if (auto from = migrants[(to + how.islands - 1) % how.islands])
-        offer(result[to], nodes, *from);
-  }
-  return result;
-}
-
 std::vector<start> choose_on_islands(const strategy_settings& how, std::span<const node> nodes) {
-  auto archives = archives_of(how, nodes);
+  auto all = islands_of(how, nodes);
   std::vector<start> result(how.width);
   for (uint32_t i = 0; i < how.width; ++i) {
-    const auto& elites = archives[i % how.islands];
+    const auto& elites = all[i % how.islands];
     draws drawn{how.seed, nodes.size() + i};
     if (elites.empty() || drawn.happens(how.fresh)) continue;
     // A tournament of two: every niche has a chance, the fast ones a greater one.
@@ -209,6 +187,24 @@ std::vector<start> choose(const strategy_settings& how, std::span<const node> fi
     case strategy_kind::islands: return choose_on_islands(how, finished);
     default: return choose_by_bound(how, finished);
   }
+}
+
+// Replays all generations. At every migration each island gets the fastest elite of the one
+// before it.
+std::vector<island> islands_of(const strategy_settings& how, std::span<const node> nodes) {
+  std::vector<island> result(how.islands);
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].state == node_state::verified)
+      offer(result[i % how.width % how.islands], nodes, i);
+    bool ends = (i + 1) % how.width == 0;
+    if (!ends || how.migration == 0 || (i + 1) / how.width % how.migration != 0) continue;
+    std::vector<std::optional<uint32_t>> migrants;
+    for (const auto& x : result) migrants.push_back(fastest(x, nodes));
+    for (uint32_t to = 0; to < how.islands; ++to)
+      if (auto from = migrants[(to + how.islands - 1) % how.islands])
+        offer(result[to], nodes, *from);
+  }
+  return result;
 }
 
 std::optional<uint32_t> best_of(std::span<const node> nodes) {

@@ -5,6 +5,7 @@
 // nothing of a strategy is stored.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +50,13 @@ struct start {
 /// Chooses the `width` expansions of the next generation. REQUIRES: `finished` has complete
 /// generations.
 std::vector<start> choose(const strategy_settings& how, std::span<const node> finished);
+
+/// The elites of one island: of each niche the position of its fastest verified node.
+using island = std::map<std::string, uint32_t>;
+
+/// The islands of `islands` after the last of `finished`, migrants among them. REQUIRES: `finished`
+/// has complete generations.
+std::vector<island> islands_of(const strategy_settings& how, std::span<const node> finished);
 
 /// The node with the highest lower bound; among untimed ones the first verified. Nothing: none is
 /// verified.

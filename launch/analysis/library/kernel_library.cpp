@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/library/best_over_runs.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::library {
@@ -58,6 +59,24 @@ void add_conditions(kernel& to, const json& manifest) {
   }
 }
 
+using kernel_key = std::tuple<std::string, std::string, std::string, std::string>;
+
+kernel_key key_of(const kernel& x) {
+  return {x.task, x.device, x.shape, x.baseline};
+}
+
+std::string baseline_of(wire::Timing::Reader x) {
+  return x.getBaseline().size() > 0 ? x.getBaseline().cStr() : "eager";
+}
+
+/// That of describe(), at little cost: it is asked of every turn.
+kernel_key key_of(wire::TurnRecord::Reader turn) {
+  auto evaluation = turn.getFacts().getEvaluation();
+  auto timing = evaluation.getTiming();
+  return {turn.getEpisode().getTask().cStr(), evaluation.getDevice().cStr(),
+          timing.getShape().cStr(), baseline_of(timing)};
+}
+
 } // namespace
 
 kernel describe(wire::TurnRecord::Reader turn, const run_directory& run, const json& manifest) {
@@ -73,7 +92,7 @@ kernel describe(wire::TurnRecord::Reader turn, const run_directory& run, const j
   x.language = written_in(facts);
   x.device = evaluation.getDevice().cStr();
   x.shape = timing.getShape().cStr();
-  x.baseline = timing.getBaseline().size() > 0 ? timing.getBaseline().cStr() : "eager";
+  x.baseline = baseline_of(timing);
   x.clock = timing.getClock().cStr();
   x.speedup = reporting::of_interval(timing.getSpeedup());
   x.samples = timing.getSamples();
@@ -110,19 +129,33 @@ expected<void> kernels::add(const run_directory& run, const store& from) {
       return true;
     auto device = lower_case(facts.getEvaluation().getDevice().cStr());
     if (device.find(wanted_device) == device.npos) return true;
-    auto x = describe(turn, run, *manifest);
-    auto [known, is_first] = best_.try_emplace({x.task, x.device, x.shape, x.baseline});
+    auto [known, is_first] = best_.try_emplace(key_of(turn));
     auto& best = known->second;
-    bool is_better = is_first || x.speedup.low > best.speedup.low;
+    bool is_better = is_first || speedup->low > best.speedup.low;
     if (is_better && which_.accept && !which_.accept(turn)) {
       if (is_first) best_.erase(known);
       return true;
     }
     uint64_t among = is_first ? 1 : best.among + 1;
-    if (is_better) best = std::move(x);
+    if (is_better) best = describe(turn, run, *manifest); // the manifest is searched: seldom
     best.among = among;
     return true;
   });
+}
+
+std::vector<kernel> best_over_runs(const std::vector<std::vector<kernel>>& runs) {
+  std::map<kernel_key, kernel> best;
+  for (const auto& run : runs)
+    for (const auto& x : run) {
+      auto [known, is_first] = best.try_emplace(key_of(x), x);
+      if (is_first) continue;
+      auto among = known->second.among + x.among;
+      if (x.speedup.low > known->second.speedup.low) known->second = x;
+      known->second.among = among;
+    }
+  std::vector<kernel> result;
+  for (auto& [where, x] : best) result.push_back(std::move(x));
+  return result;
 }
 
 std::vector<kernel> kernels::best() const {

@@ -3,18 +3,29 @@
 #include <algorithm>
 #include <set>
 
+#include "launch/analysis/searching/search_document.hpp"
 #include "storage/lineage/group_reader.hpp"
 
 namespace kernelmill::searching {
 
 namespace {
 
-search::searched_episode episode_of(uint32_t group, const stored_episode& from) {
+/// Puts what lies elsewhere into the turn; what is lost stays away.
+void fill_in(wire::TurnRecord::Builder to, wire::TurnRecord::Reader from,
+             const artifact_store& texts) {
+  if (auto completion = texts.text(from.getCompletion().getText()))
+    to.getCompletion().getText().setInline(*completion);
+  if (auto candidate = texts.candidate(from)) to.getCandidate().setInline(*candidate);
+}
+
+search::searched_episode episode_of(uint32_t group, const stored_episode& from,
+                                    const artifact_store* texts) {
   auto history = build<wire::EpisodeHistory>([&](wire::EpisodeHistory::Builder x) {
     auto turns = x.initTurns(static_cast<unsigned>(from.turns.size()));
     for (unsigned i = 0; i < turns.size(); ++i) {
       auto view = from.turns[i].open();
       turns.setWithCaveats(i, view->getTurn());
+      if (texts != nullptr) fill_in(turns[i], view->getTurn(), *texts);
     }
   });
   return search::searched(*history.open(), short_name({{}, {}, group, from.member}), {});
@@ -38,6 +49,22 @@ void add(search_story& to, search::searched_episode x) {
   if (better) to.improvements.push_back({static_cast<uint32_t>(to.episodes.size() - 1), to.used});
 }
 
+expected<search_story> read(const store& from, const std::string& run,
+                            const artifact_store* texts) {
+  search_story result;
+  auto visit = [&](const stored_group& group) -> expected<void> {
+    ++result.generations;
+    result.finished += group.end.has_value();
+    for (const auto& x : group.episodes) {
+      if (!x.end) result.open.push_back(static_cast<uint32_t>(result.episodes.size()));
+      add(result, episode_of(group.group, x, texts));
+    }
+    return {};
+  };
+  KM_TRY(for_each_group(from, run, visit));
+  return result;
+}
+
 } // namespace
 
 std::vector<uint32_t> search_story::fastest() const {
@@ -54,14 +81,12 @@ std::vector<uint32_t> search_story::fastest() const {
 }
 
 expected<search_story> read_story(const store& from, const std::string& run) {
-  search_story result;
-  auto visit = [&](const stored_group& group) -> expected<void> {
-    ++result.generations;
-    for (const auto& x : group.episodes) add(result, episode_of(group.group, x));
-    return {};
-  };
-  KM_TRY(for_each_group(from, run, visit));
-  return result;
+  return read(from, run, nullptr);
+}
+
+expected<search_story> read_whole_story(const store& from, const std::string& run,
+                                        const artifact_store& texts) {
+  return read(from, run, &texts);
 }
 
 std::string turn_name(const search::searched_episode& x) {

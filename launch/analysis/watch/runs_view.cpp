@@ -5,6 +5,7 @@
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/run_row.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/time_left.hpp"
 #include "launch/analysis/watch/views.hpp"
@@ -116,6 +117,11 @@ json row_of(const world& in, const run_directory& run) {
 
 } // namespace
 
+json row_of_run(const world& in, const std::string& folder) {
+  auto run = find_run(in.root + "/" + folder, in.root);
+  return run ? row_of(in, *run) : unreadable(folder, folder, run.error());
+}
+
 expected<json> runs_view(const world& in, const json& query) {
   KM_TRY(check_query(query, {"run", "where", "sort"}));
   std::vector<json> rows;
@@ -124,10 +130,7 @@ expected<json> runs_view(const world& in, const json& query) {
     KM_TRY(run);
     return json{{"root", in.root}, {"runs", json::array({row_of(in, *run)})}};
   }
-  for (const auto& name : list_runs(in.root)) {
-    auto run = find_run(in.root + "/" + name, in.root);
-    rows.push_back(run ? row_of(in, *run) : unreadable(name, name, run.error()));
-  }
+  for (const auto& name : list_runs(in.root)) rows.push_back(row_of_run(in, name));
   auto chosen = chosen_rows(std::move(rows), query, keys_of_runs());
   KM_TRY(chosen);
   return json{{"root", in.root}, {"runs", std::move(*chosen)}};

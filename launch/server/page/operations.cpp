@@ -82,6 +82,14 @@ const std::vector<operation>& operations() {
        "/api/v1/runs/{run}/lanes",
        "Which job held which slot, the latest first.",
        {offset, limit}},
+      {"search", "GET", "/api/v1/runs/{run}/search",
+       "A search in progress or over: `best_so_far` against turns, tokens and slot seconds; "
+       "`tree`, "
+       "each episode with parent, island, niche, outcome (verified, failed, unchanged, lost, "
+       "running, "
+       "interrupted) and speedup; `frontier`, what the next generation begins with; `elites` by "
+       "island "
+       "and niche; `winner`. 404: the run is no search."},
       {"notes", "GET", "/api/v1/runs/{run}/notes", "Readers' notes on verdicts."},
       {"add_note", "POST", "/api/v1/runs/{run}/notes",
        "Adds a note: turn, label (clean, reward_hack, rubric_leak, bug), quote, text."},

@@ -12,6 +12,7 @@
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/notes.hpp"
 #include "launch/server/page/responses.hpp"
+#include "launch/server/page/searching.hpp"
 #include "launch/server/page/settled.hpp"
 #include "launch/server/page/summaries.hpp"
 #include "messages/base/json_value.hpp"
@@ -78,25 +79,6 @@ maker of_one_run(
   };
 }
 
-expected<json> runs(const watch::world& in, const http::request&, json query) {
-  json paging = json::object();
-  for (const char* key : {"offset", "limit"})
-    if (query.contains(key)) {
-      paging[key] = query[key];
-      query.erase(key);
-    }
-  auto all = watch::runs_view(in, query);
-  KM_TRY(all);
-  std::vector<json> rows((*all)["runs"].begin(), (*all)["runs"].end());
-  for (auto& row : rows) { // the name by which this API knows it
-    auto directory = row.value("directory", row.value("run", ""));
-    row["name"] = directory.substr(directory.rfind('/') + 1);
-  }
-  auto result = paged(std::move(rows), paging, "runs");
-  result["root"] = in.root;
-  return result;
-}
-
 expected<json> stats(const watch::world& in, const run_directory& run, const json&) {
   auto result = watch::stats_view(in, {{"run", run.path}});
   KM_TRY(result);
@@ -119,7 +101,6 @@ expected<json> explain(const watch::world& in, const run_directory& run, const j
 
 const std::map<std::string, maker>& makers() {
   static const std::map<std::string, maker> all{
-      {"runs", runs},
       {"run", of_one_run(stats)},
       {"episodes", of_one_run(episodes_document)},
       {"groups", of_one_run(groups_document)},
@@ -132,14 +113,15 @@ const std::map<std::string, maker>& makers() {
          query["tail"] = std::clamp<uint64_t>(count_in(query, "tail", 100), 1, 10'000);
          return watch::logs_view(in, query);
        })},
-      {"kernels", [](const watch::world& in, const http::request&,
-                     const json& query) { return kernels_document(in, query); }},
       {"compare", [](const watch::world& in, const http::request&,
                      const json& query) { return compare_document(in, query); }},
       {"explain", of_one_run(explain)},
       {"positions", of_one_run(positions_document)},
       {"findings", of_one_run(findings_document)},
       {"lanes", of_one_run(lanes_document)},
+      {"search", of_one_run([](const watch::world& in, const run_directory& run, const json&) {
+         return search_of(in, run);
+       })},
       {"live",
        [show = view(watch::ps_view)](const watch::world& in, const http::request& r, json query) {
          constexpr uint64_t otherwise = 100, most = 10'000;
@@ -171,6 +153,17 @@ const std::map<std::string, maker>& makers() {
   return all;
 }
 
+/// Documents over all runs keep what they are made of.
+maker maker_of(const std::string& id, kept_runs& kept) {
+  using over_runs = expected<json> (*)(const watch::world&, const json&, kept_runs&);
+  static const std::map<std::string, over_runs> all{{"runs", runs_document},
+                                                    {"kernels", kernels_document}};
+  auto i = all.find(id);
+  if (i == all.end()) return makers().at(id);
+  return [make = i->second, &kept](const watch::world& in, const http::request&,
+                                   const json& query) { return make(in, query, kept); };
+}
+
 /// Documents made of what the monitors sample.
 bool is_sampled(const std::string& id) {
   static const std::set<std::string> all{"live", "top", "actors", "nodes", "gpus", "policies"};
@@ -179,8 +172,9 @@ bool is_sampled(const std::string& id) {
 
 /// Documents that cost more are shared for longer, until something happens.
 std::chrono::milliseconds fresh_of(const std::string& id) {
-  static const std::set<std::string> dear{"compare", "findings",  "groups", "kernels", "lanes",
-                                          "log",     "positions", "run",    "runs",    "tasks"};
+  static const std::set<std::string> dear{"compare", "findings", "groups",    "kernels",
+                                          "lanes",   "log",      "positions", "run",
+                                          "runs",    "search",   "tasks"};
   if (dear.contains(id)) return 1s;
   return id == "notes" ? 0ms : 200ms;
 }
@@ -188,8 +182,9 @@ std::chrono::milliseconds fresh_of(const std::string& id) {
 /// Of the runs that a document is made of, where no process writes to any of them; else empty.
 std::string stamp_of(const watch::world& in, const std::string& id, const http::request& r,
                      const json& query) {
-  static const std::set<std::string> of_one{"run",   "episodes",  "groups",   "tasks",   "config",
-                                            "lanes", "positions", "findings", "episode", "lineage"};
+  static const std::set<std::string> of_one{"run",     "episodes", "groups",    "tasks",
+                                            "config",  "lanes",    "positions", "findings",
+                                            "episode", "lineage",  "search"};
   if (of_one.contains(id)) return stamp_of_settled(in.root, part(r, "run"));
   if (id != "compare") return {};
   std::string result;
@@ -203,7 +198,8 @@ std::string stamp_of(const watch::world& in, const std::string& id, const http::
 }
 
 http::handler reading(const page_state_ptr& x, const operation& of) {
-  return [x, of, make = makers().at(of.id)](const http::request& r, const http::exchange_ptr& to) {
+  return [x, of, make = maker_of(of.id, x->kept)](const http::request& r,
+                                                  const http::exchange_ptr& to) {
     ++x->requests;
     auto query = query_of(of, r);
     if (!query) return to->answer(refusal(query.error()));
@@ -337,7 +333,8 @@ expected<json> document_of(const watch::world& in, const std::string& id,
                            std::map<std::string, std::string> parts, const json& query) {
   http::request asked;
   asked.parts = std::move(parts);
-  return makers().at(id)(in, asked, query.is_null() ? json::object() : query);
+  kept_runs none;
+  return maker_of(id, none)(in, asked, query.is_null() ? json::object() : query);
 }
 
 std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x) {

@@ -11,6 +11,7 @@
 
 #include "launch/server/http/router.hpp"
 #include "launch/server/page/answers.hpp"
+#include "launch/server/page/kept_runs.hpp"
 #include "launch/server/page/metrics_text.hpp"
 #include "launch/server/page/page.hpp"
 #include "launch/server/page/stream.hpp"
@@ -44,6 +45,7 @@ struct page_state {
   std::atomic<uint64_t> changes = 0; ///< that readers made here
   metrics_table metrics;
   std::mutex metrics_mutex;
+  kept_runs kept;
   std::unique_ptr<event_stream> events;
   std::unique_ptr<answers> documents;
 

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/library/best_over_runs.hpp"
 #include "launch/server/page/documents.hpp"
 #include "launch/server/page/routes.hpp"
+#include "launch/server/page/summaries.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
@@ -65,6 +67,10 @@ public:
       KM_TRY(x);
       KM_TRY(put(path + "/" + id, *x));
     }
+    if (auto search = ask("search", {{"run", run}}))
+      KM_TRY(put(path + "/search", *search));
+    else if (search.error().category != "not_found")
+      return tl::unexpected<error>{search.error()};
     auto episodes = ask("episodes", {{"run", run}}, {{"limit", all_rows}});
     KM_TRY(episodes);
     KM_TRY(put(path + "/episodes", *episodes));
@@ -94,18 +100,19 @@ public:
       if (has(row)) kept.push_back(row);
     (*all)["runs"] = std::move(kept);
     KM_TRY(put("/api/v1/runs", *all));
-    auto kernels = ask("kernels", {}, {{"limit", all_rows}});
-    KM_TRY(kernels);
-    kept = json::array();
-    for (auto row : (*kernels)["kernels"]) {
-      if (!has(row)) continue;
+    std::vector<std::vector<library::kernel>> kernels;
+    for (const auto& name : runs) kernels.push_back(kernels_of(in_, name).best);
+    std::vector<json> rows;
+    for (const auto& x : library::best_over_runs(kernels)) {
+      auto row = library::to_json(x);
       auto run = run_below(in_, row["name"]);
       KM_TRY(run);
-      if (auto text = turn_text(in_, *run, row["turn"], "candidate")) row["code"] = *text;
-      kept.push_back(std::move(row));
+      if (auto text = turn_text(in_, *run, x.turn, "candidate")) row["code"] = *text;
+      rows.push_back(std::move(row));
     }
-    (*kernels)["kernels"] = std::move(kept);
-    return put("/api/v1/kernels", *kernels);
+    auto document = paged(std::move(rows), {{"limit", all_rows}}, "kernels");
+    document["unreadable"] = json::array();
+    return put("/api/v1/kernels", document);
   }
 
   expected<void> add_files() {

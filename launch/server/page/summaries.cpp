@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/library/best_over_runs.hpp"
 #include "launch/analysis/library/kernel_library.hpp"
 #include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/run_row.hpp"
 #include "launch/analysis/watch/stored.hpp"
+#include "launch/analysis/watch/views.hpp"
 #include "launch/server/page/documents.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/judged.hpp"
@@ -84,18 +87,51 @@ expected<json> tasks_document(const watch::world& in, const run_directory& run, 
   return paged(std::move(*chosen), query, "tasks");
 }
 
-expected<json> kernels_document(const watch::world& in, const json& query) {
+expected<json> runs_document(const watch::world& in, const json& query, kept_runs& kept) {
+  auto rows = kept.rows.of_all(in.root, [&](const std::string& name) {
+    auto row = watch::row_of_run(in, name);
+    row["name"] = name; // by which this API knows it
+    return row;
+  });
+  auto chosen = watch::chosen_rows(std::move(rows), query, watch::keys_of_runs());
+  KM_TRY(chosen);
+  auto result = paged(std::move(*chosen), query, "runs");
+  result["root"] = in.root;
+  return result;
+}
+
+kernels_of_run kernels_of(const watch::world& in, const std::string& name) {
+  kernels_of_run result{name, {}, {}};
+  auto read = [&]() -> expected<void> {
+    auto run = find_run(in.root + "/" + name, in.root);
+    KM_TRY(run);
+    auto from = watch::open_store_of(in, *run);
+    KM_TRY(from);
+    library::kernels found;
+    KM_TRY(found.add(*run, **from));
+    result.best = found.best();
+    return {};
+  };
+  if (auto done = read(); !done) result.why = done.error().message;
+  return result;
+}
+
+expected<json> kernels_document(const watch::world& in, const json& query, kept_runs& kept) {
   static const std::vector<std::string> keys{
       "task",        "device", "shape",   "baseline",
       "language",    "run",    "model",   "best_speedup_lower",
       "estimate",    "high",   "samples", "kernels",
       "committed_at"};
-  auto found = library::read_library(
-      in.root, [&](const run_directory& run) { return watch::open_store_of(in, run); });
+  auto runs =
+      kept.kernels.of_all(in.root, [&](const std::string& name) { return kernels_of(in, name); });
   auto unreadable = json::array();
-  for (const auto& x : found.unreadable) unreadable.push_back({{"run", x.run}, {"why", x.why}});
+  std::vector<std::vector<library::kernel>> found;
+  for (auto& x : runs) {
+    if (!x.why.empty()) unreadable.push_back({{"run", x.run}, {"why", x.why}});
+    found.push_back(std::move(x.best));
+  }
   std::vector<json> rows;
-  for (const auto& x : found.all) rows.push_back(library::to_json(x));
+  for (const auto& x : library::best_over_runs(found)) rows.push_back(library::to_json(x));
   auto chosen = watch::chosen_rows(std::move(rows), query, keys);
   KM_TRY(chosen);
   auto result = paged(std::move(*chosen), query, "kernels");

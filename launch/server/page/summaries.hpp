@@ -6,6 +6,7 @@
 #include <string>
 
 #include "launch/analysis/watch/world.hpp"
+#include "launch/server/page/kept_runs.hpp"
 
 namespace kernelmill::page {
 
@@ -15,9 +16,15 @@ using watch::json;
 /// {where, sort, offset, limit}
 expected<json> tasks_document(const watch::world& in, const run_directory& run, const json& query);
 
+/// All runs below the root. {where, sort, offset, limit}
+expected<json> runs_document(const watch::world& in, const json& query, kept_runs& kept);
+
+/// Of the run in a folder below the root.
+kernels_of_run kernels_of(const watch::world& in, const std::string& name);
+
 /// The library of kernels over all runs that can be read, by
 /// launch/analysis/library/kernel_library.hpp. {where, sort, offset, limit}
-expected<json> kernels_document(const watch::world& in, const json& query);
+expected<json> kernels_document(const watch::world& in, const json& query, kept_runs& kept);
 
 /// config.json of the run. Errors: "not_found".
 expected<json> config_document(const run_directory& run);

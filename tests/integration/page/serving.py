@@ -53,6 +53,17 @@ def replies(*texts, task="native/row_sum"):
     ]
 
 
+# Other work may have the machine: no deadline is what a test is about.
+PATIENT = [
+    "policy.timeout_ms=1200000",
+    "compile.deadline_ms=600000",
+    "evaluation.deadline_ms=600000",
+    "episode.turn_deadline_ms=2400000",
+    "episode.deadline_ms=6000000",
+    "evaluation.timing.half_width=0.2",
+]
+
+
 def run_arguments(directory, script, members=2, turns=2, more=()):
     return [
         PROGRAM,
@@ -66,15 +77,31 @@ def run_arguments(directory, script, members=2, turns=2, more=()):
         "policy.sampling.max_tokens=10000000",
         "policy.max_response_bytes=100000000",
         "retrieval.enabled=false",
-        # Other work may have the machine: no deadline is what a test is about.
-        "policy.timeout_ms=1200000",
-        "compile.deadline_ms=600000",
-        "evaluation.deadline_ms=600000",
-        "episode.turn_deadline_ms=2400000",
-        "episode.deadline_ms=6000000",
-        "evaluation.timing.half_width=0.2",
+        *PATIENT,
         *more,
     ]
+
+
+def search_arguments(directory, policy, turns, strategy="tree", more=()):
+    """A search with two episodes a generation; `policy` is a script, or the address of a server."""
+    return [
+        PROGRAM, "search", "native/row_sum", "--policy", str(policy), "--width", "2", "--budget", f"turns={turns}",
+        "--strategy", strategy, f"run.dir={directory}", "search.evaluations=1", "search.fresh=0",
+        "profile.enabled=false", "retrieval.enabled=false", *PATIENT, *more,
+    ]  # fmt: skip
+
+
+def search_replies(steps):
+    """Each kernel that a prompt shows is answered by the next one; member 1 begins with a broken one."""
+
+    def reply(step):
+        kernel = GOOD.replace("double s = 0;", f"constexpr int step = {step};\n    double s = 0;")
+        kernel = kernel.replace("(float)s", "(float)(step > 0 ? s : 2 * s)")
+        return f"<think>\nTry step {step}.\n</think>\n<KERNEL>\n```cpp\n{kernel}```\n</KERNEL>\n"
+
+    broken = {"member": 1, "text": f"<KERNEL>\n```cpp\n{BROKEN}```\n</KERNEL>\n"}
+    later = [{"prompt": f"step = {step};", "text": reply(step + 1)} for step in range(steps, 0, -1)]
+    return [{"text": reply(1)}, broken, *later]
 
 
 @contextlib.contextmanager

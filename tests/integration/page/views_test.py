@@ -37,6 +37,7 @@ VIEWS = [  # name, place, what is there once it is drawn
     ("slots", "runs/first/lanes", "figure"),
     ("configuration", "runs/first/config", "pre.code .hljs-attr"),
     ("log", "runs/first/log", "pre.log span"),
+    ("search", "runs/searched/search", "svg.tree a .yes"),
     ("kernels", "kernels", "tbody tr"),
     ("compare", "compare?a=first&b=second", "figure circle"),
     ("live", "live", "h2"),
@@ -59,6 +60,10 @@ class Views(unittest.TestCase):
             subprocess.run(
                 serving.run_arguments(cls.root / name, script, turns=2), check=True, stdout=subprocess.DEVNULL
             )
+        (cls.root.parent / "search").mkdir()
+        steps = serving.write_script(cls.root.parent / "search", serving.search_replies(8))
+        searched = serving.search_arguments(cls.root / "searched", steps, 6, "islands")
+        subprocess.run(searched, check=True, stdout=subprocess.DEVNULL)
         served = serving.page(cls.root)
         cls.url = served.__enter__()
         cls.addClassCleanup(served.__exit__, None, None, None)
@@ -185,6 +190,62 @@ class Views(unittest.TestCase):
         self.wait("figure figcaption", "pair by pair")
         self.assertGreater(self.js("document.querySelectorAll('figure circle.dot').length"), 4)
 
+    def test_a_search_shows_its_tree_its_islands_and_its_frontier(self):
+        self.open("runs/first")
+        self.wait("figure")
+        self.assertNotIn("Search", [x.text for x in self.chrome.find_elements(By.CSS_SELECTOR, ".tabs a")])
+        self.open("runs/searched")
+        self.wait(".tabs a", "Search").click()
+        self.wait("svg.tree a .yes")
+        self.wait(".card", "finished")
+        _, x = serving.get(self.url, "/api/v1/runs/searched/search")
+        self.assertEqual(len(x["tree"]), 6)
+        self.assertEqual(self.js("document.querySelectorAll('svg.tree a').length"), 6)
+        children = [row for row in x["tree"] if row["parent"]]
+        self.assertEqual(self.js("document.querySelectorAll('svg.tree .edge').length"), len(children))
+        self.assertEqual(self.js("document.querySelectorAll('.charts.three .hover').length"), 3 * len(x["best_so_far"]))
+        self.wait("caption", "The elite of each niche on each island")
+        self.wait("caption", "A further generation would improve")
+        # The table is sorted where it is: the tree stays the same element.
+        self.chrome.execute_script("window.tree = document.querySelector('svg.tree')")
+        self.wait("th button", "Generation").click()
+        self.wait("th[aria-sort=ascending] button", "Generation")
+        self.assertTrue(self.js("window.tree.isConnected"))
+        self.assertIn("sort=generation", self.chrome.current_url)
+        # By the keyboard: from a child to its parent, whose episode Enter opens.
+        child, parent = children[-1]["episode"], children[-1]["parent"]
+        self.chrome.execute_script(f"document.querySelector('svg.tree a[data-key=\"{child}\"]').focus()")
+        ActionChains(self.chrome).send_keys(Keys.ARROW_LEFT).perform()
+        self.assertEqual(self.js("document.activeElement.dataset.key"), parent)
+        self.assertTrue(self.js(f"document.querySelector('.edge[data-key=\"{child}\"]') !== null"))
+        ActionChains(self.chrome).send_keys(Keys.ENTER).perform()
+        self.wait("h2", parent)
+        self.assertEqual(self.severe(), [])
+
+    def test_a_search_in_progress_grows_on_the_page(self):
+        with serving.held_policy([GOOD]) as (policy, release):
+            arguments = serving.search_arguments(
+                self.root / "growing", policy, 2, more=["policy.model=held", "policy.sampling.logprobs=false"]
+            )
+            with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                self.addCleanup(process.kill)
+                browsing.WebDriverWait(self.chrome, browsing.PATIENCE).until(
+                    lambda _: serving.get(self.url, "/api/v1/runs/growing/search")[1].get("state") == "running"
+                )
+                self.open("runs/growing/search")
+                self.wait("svg.tree .now")
+                self.wait(".card", "in progress")
+                release(0)
+                self.wait("svg.tree .yes")
+                process.wait()
+                self.wait(".card", "finished")
+        self.chrome.get_log("browser")
+
+    def test_a_run_that_is_no_search_has_no_document_of_one(self):
+        status, x = serving.get(self.url, "/api/v1/runs/first/search")
+        self.assertEqual((status, x["error"]["category"]), (404, "not_found"))
+        self.assertIn("kernelmill search TASK", x["error"]["hint"])
+
     def test_rows_stay_the_same_elements_while_a_run_goes_on(self):
         with serving.held_policy([BROKEN, GOOD]) as (policy, release):
             arguments = serving.held_arguments(self.root / "held", policy, members=1, turns=2)
@@ -206,12 +267,13 @@ class Views(unittest.TestCase):
     def test_a_stored_page_opens_from_a_disk(self):
         folder = pathlib.Path(self.home) / "report"
         told = subprocess.run(
-            [serving.PROGRAM, "page", "export", str(folder), str(self.root), "--run", "first", "--run", "second"],
+            [serving.PROGRAM, "page", "export", str(folder), str(self.root)]
+            + [x for name in ("first", "second", "searched") for x in ("--run", name)],
             check=True,
             capture_output=True,
             text=True,
         )
-        self.assertIn("2 runs, 4 episodes", told.stdout)
+        self.assertIn("3 runs, 10 episodes", told.stdout)
         again = subprocess.run(
             [serving.PROGRAM, "page", "export", str(folder), str(self.root)], capture_output=True, text=True
         )
@@ -227,6 +289,10 @@ class Views(unittest.TestCase):
         self.wait(".tabs a", "Episodes").click()
         self.wait("td a", "g0.e0").click()
         self.wait("pre.diff .plus", "double s = 0;")
+        self.chrome.get(url + "#/runs/searched/search")
+        self.wait("svg.tree a .yes")
+        self.wait("th button", "Generation").click()
+        self.wait("th[aria-sort=ascending] button", "Generation")
         self.chrome.get(url + "#/kernels")
         self.wait("td button", "Show").click()
         self.wait("pre.code", "double s = 0;")

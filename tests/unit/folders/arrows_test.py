@@ -88,7 +88,7 @@ ARROWS = {
     ),
     "launch/analysis/library": "launch/analysis/report storage storage/lineage",
     "launch/analysis/report": "launch/cli storage storage/lineage",
-    "launch/analysis/searching": "actors/search launch/cli storage/lineage",
+    "launch/analysis/searching": "actors/search launch/cli storage storage/lineage",
     "launch/analysis/simulate": "storage/lineage",
     "launch/analysis/study": (
         "actors/episode/patch launch/analysis/report launch/analysis/watch storage storage/export storage/lineage"
@@ -180,8 +180,8 @@ ARROWS = {
     ),
     "launch/server/http": "actors actors/policy_client/http launch/config",
     "launch/server/page": (
-        "launch/analysis/library launch/analysis/report launch/analysis/study launch/analysis/watch launch/config "
-        "launch/server/http storage storage/lineage"
+        "launch/analysis/library launch/analysis/report launch/analysis/searching launch/analysis/study "
+        "launch/analysis/watch launch/config launch/server/http storage storage/lineage"
     ),
     "launch/server/rollouts": (
         "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster "

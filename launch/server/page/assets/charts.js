@@ -4,31 +4,31 @@ import {el, number, plain, seconds, times, turnWord} from './parts.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-function s(name, attributes = {}, ...children) {
+export function s(name, attributes = {}, ...children) {
   const x = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) x.setAttribute(key, value);
-  for (const child of children.flat(Infinity)) x.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  for (const child of children.flat(Infinity)) if (child !== false) x.append(child instanceof Node ? child : document.createTextNode(String(child)));
   return x;
 }
 
-function picture(width, height, says, ...children) {
+export function picture(width, height, says, ...children) {
   return s('svg', {viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': says}, children);
 }
 
 /** One that is not stretched: boxes with words keep their size, and the figure scrolls. */
-function natural(width, ...more) {
+export function natural(width, ...more) {
   const x = picture(width, ...more);
   x.setAttribute('class', 'natural');
   return x;
 }
 
 /** `names` of lines: [number of its colour, name]. */
-function figure(title, svg, names = []) {
+export function figure(title, svg, names = []) {
   return el('figure', {}, el('figcaption', {}, title), svg,
     names.length > 0 && el('p', {class: 'note legend'}, names.map(([i, name]) => [el('span', {class: `key key${i}`}, '●'), ` ${plain(name)}  `])));
 }
 
-const span = (values) => {
+export const span = (values) => {
   const low = Math.min(...values), high = Math.max(...values);
   return low === high ? [low - 0.5, high + 0.5] : [low, high];
 };

@@ -48,7 +48,7 @@ export const turnWord = (index, of = 0) => (of ? `turn ${index + 1} of ${of}` : 
 
 export const when = (at) => (at ? new Date(at * 1000).toLocaleString(undefined, {dateStyle: 'medium', timeStyle: 'short'}) : '–');
 
-const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live', 'ok']);
+const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live', 'ok', 'verified']);
 const bad = new Set(['rejected', 'failed', 'fail', 'stuck', 'unreadable', 'lost', 'critical', 'failure']);
 
 export function state(text) {

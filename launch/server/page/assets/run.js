@@ -7,14 +7,15 @@ import {groups} from './groups.js';
 import {filterBar, PAGE, pager, sorting} from './lists.js';
 import {episodeColumns} from './live.js';
 import {calmly, card, chips, count, el, meter, number, plain, pressing, problem, seconds, state, table, times, when} from './parts.js';
+import {search} from './search.js';
 
-const tabs = [['overview', 'Overview'], ['tasks', 'Tasks'], ['episodes', 'Episodes'], ['groups', 'Groups'], ['findings', 'Violations'],
+const tabs = [['overview', 'Overview'], ['search', 'Search'], ['tasks', 'Tasks'], ['episodes', 'Episodes'], ['groups', 'Groups'], ['findings', 'Violations'],
   ['lanes', 'Slots over time'], ['config', 'Configuration'], ['log', 'Log']];
 
-function runHead(page, run, what) {
+function runHead(page, run, what, searches) {
   return [el('h2', {}, 'Run ', el('span', {}, plain(run))),
     el('div', {class: 'tabs', role: 'navigation', 'aria-label': 'Of this run'},
-      tabs.filter(([key]) => !isStored || key !== 'log').map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)),
+      tabs.filter(([key]) => (!isStored || key !== 'log') && (searches || key !== 'search')).map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)),
       !isStored && el('a', {href: page.address(['compare'], {a: run})}, 'Compare with …'))];
 }
 
@@ -28,11 +29,12 @@ function controls(about, run, now, again) {
 }
 
 export async function runPage(page, run, what) {
-  const makers = {overview, tasks, episodes, groups, findings, lanes: lanesOf, config, log};
+  const makers = {overview, search, tasks, episodes, groups, findings, lanes: lanesOf, config, log};
   const make = makers[what];
   if (!make) return page.fail({category: 'not_found', message: `A run has no page '${what}'.`});
-  const about = isStored ? {verbs: []} : await get(path('about'), {}, page.signal);
-  const draw = async () => page.draw(runHead(page, run, what), await make(page, run, (now) => controls(about, run, now, draw), draw));
+  const [about, begun] = await Promise.all([isStored ? {verbs: []} : get(path('about'), {}, page.signal), get(path('runs', run, 'config'), {}, page.signal).catch(() => null)]);
+  const searches = (begun?.config.search?.strategy ?? 'off') !== 'off';
+  const draw = async () => page.draw(runHead(page, run, what, searches), await make(page, run, (now) => controls(about, run, now, draw), draw));
   await draw().catch(page.fail); // a run that has just begun comes with its first event
   if (what === 'config') return;
   const again = calmly(() => draw().catch(page.fail), what === 'episodes' ? 700 : 2000);
@@ -44,10 +46,12 @@ export async function runPage(page, run, what) {
 async function overview(page, run, buttons, again) {
   const others = (page.query.with ?? '').split(',').filter((x) => x && x !== run).slice(0, 5);
   const positionsOf = (name) => get(path('runs', name, 'positions'), {}, page.signal);
-  const [x, positions, why, runs, perTask, more] = await Promise.all([get(path('runs', run), {}, page.signal), positionsOf(run),
-    get(path('runs', run, 'explain'), {}, page.signal).catch(() => null), get(path('runs'), {limit: 1000, sort: '-began_at'}, page.signal),
+  const [x, positions, perTask, more] = await Promise.all([get(path('runs', run), {}, page.signal), positionsOf(run),
     get(path('runs', run, 'tasks'), {limit: 12, sort: '-turns'}, page.signal), Promise.all(others.map((name) => positionsOf(name).catch(() => null)))]);
-  const row = runs.runs.find((r) => r.name === run) ?? {};
+  // Why it waits is a question of a run in progress. The list of runs costs the most, so the first drawing does without.
+  const ended = ['finished', 'cancelled', 'failed'].includes(x.state);
+  const [why] = await Promise.all([ended ? null : get(path('runs', run, 'explain'), {}, page.signal).catch(() => null), listRuns(page, again)]);
+  const row = page.runs?.find((r) => r.name === run) ?? {};
   const series = (key) => [[run, positions[key]], ...others.map((name, i) => [name, more[i]?.[key] ?? []])];
   const known = new Set(['format', 'built', 'correct', 'timed', 'faster']);
   const episodes = row.episodes ? `${count(row.ended)} of ${count(row.episodes)}` : count(x.episodes.ended);
@@ -60,9 +64,9 @@ async function overview(page, run, buttons, again) {
       card('Evidence', number(x.evidence), `${count(x.near_misses)} near misses`),
       card('Model', plain((x.models ?? []).join(', ') || '–')),
       card('Tokens', count(x.completion_tokens), `${count(x.prompt_tokens)} of prompts`), card('Time', seconds(x.wall_seconds))),
-    tagsOf(page, run, row.tags ?? [], again), buttons(x.state),
-    why && !['finished', 'cancelled', 'failed'].includes(x.state) && explanation(why),
-    overlayForm(page, run, others, runs.runs.map((r) => r.name)),
+    page.runs && tagsOf(page, run, row.tags ?? [], again), buttons(x.state),
+    why && explanation(why),
+    overlayForm(page, run, others, (page.runs ?? []).map((r) => r.name)),
     el('div', {class: 'charts'},
       byPosition('Reward by turn position', series('reward'), ''), byPosition('Speedup by turn position', series('speedup'), '×'),
       bars('Turns that passed each stage', [['all turns', x.turns, count(x.turns)],
@@ -72,6 +76,13 @@ async function overview(page, run, buttons, again) {
       bars('Verdicts', Object.entries(x.categories).sort((a, b) => b[1] - a[1]).map(([name, turns]) => [name, turns, count(turns)]))),
     el('h3', {}, 'Tasks'), taskTable(page, run, perTask, null),
     perTask.matching > perTask.tasks.length && el('p', {}, el('a', {href: page.address(['runs', run, 'tasks'])}, `All ${count(perTask.matching)} tasks`))];
+}
+
+/** Puts the list into `page.runs`. The first one is not waited for: with it everything is drawn again. */
+async function listRuns(page, again) {
+  const asked = get(path('runs'), {limit: 1000, sort: '-began_at'}, page.signal).then((x) => { page.runs = x.runs; });
+  if (page.runs) return asked;
+  asked.then(again).catch(page.fail);
 }
 
 function bestLink(page, run, turn) {
