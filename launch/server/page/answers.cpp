@@ -55,30 +55,20 @@ answers::~answers() {
 
 void answers::ask(const std::string& key, std::chrono::milliseconds fresh, maker make,
                   http::exchange_ptr to) {
-  document x;
-  x.make = std::move(make);
-  x.fresh = fresh;
-  put(key, std::move(x), std::move(to));
+  put(key, keeping::until_change, fresh, std::move(make), std::move(to));
 }
 
 void answers::ask_sampled(const std::string& key, maker make, http::exchange_ptr to) {
-  document x;
-  x.make = std::move(make);
-  x.fresh = shortest_keeping;
-  x.sampled = true;
-  put(key, std::move(x), std::move(to));
+  put(key, keeping::sampled, shortest_keeping, std::move(make), std::move(to));
 }
 
 void answers::ask_settled(const std::string& key, maker make, http::exchange_ptr to) {
-  document x;
-  x.make = std::move(make);
-  x.fresh = settled_keeping;
-  x.settled = true;
-  put(key, std::move(x), std::move(to));
+  put(key, keeping::settled, settled_keeping, std::move(make), std::move(to));
 }
 
-void answers::put(const std::string& key, document wanted, http::exchange_ptr to) {
-  auto version = wanted.sampled || wanted.settled ? 0 : version_();
+void answers::put(const std::string& key, keeping how, std::chrono::milliseconds fresh, maker make,
+                  http::exchange_ptr to) {
+  auto version = how == keeping::until_change ? version_() : 0;
   std::unique_lock lock{mutex_};
   auto now = clock::now();
   if (auto i = documents_.find(key); i != documents_.end()) {
@@ -89,7 +79,7 @@ void answers::put(const std::string& key, document wanted, http::exchange_ptr to
       return;
     }
     if (!known.working && enough && known.until > now) {
-      if (known.settled) known.until = now + known.fresh;
+      if (known.how == keeping::settled) known.until = now + known.fresh;
       auto kept = known.made;
       lock.unlock();
       return to->answer(std::move(kept));
@@ -107,10 +97,9 @@ void answers::put(const std::string& key, document wanted, http::exchange_ptr to
   }
   forget_old(now);
   auto& x = documents_[key];
-  x.make = std::move(wanted.make);
-  x.fresh = wanted.fresh;
-  x.sampled = wanted.sampled;
-  x.settled = wanted.settled;
+  x.make = std::move(make);
+  x.fresh = fresh;
+  x.how = how;
   x.waiting.push_back(std::move(to));
   if (x.working) return; // the thread that makes it now makes it once more
   x.queued = true;
@@ -152,8 +141,8 @@ void answers::make_one(std::unique_lock<std::mutex>& lock, const std::string& ke
   lock.lock();
   auto waited = std::exchange(x.sharing, {});
   x.made = made;
-  clock::duration keep = x.settled && made.status >= 500 ? 0s : x.fresh;
-  if (x.sampled)
+  clock::duration keep = x.how == keeping::settled && made.status >= 500 ? 0s : x.fresh;
+  if (x.how == keeping::sampled)
     keep = std::clamp<clock::duration>(rarity * (ended - began), keep, longest_keeping);
   x.until = ended + keep;
   x.working = false;

@@ -45,10 +45,17 @@ public:
 private:
   using clock = std::chrono::steady_clock;
 
+  /// What makes a kept document old, besides its age.
+  enum class keeping : unsigned char {
+    until_change, ///< a change that was told to readers
+    sampled,      ///< nothing, and its age counts from what making it took
+    settled,      ///< nothing, and its age counts from its last use
+  };
+
   struct document {
     maker make;
     std::chrono::milliseconds fresh{0};
-    bool sampled = false, settled = false;
+    keeping how = keeping::until_change;
     std::vector<http::exchange_ptr> waiting; ///< for the next making
     std::vector<http::exchange_ptr> sharing; ///< the one that is under way
     bool queued = false, working = false;
@@ -57,7 +64,8 @@ private:
     clock::time_point until; ///< when it is too old
   };
 
-  void put(const std::string& key, document x, http::exchange_ptr to);
+  void put(const std::string& key, keeping how, std::chrono::milliseconds fresh, maker make,
+           http::exchange_ptr to);
   void work();
   void make_one(std::unique_lock<std::mutex>& lock, const std::string& key);
   void forget_old(clock::time_point now);

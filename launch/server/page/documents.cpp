@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -37,47 +38,66 @@ std::string name_of(wire::EpisodeRef::Reader x) {
   return fmt::format("g{}.e{}", x.getGroup(), x.getMember());
 }
 
-void note_turn(json& row, wire::TurnRecord::Reader x, uint32_t shared_turns) {
-  auto verdict = x.getVerdict();
-  if (row.is_null())
-    row = {{"id", name_of(x.getEpisode())},
-           {"task", std::string{x.getEpisode().getTask()}},
-           {"state", "open"},
-           {"turns", 0},
-           {"outcome", "open"},
-           {"best_reward", nullptr},
-           {"best_speedup_lower", nullptr},
-           {"categories", ""},
-           {"findings", 0}};
-  row["turns"] = row["turns"].get<uint64_t>() + 1;
-  auto categories = row["categories"].get<std::string>();
-  row["categories"] = categories + (categories.empty() ? "" : " ") + verdict.getCategory().cStr();
-  row["findings"] = row["findings"].get<uint64_t>() + verdict.getFindings().size();
-  row["committed_at"] = x.getCommittedAt();
-  if (is_judged(verdict) && is_paid(verdict) && !std::isnan(verdict.getReward()) &&
-      (row["best_reward"].is_null() || verdict.getReward() > row["best_reward"].get<double>()))
-    row["best_reward"] = verdict.getReward();
-  auto counted = reporting::counted_speedup(x, shared_turns);
-  if (counted && (row["best_speedup_lower"].is_null() ||
-                  counted->low > row["best_speedup_lower"].get<double>()))
-    row["best_speedup_lower"] = counted->low;
+/// What the records of an episode come to, before it is a row: a run has many times more turns.
+struct stored_episode_row {
+  std::string task, outcome = "open", categories, stop_reason;
+  uint64_t turns = 0, findings = 0;
+  double committed_at = 0;
+  std::optional<double> best_reward, best_speedup_lower, first_return;
+  bool has_ended = false;
+};
+
+void keep_greater(std::optional<double>& best, double x) {
+  if (!best || x > *best) best = x;
 }
 
-void note_end(json& row, wire::EpisodeRecord::Reader x) {
-  if (row.is_null())
-    row = {{"id", name_of(x.getEpisode())},
-           {"task", std::string{x.getEpisode().getTask()}},
-           {"turns", x.getTurns()},
-           {"best_reward", nullptr},
-           {"best_speedup_lower", nullptr},
-           {"categories", ""},
-           {"findings", 0}};
-  row["outcome"] = enum_name(capnp::DynamicEnum{x.getOutcome()});
-  row["state"] = row["outcome"];
-  row["stop_reason"] = std::string{x.getStopReason()};
-  row["committed_at"] = x.getCommittedAt();
+void note_turn(stored_episode_row& row, wire::TurnRecord::Reader x, uint32_t shared_turns) {
+  auto verdict = x.getVerdict();
+  if (row.turns++ == 0)
+    row.task = x.getEpisode().getTask().cStr();
+  else
+    row.categories += ' ';
+  row.categories += verdict.getCategory().cStr();
+  row.findings += verdict.getFindings().size();
+  row.committed_at = x.getCommittedAt();
+  if (is_judged(verdict) && is_paid(verdict) && !std::isnan(verdict.getReward()))
+    keep_greater(row.best_reward, verdict.getReward());
+  if (auto counted = reporting::counted_speedup(x, shared_turns))
+    keep_greater(row.best_speedup_lower, counted->low);
+}
+
+void note_end(stored_episode_row& row, wire::EpisodeRecord::Reader x) {
+  if (row.turns == 0) {
+    row.task = x.getEpisode().getTask().cStr();
+    row.turns = x.getTurns();
+  }
+  row.has_ended = true;
+  row.outcome = enum_name(capnp::DynamicEnum{x.getOutcome()});
+  row.stop_reason = x.getStopReason().cStr();
+  row.committed_at = x.getCommittedAt();
   auto returns = x.getReturns();
-  row["return"] = returns.size() > 0 && !std::isnan(returns[0]) ? json(returns[0]) : json(nullptr);
+  if (returns.size() > 0 && !std::isnan(returns[0])) row.first_return = returns[0];
+}
+
+json or_null(const std::optional<double>& x) {
+  return x ? json(*x) : json(nullptr);
+}
+
+json row_of_episode(const std::string& name, const stored_episode_row& x) {
+  json row = {{"id", name},
+              {"task", x.task},
+              {"state", x.outcome},
+              {"turns", x.turns},
+              {"outcome", x.outcome},
+              {"best_reward", or_null(x.best_reward)},
+              {"best_speedup_lower", or_null(x.best_speedup_lower)},
+              {"categories", x.categories},
+              {"findings", x.findings},
+              {"committed_at", x.committed_at}};
+  if (!x.has_ended) return row;
+  row["stop_reason"] = x.stop_reason;
+  row["return"] = or_null(x.first_return);
+  return row;
 }
 
 using episode_rows = std::map<std::pair<uint32_t, uint32_t>, json>;
@@ -87,16 +107,20 @@ expected<episode_rows> stored_rows(const watch::world& in, const run_directory& 
   KM_TRY(from);
   auto shared = reporting::shared_turns_of(run);
   KM_TRY(shared);
-  episode_rows result;
-  auto row = [&](wire::EpisodeRef::Reader x) -> json& {
-    return result[{x.getGroup(), x.getMember()}];
+  std::map<std::pair<uint32_t, uint32_t>, stored_episode_row> found;
+  auto of = [&](wire::EpisodeRef::Reader x) -> stored_episode_row& {
+    return found[{x.getGroup(), x.getMember()}];
   };
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn()) note_turn(row(x.getTurn().getEpisode()), x.getTurn(), *shared);
-    if (x.isEpisode()) note_end(row(x.getEpisode().getEpisode()), x.getEpisode());
+    if (x.isTurn()) note_turn(of(x.getTurn().getEpisode()), x.getTurn(), *shared);
+    if (x.isEpisode()) note_end(of(x.getEpisode().getEpisode()), x.getEpisode());
     return true;
   });
   KM_TRY(ok);
+  episode_rows result;
+  for (const auto& [at, x] : found)
+    result.emplace_hint(result.end(), at,
+                        row_of_episode(fmt::format("g{}.e{}", at.first, at.second), x));
   return result;
 }
 
@@ -120,6 +144,22 @@ void add_live(episode_rows& rows, const watch::live_view& live) {
       row["best_speedup_lower"] = stored["best_speedup_lower"];
     }
   }
+}
+
+/// An evaluation, before it is a row: most are on other pages of the list.
+struct slot_use {
+  std::string lane, category;
+  uint32_t group, member, turn;
+  double begin, end, waited; ///< seconds
+};
+
+json row_of_use(const slot_use& x) {
+  return {{"lane", x.lane},
+          {"turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn)},
+          {"begin", x.begin},
+          {"end", x.end},
+          {"waited_seconds", x.waited},
+          {"category", x.category}};
 }
 
 /// Values by the position of their turn in its episode.
@@ -245,30 +285,29 @@ expected<json> findings_document(const watch::world& in, const run_directory& ru
 expected<json> lanes_document(const watch::world& in, const run_directory& run, const json& query) {
   auto from = watch::open_store_of(in, run);
   KM_TRY(from);
-  std::vector<json> rows;
+  std::vector<slot_use> uses;
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
     if (!x.isTurn()) return true;
     auto turn = x.getTurn();
     auto facts = turn.getFacts().getEvaluation();
     if (facts.getSeconds() <= 0) return true;
+    auto episode = turn.getEpisode();
     // The slot's part ends before what comes after it: profile and judgement.
     auto end =
         turn.getCommittedAt() - turn.getSeconds().getProfile() - turn.getSeconds().getJudge();
-    std::string lane = facts.getDeviceUuid().size() > 0 ? facts.getDeviceUuid() : facts.getDevice();
-    rows.push_back(
-        {{"lane", lane},
-         {"turn", fmt::format("{}.t{}", name_of(turn.getEpisode()), turn.getTurn())},
-         {"begin", end - facts.getSeconds()},
-         {"end", end},
-         {"waited_seconds", std::max(0.0, turn.getSeconds().getEvaluate() - facts.getSeconds())},
-         {"category", std::string{turn.getVerdict().getCategory()}}});
+    auto lane = facts.getDeviceUuid().size() > 0 ? facts.getDeviceUuid() : facts.getDevice();
+    uses.push_back({lane.cStr(), turn.getVerdict().getCategory().cStr(), episode.getGroup(),
+                    episode.getMember(), turn.getTurn(), end - facts.getSeconds(), end,
+                    std::max(0.0, turn.getSeconds().getEvaluate() - facts.getSeconds())});
     return true;
   });
   KM_TRY(ok);
-  std::sort(rows.begin(), rows.end(), [](const json& a, const json& b) {
-    return a["begin"].get<double>() > b["begin"].get<double>();
-  });
-  return paged(std::move(rows), query, "evaluations");
+  std::sort(uses.begin(), uses.end(),
+            [](const slot_use& a, const slot_use& b) { return a.begin > b.begin; });
+  auto result = paged(std::vector<json>(uses.size()), query, "evaluations");
+  auto at = result["offset"].get<size_t>();
+  for (auto& row : result["evaluations"]) row = row_of_use(uses[at++]);
+  return result;
 }
 
 expected<json> policies_document(const watch::world& in) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/analysis/library/best_over_runs.hpp"
 #include "launch/analysis/library/kernel_library.hpp"
 #include "launch/analysis/library/staleness.hpp"
 #include "messages/base/json_value.hpp"
@@ -150,6 +151,29 @@ TEST(kernel_library, says_which_runs_it_could_not_read_and_leaves_imported_ones_
   EXPECT_EQ(found.all[0].run, "good");
   ASSERT_EQ(found.unreadable.size(), 1u);
   EXPECT_EQ(found.unreadable[0].run, "torn");
+}
+
+TEST(kernel_library, from_what_is_known_of_each_run_is_the_same) {
+  temporary_folder root;
+  make_run(root, "first", {{.low = 1.5}, {.low = 1.2}, {.low = 1.1, .shape = "rows=9"}});
+  make_run(root, "second", {{.low = 1.7}, {.low = 1.1, .shape = "rows=9"}});
+  make_run(root, "third", {{.low = 1.6}, {.low = 2, .device = "NVIDIA L4"}});
+  std::vector<std::vector<kernel>> each;
+  for (const auto& name : list_runs(root.path())) {
+    auto run = find_run(root / name, root.path());
+    ASSERT_TRUE(run) << run.error().message;
+    auto from = opened(*run);
+    ASSERT_TRUE(from) << from.error().message;
+    kernels found;
+    ASSERT_TRUE(found.add(*run, **from));
+    each.push_back(found.best());
+  }
+  auto whole = read(root).all, joined = best_over_runs(each);
+  ASSERT_EQ(joined.size(), 3u);
+  for (size_t i = 0; i < joined.size(); ++i) EXPECT_EQ(to_json(joined[i]), to_json(whole[i]));
+  EXPECT_EQ(joined[0].run, "second");
+  EXPECT_EQ(joined[0].among, 4u);
+  EXPECT_EQ(joined[1].run, "first") << "of equal ones the first";
 }
 
 nlohmann::ordered_json session(double at, const char* driver) {
