@@ -7,32 +7,27 @@
 
 namespace kernelmill::oracles {
 
-namespace {
-
-double uniform(uint64_t x) {
-  return static_cast<double>(x >> 11) * 0x1p-53;
+double uniform_of(uint64_t bits) {
+  return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-/// Sum of twelve: as good as normal.
-double normal(uint64_t a, uint64_t b) {
-  double sum = -6;
-  for (uint64_t i = 0; i < 12; ++i) sum += uniform(mix(a, b, i));
+double normal_of(uint64_t a, uint64_t b) {
+  double sum = -6; // twelve draws: as good as normal
+  for (uint64_t i = 0; i < 12; ++i) sum += uniform_of(mix(a, b, i));
   return sum;
 }
 
-} // namespace
-
-landscape::landscape(uint64_t seed) : seed_(mix(seed, 17)) {
+drawn_landscape::drawn_landscape(uint64_t seed) : seed_(mix(seed, 17)) {
   for (unsigned i = 0; i < options; ++i) {
-    alone_[i] = 0.1 + 0.25 * normal(seed_, 100 + i);
+    alone_[i] = 0.1 + 0.25 * normal_of(seed_, 100 + i);
     for (unsigned k = 0; k < options; ++k)
-      together_[i][k] = k < i ? together_[k][i] : 0.3 * normal(seed_, 1000 + i * options + k);
+      together_[i][k] = k < i ? together_[k][i] : 0.3 * normal_of(seed_, 1000 + i * options + k);
   }
   for (uint32_t kernel = 0; kernel < 1u << options; ++kernel)
     optimum_ = std::max(optimum_, doublings(kernel));
 }
 
-double landscape::doublings(uint32_t kernel) const {
+double drawn_landscape::doublings(uint32_t kernel) const {
   double result = 0;
   for (unsigned i = 0; i < options; ++i) {
     if (!(kernel >> i & 1)) continue;
@@ -43,7 +38,7 @@ double landscape::doublings(uint32_t kernel) const {
   return result;
 }
 
-search::node landscape::expand(uint32_t ordinal, const search::node* parent) const {
+search::node drawn_landscape::expand(uint32_t ordinal, const search::node* parent) const {
   auto draw = [&](uint64_t what) { return mix(seed_, ordinal, what); };
   search::node result;
   uint32_t kernel =
@@ -53,9 +48,9 @@ search::node landscape::expand(uint32_t ordinal, const search::node* parent) con
   for (uint64_t i = 0; i < changes; ++i) kernel ^= 1u << draw(1 + i) % options;
   result.sha256 = std::to_string(kernel);
   result.state =
-      uniform(draw(10)) < 0.3 ? search::node_state::failed : search::node_state::verified;
+      uniform_of(draw(10)) < 0.3 ? search::node_state::failed : search::node_state::verified;
   if (result.state == search::node_state::failed) return result;
-  result.estimate = std::exp2(doublings(kernel)) * (1 + 0.02 * normal(seed_, draw(20)));
+  result.estimate = std::exp2(doublings(kernel)) * (1 + 0.02 * normal_of(seed_, draw(20)));
   result.low = result.estimate * 0.97;
   result.high = result.estimate * 1.03;
   result.niche = std::to_string(kernel & 7);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "tests/oracles/landscape.hpp"
+#include "tests/oracles/measured_landscape.hpp"
 
 namespace kernelmill::strategy_test {
 
@@ -40,7 +42,7 @@ std::vector<uint32_t> parents_of(const std::vector<start>& starts) {
 /// Four generations of a search with so many expansions in each.
 search_tree grown(strategy_kind kind) {
   auto how = settings_of(kind);
-  oracles::landscape land{3};
+  oracles::drawn_landscape land{3};
   search_tree nodes;
   for (int generation = 0; generation < 4; ++generation) {
     for (const auto& x : choose(how, nodes)) {
@@ -161,7 +163,7 @@ TEST(strategy, searches_come_further_than_independent_attempts_with_the_same_bud
       strategy_settings how;
       how.kind = kind;
       how.seed = seed;
-      sum += oracles::search_shares(oracles::landscape{seed}, how, 120).back();
+      sum += oracles::search_shares(oracles::drawn_landscape{seed}, how, 120).back();
     }
     return sum / seeds;
   };
@@ -170,6 +172,28 @@ TEST(strategy, searches_come_further_than_independent_attempts_with_the_same_bud
   for (auto kind : {strategy_kind::beam, strategy_kind::islands, strategy_kind::tree}) {
     EXPECT_GT(mean(kind), attempts + 0.2) << to_string(kind);
     EXPECT_GT(mean(kind), at_random) << to_string(kind);
+  }
+}
+
+TEST(measured_landscape, a_search_finds_the_fastest_kernel_of_a_table) {
+  std::istringstream table{"2 3\n0 0 plain 1 0.99 1.01\n0 1 plain 0.9 0.89 0.91\n"
+                           "0 2 plain 1.2 1.19 1.21\n1 0 simd 0.5 0.49 0.51\n"
+                           "1 1 simd 4 3.99 4.01\n"}; // 1 2 was never timed
+  auto land = oracles::measured_landscape::read(table);
+  ASSERT_TRUE(land);
+  EXPECT_DOUBLE_EQ(land->optimum(), 2);
+  EXPECT_DOUBLE_EQ(land->doublings(0), 0);
+  EXPECT_EQ(land->size(), 6u);
+  land->seed(5);
+  auto reached = oracles::search_shares(*land, settings_of(strategy_kind::tree), 80);
+  EXPECT_DOUBLE_EQ(reached.back(), 1);
+}
+
+TEST(measured_landscape, text_that_is_no_table_is_refused) {
+  for (const char* text : {"", "words\n", "2 3\n0 3 plain 1 1 1\n", "2 3\n0 0 plain 1\n",
+                           "2 3\n1 1 plain 1 0.9 1.1\n"}) {
+    std::istringstream table{text};
+    EXPECT_FALSE(oracles::measured_landscape::read(table)) << text;
   }
 }
 
