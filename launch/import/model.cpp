@@ -50,7 +50,7 @@ expected<suite_reading> read_model(const std::string& path, const suite_options&
   KM_TRY(document);
   suite_reading result;
   for (const auto& x : list_in(*document, "tasks")) {
-    suite_task one{text_in(x, "id"), {}};
+    suite_task one{text_in(x, "id"), {}, text_in(x, "note")};
     auto files = x.find("files");
     if (files == x.end() || !files->is_object()) continue;
     for (const auto& [name, text] : files->items())

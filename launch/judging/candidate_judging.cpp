@@ -106,6 +106,13 @@ expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
   return on_terms(*what, std::move(terms));
 }
 
+std::string answer_language(const task& what) {
+  bool python =
+      what.contract == contract_kind::torch ||
+      (what.contract == contract_kind::program && what.program.answer_file.ends_with(".py"));
+  return python ? "python" : what.terms.backend == "cpu" ? "cpp" : what.terms.backend;
+}
+
 parsed_completion as_source(std::string text, const task& what) {
   parsed_completion result;
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
@@ -116,10 +123,7 @@ parsed_completion as_source(std::string text, const task& what) {
     result.problems.push_back("the source holds a NUL byte");
   if (!is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
-  bool python =
-      what.contract == contract_kind::torch ||
-      (what.contract == contract_kind::program && what.program.answer_file.ends_with(".py"));
-  result.language = python ? "python" : what.terms.backend == "cpu" ? "cpp" : what.terms.backend;
+  result.language = answer_language(what);
   result.diagnosis = what.diagnosis; // a source file carries none, and no evidence
   result.evidence = right_statements(what);
   if (result.ok) result.kernel = std::move(text);

@@ -51,6 +51,9 @@ judging_terms terms_of(const chosen_backend& backend, const torch_choice& choice
 expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
                                const std::string& source);
 
+/// What answers to a task are written in: "python", "cpp", "cuda" or "hip".
+std::string answer_language(const task& what);
+
 /// What the format gate sees of a plain source file: the rules of a completion without its tags.
 parsed_completion as_source(std::string text, const task& what);
 

@@ -2,7 +2,7 @@
 
     python -m kernelmill_torch.model_tasks FILE.py OUTPUT [ENTRY [SHARE]]
 
-FILE.py defines `model()`, or a model under that name, and `inputs()`. OUTPUT gets JSON: {"tasks": [{"id", "files": {NAME: TEXT}}],
+FILE.py defines `model()`, or a model under that name, and `inputs()`. OUTPUT gets JSON: {"tasks": [{"id", "note", "files": {NAME: TEXT}}],
 "refused": [{"place", "reason", "cause"}], "notes": [TEXT]}, or {"failed": TEXT}. Weights are not stored: Model draws its parameters."""
 
 import json
@@ -228,7 +228,7 @@ class Tasks:
             if share < self.share or len(self.tasks) >= MOST_TASKS:
                 continue
             try:
-                self.add_part(group)
+                self.add_part(group, f"{share:.0%} of the time")
             except Refused as e:
                 place = f"{group[0].path} ({type(group[0].module).__name__}, {share:.0%} of the time)"
                 self.refused.append({"place": place, "reason": e.reason, "cause": e.cause})
@@ -265,9 +265,9 @@ class Tasks:
             "def get_init_inputs():\n    return []\n"
         )
         check_runs(text, outputs)
-        self.add("whole", text, "network", f"The model of {self.name}", [""], [])
+        self.add("whole", text, "network", f"The model of {self.name}", [""], [], "the whole model")
 
-    def add_part(self, group: list[Traced]) -> None:
+    def add_part(self, group: list[Traced], note: str) -> None:
         first = group[0]
         name = class_text(first.module, vars(self.module))
         if not name:
@@ -285,7 +285,7 @@ class Tasks:
         by_shape = zip([y for one in group for y in one.outputs], calls)
         check_runs(text, next(out for out, inputs in by_shape if inputs is shapes[0]))
         title = f"{type(first.module).__name__} of {self.name}"
-        self.add(type(first.module).__name__, text, "fusion", title, [x.path for x in group], variants_of(shapes))
+        self.add(type(first.module).__name__, text, "fusion", title, [x.path for x in group], variants_of(shapes), note)
 
     def add(
         self,
@@ -295,6 +295,7 @@ class Tasks:
         title: str,
         paths: list[str],
         variants: list[dict[str, Any]],
+        note: str,
     ) -> None:
         name = next(x for x in [name, *(f"{name}_{i}" for i in range(2, 100))] if x.lower() not in self.used)
         self.used.add(name.lower())
@@ -321,6 +322,7 @@ class Tasks:
         self.tasks.append(
             {
                 "id": document["id"],
+                "note": note,
                 "files": {
                     "task.json": json.dumps(document, indent=2) + "\n",
                     "prompt.md": prompt,

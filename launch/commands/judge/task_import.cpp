@@ -77,6 +77,15 @@ std::string summary(const outcome_counts& counts, const std::string& root) {
   return text;
 }
 
+/// The tasks of a suite that is no longer than a page.
+std::string tasks_text(const suite_reading& reading) {
+  if (reading.tasks.size() > most_shown) return {};
+  std::string result;
+  for (const auto& x : reading.tasks)
+    result += cli::clean("  " + x.id + (x.note.empty() ? "" : ": " + x.note)) + "\n";
+  return result;
+}
+
 void tell_refused(const suite_reading& reading) {
   if (reading.refused.empty()) return;
   for (size_t i = 0; i < std::min(most_shown, reading.refused.size()); ++i)
@@ -133,6 +142,7 @@ expected<int> task_import(const invocation& in) {
     KM_TRY(outcome);
     ++counts[*outcome];
     tasks.push_back({{"id", x.id}, {"outcome", to_string(*outcome)}});
+    if (!x.note.empty()) tasks.back()["note"] = x.note;
     if (*outcome == import_outcome::kept && !in.json) cli::talk("kept " + x.id);
   }
   if (in.json) {
@@ -141,7 +151,7 @@ expected<int> task_import(const invocation& in) {
     cli::print_json(document);
   } else {
     tell_refused(*reading);
-    cli::print(summary(counts, *root));
+    cli::print(summary(counts, *root) + tasks_text(*reading));
   }
   return counts.contains(import_outcome::kept) ? cli::exit_conflict : cli::exit_ok;
 }

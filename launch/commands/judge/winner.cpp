@@ -53,7 +53,7 @@ expected<offered_candidate> candidate_of(const run_directory& run, const task_pt
   to.turn = searching::turn_name(one);
   to.found = one.what;
   to.sha256 = one.what.sha256;
-  to.language = one.language;
+  to.language = answer_language(*what); // a policy's fence may say nothing, or something else
   auto from = open_for_reading(run);
   KM_TRY(from);
   auto name = parse_name(to.turn);

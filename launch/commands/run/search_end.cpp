@@ -74,10 +74,12 @@ std::string winner_text(const json& winner, const std::string& task, const std::
                           measured_text(winner["speedup_in_search"]));
   for (const auto& x : winner["did_not_stand"])
     text += "did not stand: " + cli::clean(x.get<std::string>()) + "\n";
-  return text + fmt::format("kernel: {}\nnext:\n"
-                            "  kernelmill show {}/{}    its prompt, code and verdict\n"
-                            "  kernelmill eval {} --task {}    judges it again\n",
-                            file, directory, turn, file, task);
+  return text +
+         fmt::format("kernel: {}\nnext:\n"
+                     "  kernelmill show {}/{}    its prompt, code and verdict\n"
+                     "  kernelmill eval {} --task {}    judges it again\n"
+                     "  kernelmill kernel export {}/{} --out DIR    files for your program\n",
+                     file, directory, turn, file, task, directory, turn);
 }
 
 // Closes the store again: a process has it open once.

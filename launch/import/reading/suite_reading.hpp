@@ -18,6 +18,7 @@ struct task_file {
 struct suite_task {
   std::string id; ///< "kernelbench/level1/19_ReLU"
   std::vector<task_file> files;
+  std::string note = {}; ///< for people, such as "97 % of the time"; or empty
 };
 
 /// A problem, or a part of one, that was left out.

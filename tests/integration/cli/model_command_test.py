@@ -64,6 +64,8 @@ class ModelCommands(unittest.TestCase):
     def test_a_model_becomes_tasks_and_a_second_import_changes_nothing(self):
         done = self.imported()
         self.assertIn("left out gate (Sequential", done.stderr)
+        self.assertIn("\n  model/mine/whole: the whole model\n  model/mine/", done.stdout)
+        self.assertIn("% of the time\n", done.stdout)
         shown = self.kernelmill("task", "show", "model/mine/Attention", "--json")
         document = json.loads(shown.stdout)
         self.assertEqual(document["suite"], "model")

@@ -119,6 +119,19 @@ class SearchCommand(unittest.TestCase):
         config = json.loads((self.home / "runs/tokens/config.json").read_text())
         self.assertEqual(config["search"]["tokens"], 100000000)
 
+    def test_a_budget_of_dollars_counts_tokens_at_their_prices(self):
+        def spent():
+            used = self.found("paid")["used"]
+            return (used["prompt_tokens"] * 2000 + used["completion_tokens"] * 8000) / 1e6
+
+        self.do(*self.words("paid", "search.prompt_price=2000", "search.completion_price=8000", "search.dollars=0.01"))
+        self.assertEqual(self.found("paid")["generations"], 1)
+        first = spent()
+        self.assertGreater(first, 0.01)
+        self.do(str(PROGRAM), "resume", "runs/paid", f"search.dollars={1.5 * first}")
+        self.assertEqual(self.found("paid")["generations"], 2)
+        self.assertGreaterEqual(spent(), 1.5 * first)
+
     def test_a_generation_that_is_lost_to_the_server_is_taken_up_again(self):
         path = self.home / "away.json"
         words = self.words("away", "policy.timeout_ms=300", "search.fresh=0")

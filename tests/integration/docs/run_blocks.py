@@ -98,6 +98,7 @@ def run_page(page):
             "NO_COLOR": "1",
             "KERNELMILL_HOME": str(SOURCE),
             "KERNELMILL_BIN_DIR": str(BIN),
+            "KERNELMILL_PYTHON": os.environ.get("KERNELMILL_PYTHON", "/usr/bin/python3"),  # Debian's has torch
         }
         printed = pathlib.Path(folder, "printed")
         with printed.open("wb") as sink:
