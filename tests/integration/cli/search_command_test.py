@@ -108,6 +108,25 @@ class SearchCommand(unittest.TestCase):
         for rows in [5] if kills == 1 else range(1, 2 * kills, 2):
             self.assertEqual(self.kill_and_resume(rows), self.tree("whole"), rows)
 
+    @unittest.skipIf("KERNELMILL_KILLS" not in os.environ, "of the slow suite")
+    def test_a_search_that_is_killed_again_and_again_ends_with_the_same_tree(self):
+        self.do(*self.words("calm", turns=30))
+        words = self.words("often", latency_ms=20, turns=30)
+        rows, had, kills = self.home / "runs/often/traces.jsonl", 0, int(os.environ["KERNELMILL_KILLS"])
+        for _ in range(kills):
+            run = subprocess.Popen(words, cwd=self.home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(run.kill)
+            while run.poll() is None and (not rows.exists() or rows.read_bytes().count(b"\n") <= had):
+                pass
+            self.assertIsNone(run.poll(), "it ended before it could be killed")
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            had = rows.read_bytes().count(b"\n")
+            words = [str(PROGRAM), "search", "--resume", "runs/often"]
+        self.do(*words)
+        self.assertEqual(self.tree("often"), self.tree("calm"))
+        self.do(str(PROGRAM), "fsck", "runs/often")
+
     def test_a_budget_of_tokens_ends_after_the_generation_that_uses_it_up(self):
         done = self.do(*self.words("tokens", "search.tokens=1"))
         self.assertEqual(self.found("tokens")["generations"], 1)
