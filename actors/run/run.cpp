@@ -98,9 +98,12 @@ void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   auto ref = outcome.getEpisode();
   episode_id id{plan.name, ref.getTask(), ref.getGroup(), ref.getMember()};
   static constexpr const char* outcomes[] = {"accepted", "rejected", "infrastructure", "open"};
-  auto text = std::string{outcome.getClosed() ? "ended" : "left open"} + ": " + id.task + ", " +
-              outcomes[static_cast<size_t>(outcome.getOutcome())] + " after " +
-              std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();
+  auto text = std::string{outcome.getClosed() ? "ended" : "left open"} + ": " + id.task;
+  // What leaves an episode open is no outcome unless a machine or a server is at fault.
+  if (outcome.getClosed() || why.cls == fault_class::infrastructure)
+    text += std::string{", "} + outcomes[static_cast<size_t>(outcome.getOutcome())];
+  text +=
+      " after " + std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();
   if (!why.message.empty()) text += ": " + why.message;
   services->log.write(level, {"run", plan.name, short_name(id), {}}, text);
 }
@@ -110,7 +113,7 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
               std::to_string(counters.planned) + " episodes, " + std::to_string(counters.turns) +
               " turns, " + std::to_string(counters.accepted) + " accepted, " +
               std::to_string(counters.rejected) + " rejected, " +
-              std::to_string(counters.infrastructure) + " infrastructure, in " +
+              std::to_string(counters.infrastructure()) + " infrastructure, in " +
               std::to_string(static_cast<long long>(std::ceil(seconds))) + " s";
   if (fault) text += ": " + render(*fault);
   tell(state == "failed" ? log_level::error : log_level::info, text);
@@ -249,7 +252,7 @@ void batch_run_state::commit_ending() {
   bool finished = state == "finished";
   if (finished) fault.reset();
   self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
-                run_record(plan, state, finished ? &kinds : nullptr, fault),
+                run_record(plan, state, finished ? &kinds : nullptr, fault, counters.lost_open),
                 Message<wire::ArtifactBatch>{})
       .then([this](bool) { deliver_summary(); },
             [this](caf::error& why) {
@@ -288,7 +291,7 @@ status_actor batch_run_state::gatherer() const {
 
 Message<wire::Snapshot> batch_run_state::head() const {
   return snapshot_of("run", plan.name,
-                     stopped  ? *stopped
+                     stopped  ? "ending"
                      : paused ? "paused"
                               : "running",
                      plan.directory,
@@ -302,7 +305,8 @@ Message<wire::Snapshot> batch_run_state::head() const {
                       {"max_live", plan.max_live},
                       {"accepted", counters.accepted},
                       {"rejected", counters.rejected},
-                      {"infrastructure", counters.infrastructure}});
+                      {"infrastructure", counters.infrastructure()},
+                      {"lost_open", counters.lost_open}});
 }
 
 // -- behavior -----------------------------------------------------------------------------------

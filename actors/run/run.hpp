@@ -50,9 +50,15 @@ struct run_counters {
   uint64_t turns = 0;       ///< committed, of all episodes that this process has taken up
   uint64_t fresh_turns = 0; ///< of them those that this process has committed
   uint64_t ended_turns = 0; ///< of them those of episodes that have ended
-  uint32_t accepted = 0, rejected = 0, infrastructure = 0, dropped = 0;
-  uint32_t not_timed = 0; ///< turns that are right and have no time
-  uint32_t unpaid = 0;    ///< episodes with such a turn that the machine could not time
+  uint32_t accepted = 0, rejected = 0, dropped = 0;
+  uint32_t closed_as_lost = 0; ///< episodes that have ended with the outcome `infrastructure`
+  uint32_t lost_open = 0;      ///< of `left_open`, those that is_lost() counts
+  uint32_t not_timed = 0;      ///< turns that are right and have no time
+  uint32_t unpaid = 0;         ///< episodes with such a turn that the machine could not time
+
+  /// Episodes that a fault of a machine or of a server has ended, with a record of their own or
+  /// left for resume.
+  uint32_t infrastructure() const { return closed_as_lost + lost_open; }
 };
 
 /// Hears of a run's progress on the run actor's thread; keep it short.

@@ -6,6 +6,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/run/run.hpp"
+#include "actors/run/run_records.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 
@@ -49,8 +50,8 @@ void batch_run_state::look_at_share_of_lost() {
 
 void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome, uint32_t committed) {
   auto why = fault_of(outcome.getFault());
-  if (why.cls == fault_class::none) return; // cancelled
-  ++counters.infrastructure;
+  counters.lost_open += is_lost(why, stopped == "failed" ? fault : std::nullopt);
+  if (why.cls == fault_class::none) return; // cancelled, or the run ends
   auto ref = outcome.getEpisode();
   if (why.cls == fault_class::infrastructure) {
     groups[ref.getGroup()].departed[ref.getMember()] = committed;
@@ -92,7 +93,7 @@ void batch_run_state::drop(uint32_t group, uint32_t member, uint32_t turns) {
                       "dropped: a fault of the machine or of a server has ended it; its group is "
                       "compared without it");
   --counters.left_open;
-  --counters.infrastructure;
+  --counters.lost_open;
   ++turns_seen;
   ++turns_lost;
   start_episode(uint64_t{group} * plan.group_size + member, std::move(how), turns);

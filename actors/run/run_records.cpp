@@ -15,6 +15,12 @@ bool is_comparable(wire::EpisodeOutcome::Reader x) {
   return x.getOutcome() != wire::Outcome::INFRASTRUCTURE && std::isfinite(x.getReturn());
 }
 
+bool is_lost(const error& why, const std::optional<error>& end_of_run) {
+  if (why.cls == fault_class::infrastructure) return true;
+  bool told_to_end = why.cls == fault_class::none;
+  return told_to_end && end_of_run && end_of_run->cls == fault_class::infrastructure;
+}
+
 void count_outcome(run_counters& counters, run_counts& kinds,
                    wire::EpisodeOutcome::Reader outcome) {
   if (outcome.getStopReason() == stopped_by_quorum) {
@@ -31,7 +37,7 @@ void count_outcome(run_counters& counters, run_counts& kinds,
     case wire::Outcome::OPEN: // of a turn, never of an episode
     case wire::Outcome::REJECTED: ++counters.rejected; break;
     case wire::Outcome::INFRASTRUCTURE:
-      ++counters.infrastructure;
+      ++counters.closed_as_lost;
       ++kinds.infrastructure;
       break;
   }
@@ -101,7 +107,8 @@ std::string readiness_text(const run_counts& counts) {
 } // namespace
 
 Message<wire::Record> run_record(const run_plan& plan, const std::string& state,
-                                 const run_counts* counts, const std::optional<error>& why) {
+                                 const run_counts* counts, const std::optional<error>& why,
+                                 uint32_t lost) {
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initRun();
     x.setRun(plan.name);
@@ -109,6 +116,7 @@ Message<wire::Record> run_record(const run_plan& plan, const std::string& state,
     x.setState(state);
     x.setOpening(plan.opening);
     x.setAt(seconds_since_1970());
+    if (lost > 0) x.setReadiness(nlohmann::ordered_json{{"lost_open", lost}}.dump());
     if (counts) x.setReadiness(readiness_text(*counts));
     if (why) set_fault(x.initFault(), *why);
   });
@@ -128,7 +136,7 @@ Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& 
     totals.setTurns(static_cast<uint32_t>(counters.turns));
     totals.setAccepted(counters.accepted);
     totals.setRejected(counters.rejected);
-    totals.setInfrastructure(counters.infrastructure);
+    totals.setInfrastructure(counters.infrastructure());
     totals.setDropped(counters.dropped);
     totals.setNotTimed(counters.not_timed);
     totals.setUnpaid(counters.unpaid);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
@@ -14,9 +15,18 @@ namespace {
 std::atomic<int> first_signal{0};
 std::atomic<int> wake_descriptor{-1};
 
+// Ready before a signal comes: a handler may do no more than write it.
+char last_words[1024];
+std::atomic<size_t> last_words_size{0};
+
 void on_signal(int number) {
   int none = 0;
-  if (!first_signal.compare_exchange_strong(none, number)) ::_exit(128 + number);
+  if (!first_signal.compare_exchange_strong(none, number)) {
+    if (::write(2, last_words, last_words_size.load()) < 0) {
+      // nop: stderr is closed
+    }
+    ::_exit(128 + number);
+  }
   int saved = errno;
   char byte = 1;
   if (::write(wake_descriptor.load(), &byte, 1) < 0) {
@@ -57,6 +67,7 @@ interrupt::interrupt(bool usr1) {
 
 interrupt::~interrupt() {
   install(SIG_DFL, false);
+  last_words_size = 0;
   if (wake_[1] >= 0) ::close(wake_[1]); // the watcher reads the end of the pipe
   if (watcher_.joinable()) watcher_.join();
   if (wake_[0] >= 0) ::close(wake_[0]);
@@ -65,6 +76,13 @@ interrupt::~interrupt() {
 
 void interrupt::wait() {
   if (watcher_.joinable()) watcher_.join();
+}
+
+void interrupt::say_at_second(const std::string& line) {
+  last_words_size = 0;
+  auto text = "\n" + line.substr(0, sizeof last_words - 2) + "\n"; // a line may be open
+  std::copy(text.begin(), text.end(), last_words);
+  last_words_size = text.size();
 }
 
 int interrupt::signal() noexcept {

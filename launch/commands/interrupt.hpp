@@ -5,6 +5,7 @@
 // inherit the mask.
 
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace kernelmill::commands {
@@ -21,6 +22,9 @@ public:
 
   /// Waits for the first signal.
   void wait();
+
+  /// What the second signal says on stderr as it ends the process; until the interrupt ends.
+  static void say_at_second(const std::string& line);
 
   /// The signal that came first, or 0.
   static int signal() noexcept;

@@ -38,4 +38,9 @@ void name_run(run_config& config, const config_sources& sources) {
   config.run.dir = (base / config.run.name).string();
 }
 
+std::string name_with_folder(const std::string& name, const std::string& directory) {
+  auto folder = std::filesystem::path{directory}.filename().string();
+  return folder.empty() || folder == name ? name : folder + " (" + name + ")";
+}
+
 } // namespace kernelmill::commands

@@ -4,10 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "actors/governance/bias.hpp"
+#include "launch/analysis/watch/run_now.hpp"
+#include "launch/analysis/watch/stage_times.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
@@ -74,6 +77,13 @@ void note_episode(task_view& x, const episode_view& e) {
   reporting::keep_best(x.best, e.best);
 }
 
+// As the run's end counts them: what a fault of a machine or of a server left open is lost to it
+// until it is resumed. An episode without a committed turn is in no record.
+void count_lost_open(run_view& view) {
+  if (view.lost_open == 0 || view.state == "cancelled") return;
+  for (auto& [id, x] : view.tasks) x.infrastructure += std::exchange(x.open, 0);
+}
+
 void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
   auto text = turn.getCompletion().getText();
   losses.note(turn.getEpisode().getTask().cStr(), turn.getFacts().getParsed().getLanguage().cStr(),
@@ -84,12 +94,14 @@ void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
 // Records come in the order of sessions, and then in that of ends.
 bool note(run_view& view, wire::Record::Reader record) {
   auto x = record.getRun();
+  view.worked.add(x);
   view.sessions = std::max(view.sessions, x.getOpening() + 1);
   bool latest = x.getOpening() + 1 == view.sessions;
   if (!latest || x.getState() == "running") return true;
   view.state = x.getState();
   view.readiness = x.getReadiness().cStr();
   view.fault = fault_of(x.getFault());
+  view.lost_open = watch::lost_open_of(x);
   return true;
 }
 
@@ -114,9 +126,16 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
         note_loss(losses, opened->getTurn());
         view.evidence.add(opened->getTurn());
         view.speedups.add(opened->getTurn());
+        view.worked.add(opened->getTurn().getCommittedAt());
+        if (opened->getTurn().getTurn() < *shared) continue;
         watch::add_stages(view.stages, opened->getTurn());
+        watch::add_slot_seconds(view.slots, opened->getTurn());
       }
-      if (stored.end) view.speedups.add(stored.end->open()->getEpisode());
+      if (stored.end) {
+        auto end = stored.end->open();
+        view.speedups.add(end->getEpisode());
+        view.worked.add(end->getEpisode().getCommittedAt());
+      }
       view.episodes.push_back(view_episode(g.group, stored, *shared));
       note_episode(view.tasks[view.episodes.back().task], view.episodes.back());
     }
@@ -129,6 +148,7 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   } else if (auto all = for_each_group(*from, run.name, visit); !all) {
     return tl::unexpected<error>{all.error()};
   }
+  count_lost_open(view);
   view.alarms = losses.alarms();
   return view;
 }
@@ -186,10 +206,25 @@ std::string speedups_text(const run_view& view) {
                      speedup_text(view.speedups.best()), *geomean, view.speedups.timed_episodes());
 }
 
+namespace {
+
+/// Whether no process works on the run, as far as that is known.
+bool is_at_rest(const std::string& state) {
+  return state == "interrupted" || state == "failed" || state == "cancelled" ||
+         state == "incomplete";
+}
+
+} // namespace
+
 std::string state_text(const run_view& view) {
-  if (view.fault.cls == fault_class::none) return view.state;
-  auto result = view.state + ": " + cli::clean(view.fault.message);
-  if (!view.fault.hint.empty()) result += "\nnext: " + cli::clean(view.fault.hint);
+  auto result = view.state;
+  if (view.fault.cls != fault_class::none) {
+    result += ": " + cli::clean(view.fault.message);
+    if (!view.fault.hint.empty()) result += "\nnext: " + cli::clean(view.fault.hint);
+  }
+  if (is_at_rest(view.state))
+    if (auto go_on = watch::how_to_continue(view.state, view.directory); !go_on.empty())
+      result += "\nnext: " + go_on;
   return result;
 }
 
@@ -269,7 +304,8 @@ json to_json(const run_view& view) {
   result["evidence"] = evidence ? json(*evidence) : json(nullptr);
   result["near_misses"] = view.evidence.near_misses();
   auto uses = json::parse(view.readiness, nullptr, false);
-  result["readiness"] = uses.is_object() ? std::move(uses) : json(nullptr);
+  bool finished = view.state == "finished";
+  result["readiness"] = finished && uses.is_object() ? std::move(uses) : json(nullptr);
   return result;
 }
 

@@ -57,7 +57,10 @@ struct run_view {
   std::map<std::string, task_view> tasks;
   reporting::speedup_figures speedups;
   run_evidence evidence;
-  std::map<std::string, watch::stage_sum> stages;
+  watch::working_time worked;
+  std::map<std::string, watch::stage_sum> stages; ///< of all turns, of a fork its own
+  std::map<std::string, double> slots;            ///< of the same: seconds in a slot, by part
+  uint64_t lost_open = 0; ///< episodes that its latest end left open by a fault of a machine
   std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does
   std::string readiness; ///< JSON: what the run may be used for; empty: it has not finished
 };
@@ -82,7 +85,8 @@ std::string speedup_text(const best_speedup& x);
 /// The run's speedups as a line, or nothing where nothing was timed.
 std::string speedups_text(const run_view& view);
 
-/// "failed: why" and what to do about it; only the state when there is no more to say.
+/// "failed: why", what to do about it and how to continue; only the state when there is no more to
+/// say.
 std::string state_text(const run_view& view);
 
 /// The table of tasks under a run's summary.

@@ -159,7 +159,7 @@ progress hosted_run::state::read_progress() const {
   now.turns_ended = counters.ended_turns;
   now.accepted = counters.accepted;
   now.rejected = counters.rejected;
-  now.infrastructure = counters.infrastructure;
+  now.infrastructure = counters.infrastructure();
   now.paused = paused;
   now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return now;
@@ -181,9 +181,11 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto& x = *state_;
   x.begin_run();
   caf::scoped_actor self{*x.system};
+  bool cancelled = false;
   auto report = [&] {
     if (!x.options.on_progress) return;
     auto now = x.read_progress();
+    now.ending = cancelled;
     auto ask = [&](const auto& actor, auto read) {
       self->request(actor, 1s, atom::status_v)
           .receive([&](const Message<wire::Snapshot>& says) { read(now, *says.open()); },
@@ -193,7 +195,6 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
     ask(x.cluster, read_cluster);
     x.options.on_progress(now);
   };
-  bool cancelled = false;
   while (x.summary.wait_for(200ms) != std::future_status::ready) {
     if (stop.stop_requested() && !cancelled) {
       cancelled = true;
@@ -254,12 +255,14 @@ void hosted_run::state::pause(bool on) {
 expected<void> hosted_run::state::obey(const std::string& verb) {
   if (!options.on_cancel)
     return configuration_error("not_live", "a head has the run and takes its orders");
-  if (verb == "cancel")
+  if (verb == "cancel") {
     options.on_cancel();
-  else if (verb == "pause" || verb == "resume")
+    caf::anon_send(run, atom::cancel_v); // the next question for its state is answered `ending`
+  } else if (verb == "pause" || verb == "resume") {
     pause(verb == "pause");
-  else
+  } else {
     return configuration_error("usage", "it does not know the order '" + verb + "'");
+  }
   return {};
 }
 

@@ -41,7 +41,8 @@ struct progress {
   uint32_t rejected = 0;
   uint32_t infrastructure = 0;
   bool paused = false;
-  double seconds = 0; ///< since this process started the run
+  bool ending = false; ///< it was told to end: no new turns begin
+  double seconds = 0;  ///< since this process started the run
 };
 
 struct run_options {

@@ -39,13 +39,18 @@ void read_cluster(progress& into, wire::Snapshot::Reader cluster) {
   into.builds = number_of(cluster, "builds_done");
   into.evaluations = number_of(cluster, "evaluations_done");
   into.at_build = number_of(cluster, "builds_leased") + number_of(cluster, "builds_waiting");
-  into.in_slots = number_of(cluster, "evaluations_leased") + number_of(cluster, "profiles_leased");
-  into.at_slot = number_of(cluster, "evaluations_waiting") + number_of(cluster, "profiles_waiting");
-  // A worker is leased jobs ahead, and a profile waits at the slot that counts for it.
-  auto ahead = [](uint64_t leased, uint64_t workers) { return leased - std::min(leased, workers); };
-  into.waiting += number_of(cluster, "builds_waiting") + into.at_slot +
-                  ahead(number_of(cluster, "builds_leased"), number_of(cluster, "compilers")) +
-                  ahead(into.in_slots, number_of(cluster, "runners"));
+  // A worker is leased jobs ahead, and a profile waits at the slot that counts for it: no more are
+  // at work than there are workers.
+  auto at_work = [&](uint64_t leased, const char* workers) {
+    return std::min(leased, number_of(cluster, workers));
+  };
+  auto given = number_of(cluster, "evaluations_leased") + number_of(cluster, "profiles_leased");
+  into.in_slots = at_work(given, "runners");
+  into.at_slot = number_of(cluster, "evaluations_waiting") +
+                 number_of(cluster, "profiles_waiting") + given - into.in_slots;
+  auto builds = number_of(cluster, "builds_leased");
+  into.waiting +=
+      number_of(cluster, "builds_waiting") + into.at_slot + builds - at_work(builds, "compilers");
 }
 
 } // namespace kernelmill

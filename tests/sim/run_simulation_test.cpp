@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "actors/run/run_records.hpp"
 #include "tests/sim/world.hpp"
 
 namespace kernelmill::sim {
@@ -250,6 +251,9 @@ TEST(Simulation, APolicyThatNeverAnswersEndsTheRunAsFailedAndResumable) {
   ASSERT_TRUE(down.summary);
   EXPECT_STREQ(down.summary->open()->getOutcome().cStr(), "failed");
   EXPECT_STREQ(down.summary->open()->getFault().getCategory().cStr(), "policy_down");
+  // Those that the run's end took with it share the fate of those that asked in vain.
+  auto lost = down.summary->open()->getTotals().getInfrastructure();
+  EXPECT_GE(lost, 8u);
   std::vector<std::string> states;
   for (auto& [key, record] : sink->records()) {
     auto view = record.open();
@@ -257,9 +261,21 @@ TEST(Simulation, APolicyThatNeverAnswersEndsTheRunAsFailedAndResumable) {
     states.emplace_back(view->getRun().getState());
     if (states.back() == "failed") {
       EXPECT_STREQ(view->getRun().getFault().getCategory().cStr(), "policy_down");
+      EXPECT_EQ(view->getRun().getReadiness(), "{\"lost_open\":" + std::to_string(lost) + "}");
     }
   }
   EXPECT_EQ(states, (std::vector<std::string>{"running", "failed"}));
+}
+
+TEST(LostEpisodes, AreThoseOfAFaultOfAMachineOrAServerAndNotOfAUser) {
+  error away{fault_class::infrastructure, "policy_down", "the server is away", {}};
+  error refused{fault_class::configuration, "policy_auth", "the key is wrong", {}};
+  error told{fault_class::none, "cancelled", "the run was cancelled", {}};
+  EXPECT_TRUE(is_lost(away, std::nullopt));
+  EXPECT_TRUE(is_lost(told, away)) << "the fault ended its run";
+  EXPECT_FALSE(is_lost(told, std::nullopt)) << "the user did";
+  EXPECT_FALSE(is_lost(told, refused));
+  EXPECT_FALSE(is_lost(refused, refused));
 }
 
 TEST(Simulation, AMemberThatAServerLosesIsDroppedAndItsGroupIsComplete) {

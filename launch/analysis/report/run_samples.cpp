@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "storage/lineage/fork.hpp"
 #include "storage/lineage/group_reader.hpp"
 
@@ -21,7 +22,7 @@ std::string str(capnp::Text::Reader x) {
 
 void note_timing(sample& x, wire::Timing::Reader t) {
   auto s = t.getSpeedup();
-  if (!t.getMeasured() || !(s.getEstimate() > 0)) return;
+  if (!(s.getEstimate() > 0)) return;
   x.speedup = speedup_interval{s.getEstimate(), s.getLow(), s.getHigh()};
   x.candidate = run_time{t.getCandidateMs(), t.getSamples()};
   x.reference = run_time{t.getReferenceMs(), t.getSamples()};
@@ -38,7 +39,7 @@ sample sample_of(const std::string& run, wire::TurnRecord::Reader turn) {
   x.turn = fmt::format("{}/g{}.e{}.t{}", run, e.getGroup(), e.getMember(), turn.getTurn());
   x.compiled = facts.getBuild().getCompiled();
   x.correct = verdict.getOutcome() == wire::Outcome::ACCEPTED;
-  note_timing(x, evaluation.getTiming());
+  if (is_timed(turn)) note_timing(x, evaluation.getTiming());
   x.contract = str(facts.getContract());
   x.backend = str(facts.getBackend());
   x.hardware = str(evaluation.getDevice());

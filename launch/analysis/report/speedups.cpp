@@ -28,6 +28,17 @@ expected<uint32_t> shared_turns_of(const run_directory& run) {
   return *fork ? (*fork)->turns : 0;
 }
 
+bool passes(wire::Verdict::Reader x, std::string_view gate) {
+  for (auto one : x.getGates())
+    if (gate == one.getName().cStr()) return one.getStatus() == wire::GateStatus::PASS;
+  return false;
+}
+
+bool is_timed(wire::TurnRecord::Reader x) {
+  return passes(x.getVerdict(), "correctness") &&
+         x.getFacts().getEvaluation().getTiming().getMeasured();
+}
+
 std::optional<measured_speedup> counted_speedup(wire::TurnRecord::Reader turn,
                                                 uint32_t shared_turns) {
   auto timing = turn.getFacts().getEvaluation().getTiming();

@@ -3,6 +3,7 @@
 // The figures that are named after speedups, each computed here alone:
 // docs/reference/glossary.md#figures has their names and definitions.
 //
+//   timed                turns that are correct and were measured
 //   best_speedup         of the accepted, timed turn with the highest lower bound
 //   best_speedup_lower   the lower bound of that one
 //   geomean_speedup      over episodes: the geometric mean of the estimates of their best turns
@@ -11,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,13 @@ measured_speedup of_interval(wire::Interval::Reader x);
 /// The first turns of a fork are another run's: their speedups count there. 0: the run is no fork.
 /// Errors: those of reading the manifest.
 expected<uint32_t> shared_turns_of(const run_directory& run);
+
+/// Whether a verdict's gate of that name is passed.
+bool passes(wire::Verdict::Reader x, std::string_view gate);
+
+/// Whether a turn counts as timed: it passed the correctness gate and was measured. What was
+/// measured of another, such as a right kernel with a wrong diagnosis, is no time of an answer.
+bool is_timed(wire::TurnRecord::Reader x);
 
 /// The speedup of a turn that was accepted and timed and is no shared one; nothing of another.
 std::optional<measured_speedup> counted_speedup(wire::TurnRecord::Reader turn,

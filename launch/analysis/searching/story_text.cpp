@@ -61,10 +61,12 @@ json episode_json(const search::searched_episode& x) {
 } // namespace
 
 std::string story_text(const search_story& x, const std::string& strategy, size_t width) {
+  // A copy is accepted as an answer, and no candidate of the search's own.
+  auto copies = x.unchanged > 0 ? fmt::format("{} accepted but unchanged, ", x.unchanged) : "";
   auto result = fmt::format(
-      "search ({}): {} generations, {} candidates: {} verified, {} failed, {} "
-      "lost\nused: {}\n",
-      strategy, x.generations, x.episodes.size(), x.verified, x.failed, x.lost, cost_text(x.used));
+      "search ({}): {} generations, {} candidates: {} verified, {}{} failed, {} lost\nused: {}\n",
+      strategy, x.generations, x.episodes.size(), x.verified, copies, x.failed - x.unchanged,
+      x.lost, cost_text(x.used));
   auto table = improvements_text(x, width);
   return table.empty() ? result : result + "\n" + table + "\n";
 }
@@ -78,13 +80,10 @@ json story_json(const search_story& x) {
   }
   auto tree = json::array();
   for (const auto& one : x.episodes) tree.push_back(episode_json(one));
-  return {{"generations", x.generations},
-          {"candidates", x.episodes.size()},
-          {"verified", x.verified},
-          {"failed", x.failed},
-          {"lost", x.lost},
-          {"used", cost_json(x.used)},
-          {"best_so_far", std::move(improvements)},
+  return {{"generations", x.generations}, {"candidates", x.episodes.size()},
+          {"verified", x.verified},       {"failed", x.failed},
+          {"unchanged", x.unchanged},     {"lost", x.lost},
+          {"used", cost_json(x.used)},    {"best_so_far", std::move(improvements)},
           {"tree", std::move(tree)}};
 }
 

@@ -14,8 +14,8 @@ namespace kernelmill::searching {
 /// table of at most `width` columns.
 std::string story_text(const search_story& x, const std::string& strategy, size_t width);
 
-/// The keys "generations", "candidates", "verified", "failed", "lost", "used", "best_so_far" and
-/// "tree": every episode with its parent.
+/// The keys "generations", "candidates", "verified", "failed", "unchanged" (of the failed), "lost",
+/// "used", "best_so_far" and "tree": every episode with its parent.
 nlohmann::ordered_json story_json(const search_story& x);
 
 } // namespace kernelmill::searching

@@ -1,5 +1,7 @@
 #include "launch/analysis/study/comparison.hpp"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "launch/analysis/study/episode_comparison.hpp"
@@ -140,7 +142,8 @@ expected<json> turns_document(const compared_side& a, const compared_side& b) {
 } // namespace
 
 std::string name_of(const compared_side& x) {
-  auto result = x.run->where.name;
+  // Its folder: the name by which commands find it, whatever its records call it.
+  auto result = std::filesystem::path{x.run->where.path}.filename().string();
   if (!x.whole_run) result += fmt::format("/g{}", x.name.group);
   if (x.name.member) result += fmt::format(".e{}", *x.name.member);
   if (x.name.turn) result += fmt::format(".t{}", *x.name.turn);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/study/wire_values.hpp"
 #include "messages/evidence.hpp"
 #include "messages/fault.hpp"
@@ -25,14 +26,11 @@ wire::Timing::Reader timing(turn x) {
   return x.getFacts().getEvaluation().getTiming();
 }
 
-bool passes(turn x, std::string_view gate) {
-  for (auto g : x.getVerdict().getGates())
-    if (gate == g.getName().cStr()) return g.getStatus() == wire::GateStatus::PASS;
-  return false;
-}
+using reporting::is_timed;
+using reporting::passes;
 
 json timed_number(turn x, double of) {
-  return timing(x).getMeasured() ? number(of) : json(nullptr);
+  return is_timed(x) ? number(of) : json(nullptr);
 }
 
 /// A part of the reward as it was given: value times weight.
@@ -163,10 +161,12 @@ const std::vector<entry>& entries() {
                json(x.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE)),
       KM_FIELD("open", "flag", "it asked for no verdict",
                json(x.getVerdict().getOutcome() == wire::Outcome::OPEN)),
-      KM_FIELD("formatted", "flag", "the answer had the format", json(passes(x, "format"))),
-      KM_FIELD("built", "flag", "the code compiled", json(passes(x, "build"))),
-      KM_FIELD("correct", "flag", "all cases were right", json(passes(x, "correctness"))),
-      KM_FIELD("timed", "flag", "there is a speedup", json(timing(x).getMeasured())),
+      KM_FIELD("formatted", "flag", "the answer had the format",
+               json(passes(x.getVerdict(), "format"))),
+      KM_FIELD("built", "flag", "the code compiled", json(passes(x.getVerdict(), "build"))),
+      KM_FIELD("correct", "flag", "all cases were right",
+               json(passes(x.getVerdict(), "correctness"))),
+      KM_FIELD("timed", "flag", "it is correct and there is a speedup", json(is_timed(x))),
       KM_FIELD("paid", "flag", "the turn is rewarded", json(is_paid(x.getVerdict()))),
       KM_FIELD("terminal", "flag", "the last turn of its episode", json(x.getTerminal())),
       KM_FIELD("stop_reason", "text", "of a terminal turn", json(text_of(x.getStopReason()))),

@@ -10,8 +10,8 @@
 #include "launch/analysis/watch/candidates.hpp"
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/run_now.hpp"
 #include "launch/analysis/watch/stage_times.hpp"
-#include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
@@ -190,14 +190,18 @@ expected<json> stats_view(const world& in, const json& query) {
   KM_TRY(check_query(query, {"run"}));
   auto run = find_run(text_in(query, "run"), in.root);
   KM_TRY(run);
-  auto x = summarize(in, *run);
-  KM_TRY(x);
-  json result = {{"run", run->name}, {"state", x->state}, {"turns", x->turns}};
+  auto now = look_at_run(in, *run);
+  KM_TRY(now);
+  const auto* x = &now->stored;
+  json result = {{"run", run->name},
+                 {"folder", std::filesystem::path{run->path}.filename().string()},
+                 {"state", now->state()},
+                 {"turns", x->turns}};
   result["open_turns"] = x->open_turns;
   result["episodes"] = {{"ended", x->episodes},
                         {"accepted", x->accepted},
                         {"rejected", x->rejected},
-                        {"infrastructure", x->infrastructure}};
+                        {"infrastructure", now->infrastructure()}};
   auto share = [&](uint64_t n) {
     auto asked = x->asked_turns();
     return asked > 0 ? json(static_cast<double>(n) / static_cast<double>(asked)) : json(nullptr);
@@ -236,7 +240,7 @@ expected<json> stats_view(const world& in, const json& query) {
   result["prompt_tokens"] = x->prompt_tokens;
   result["completion_tokens"] = x->completion_tokens;
   result["models"] = x->models;
-  result["wall_seconds"] = x->open_seconds();
+  result["wall_seconds"] = now->seconds();
   return result;
 }
 

@@ -254,7 +254,7 @@ std::vector<finding> findings_of(const live_view& of, const stored_summary& stor
   if (auto jobs = of_jobs(of)) result.push_back(*jobs);
   for (auto& x : of_troubles(stored, true)) result.push_back(std::move(x));
   if (of.state == "paused")
-    result.push_back({"person", true, "It is paused: no new episodes start.",
+    result.push_back({"a user's `resume`", true, "It is paused: no new episodes start.",
                       "`kernelmill resume " + of.run +
                           "` ends the pause; of a head's run with --head ADDR:PORT"});
   std::stable_sort(result.begin(), result.end(),
@@ -272,15 +272,15 @@ std::vector<finding> findings_of_ended(const run_directory& run, const stored_su
                             !stored.fault.category.starts_with("policy")
                         ? std::string{"configuration"}
                         : infrastructure_resource(stored.fault.category);
-    result.push_back({resource, true, stored.fault.message + ".",
-                      stored.fault.hint.empty() ? resume : stored.fault.hint});
+    auto hint = stored.fault.hint.empty() ? std::string{} : stored.fault.hint + "; then ";
+    result.push_back({resource, true, stored.fault.message + ".", hint + resume});
   } else if (stored.state == "open") {
-    result.push_back(
-        {"process", true, "It was cut off: it has not ended, and no process works on it.", resume});
+    result.push_back({"the end of its process", true,
+                      "It was cut off: it has not ended, and no process works on it.", resume});
   } else if (stored.state == "cancelled") {
-    result.push_back({"person", false, "A user cancelled it.", resume});
+    result.push_back({"a user", false, "A user cancelled it.", resume});
   } else if (stored.state == "incomplete") {
-    result.push_back({"process", true, "It ended with episodes left open.", resume});
+    result.push_back({"the end of its process", true, "It ended with episodes left open.", resume});
   }
   if (auto disk = of_disk(run, around)) result.insert(result.begin(), *disk);
   for (auto& x : of_troubles(stored, false)) result.push_back(std::move(x));
@@ -299,14 +299,21 @@ finding finding_of(const live_view& of, const episode_row& x, const surroundings
     if (queue && queue->credits == 0 && queue->name != "policy")
       return no_worker(of, *queue, around);
     auto wait = queue ? queue->wait(x.queued->position) : 0;
+    bool too_late = x.left_seconds > 0 && wait > x.left_seconds;
     if (x.queued->queue == "policy" && of.policy_window > 0)
       wait = static_cast<double>(x.queued->position) * of.policy_mean_seconds /
              static_cast<double>(of.policy_window);
     return {resource_name(x.queued->queue), false,
-            fmt::format("It is {} in the queue for {}{}.", ordinal_text(x.queued->position),
+            fmt::format("It is {} in the queue for {}{}.{}", ordinal_text(x.queued->position),
                         resource_of(x.queued->queue),
-                        wait > 0 ? ", and begins in about " + format_seconds(wait) : ""),
-            ""};
+                        wait > 0 ? ", and begins in about " + format_seconds(wait) : "",
+                        too_late ? " The episode's own deadline comes first, in " +
+                                       format_seconds(x.left_seconds) +
+                                       ": it would end without this turn."
+                                 : ""),
+            too_late ? "raise episode.deadline_ms, or run fewer episodes at once "
+                       "(episode.max_live)"
+                     : ""};
   }
   if (x.job && x.job->worker > 0) {
     auto worker = of.workers.find(x.job->worker);

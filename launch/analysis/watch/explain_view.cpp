@@ -1,10 +1,13 @@
 // `explain`: the findings of a run or an episode as one document.
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "launch/analysis/watch/candidates.hpp"
 #include "launch/analysis/watch/explain.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/run_now.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
@@ -27,26 +30,23 @@ void add_findings(json& to, const std::vector<finding>& all) {
 }
 
 expected<json> explain_run(const world& in, const run_directory& run) {
-  auto stored = summarize(in, run);
-  KM_TRY(stored);
+  auto now = look_at_run(in, run, workers_of_nodes(in));
+  KM_TRY(now);
   auto around = look_around(in, run);
-  json result = {{"subject", run.name}, {"kind", "run"}};
-  auto says = in.ask_run(run);
-  if (says) {
-    auto view = read_live({run, std::move(*says)}, workers_of_nodes(in));
-    result["state"] = view.state;
+  json result = {{"subject", std::filesystem::path{run.path}.filename().string()},
+                 {"kind", "run"},
+                 {"state", now->state()}};
+  if (now->live) {
+    const auto& view = *now->live;
     result["episodes"] = view.planned;
     result["ended"] = view.ended;
     result["live"] = view.live;
-    add_findings(result, findings_of(view, *stored, around));
+    add_findings(result, findings_of(view, now->stored, around));
   } else {
-    if (stored->state == "open") stored = summarize_silent(in, run, std::move(*stored));
-    KM_TRY(stored);
-    result["state"] = stored->state == "open" ? "interrupted" : stored->state;
     result["episodes"] = planned_episodes(run);
-    result["ended"] = stored->episodes;
+    result["ended"] = now->stored.episodes;
     result["live"] = 0;
-    add_findings(result, findings_of_ended(run, *stored, around));
+    add_findings(result, findings_of_ended(run, now->stored, around));
   }
   return result;
 }
@@ -59,6 +59,8 @@ json of_live(const live_view& view, const episode_row& x, const surroundings& ar
   result["turn"] = x.turn;
   result["max_turns"] = x.max_turns;
   if (x.deadline_seconds > 0) result["deadline_seconds"] = x.deadline_seconds;
+  // A job that stands behind others is not late: actors/episode/episode_waiting.cpp.
+  result["deadline_waits"] = x.queued && (x.phase == "building" || x.phase == "evaluating");
   result["episode_deadline_seconds"] = x.left_seconds;
   if (x.job) {
     auto worker = view.workers.find(x.job->worker);
@@ -111,7 +113,7 @@ expected<json> of_stored(const world& in, const run_directory& run, const std::s
   } else {
     result["state"] = "open";
     result["turns"] = x->turns.size();
-    why = {"process", true,
+    why = {"the end of its process", true,
            fmt::format("It has {} committed turns and no end, and no process works on it.",
                        x->turns.size()),
            "`kernelmill resume " + run.path + "` continues it"};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -104,6 +105,7 @@ struct reading {
     to.rejected = numbers.count("rejected");
     to.infrastructure = numbers.count("infrastructure");
     to.left_open = numbers.count("left_open");
+    to.lost_open = numbers.count("lost_open");
     to.episodes.reserve(x.getChildren().size());
   }
 
@@ -135,6 +137,9 @@ struct reading {
     row.mean_seconds = numbers.at("mean_seconds");
     row.oldest_wait_seconds = numbers.at("oldest_wait_seconds");
     row.waiting = std::max(row.waiting, read_line(x, row.name));
+    for (auto child : x.getChildren())
+      if (child.getActor() == "lease" && child.getSince() > 0)
+        row.given_seconds.push_back(std::max(0.0, seconds_since_1970() - child.getSince()));
     to.queues.push_back(std::move(row));
     for (auto child : x.getChildren()) read(child, false);
   }
@@ -274,8 +279,19 @@ struct reading {
 } // namespace
 
 double queue_row::wait(uint64_t position) const {
-  if (credits == 0 || mean_seconds <= 0 || position == 0) return 0;
-  return static_cast<double>(position) * mean_seconds / static_cast<double>(credits);
+  if (credits == 0 || mean_seconds <= 0 || position == 0 || done < least_done) return 0;
+  constexpr uint64_t most_remembered = 64; // jobs in the mean, about
+  auto known = static_cast<double>(std::min(done, most_remembered));
+  auto sum = known * mean_seconds;
+  auto first = std::numeric_limits<double>::infinity();
+  for (auto x : given_seconds) {
+    sum += std::max(x, mean_seconds);
+    first = std::min(first, x);
+  }
+  auto mean = sum / (known + static_cast<double>(given_seconds.size()));
+  auto places = static_cast<double>(credits), before = static_cast<double>(position);
+  bool all_take_long = given_seconds.size() >= credits && first > mean_seconds;
+  return all_take_long ? first + (before - 1) * mean / places : before * mean / places;
 }
 
 const queue_row* live_view::queue(std::string_view name) const {

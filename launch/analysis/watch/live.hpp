@@ -71,10 +71,16 @@ struct queue_row {
   std::string name;
   std::string state; ///< "idle", "working", "starved"
   uint64_t workers = 0, credits = 0, leased = 0, waiting = 0, done = 0;
-  double mean_seconds = 0, oldest_wait_seconds = 0;
+  double mean_seconds = 0; ///< from giving a job out to its answer, of those that came lately
+  double oldest_wait_seconds = 0;
+  std::vector<double> given_seconds; ///< how long ago each job was given out that is not done
 
-  /// Seconds until the job at `position` begins, by what jobs took lately; 0: not known.
+  /// Seconds until the job at `position` is given to a worker; 0: not known, as after fewer than
+  /// `least_done` jobs. A job in progress counts with the time that it has taken so far, and at
+  /// least the mean. Where every one takes longer than the mean, the first of them is expected to
+  /// take as long again as it has taken.
   double wait(uint64_t position) const;
+  static constexpr uint64_t least_done = 5;
 };
 
 /// An actor that is not an episode.
@@ -89,9 +95,10 @@ struct actor_row {
 
 struct live_view {
   std::string run, directory;
-  std::string state; ///< "running", "paused", "cancelled", "failed", "stuck"
+  std::string state; ///< "running", "paused", "ending", "stuck"
   uint64_t planned = 0, live = 0, ended = 0, turns = 0;
   uint64_t accepted = 0, rejected = 0, infrastructure = 0, left_open = 0;
+  uint64_t lost_open = 0; ///< of these, by a fault of a machine or of a server
   std::vector<episode_row> episodes;
   std::vector<queue_row> queues;
   std::vector<actor_row> actors; ///< the monitor's own stand last, below the role "monitor"

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/analysis/watch/run_now.hpp"
 #include "launch/analysis/watch/run_row.hpp"
-#include "launch/analysis/watch/stored.hpp"
 #include "launch/analysis/watch/time_left.hpp"
 #include "launch/analysis/watch/views.hpp"
 #include "messages/base/clock.hpp"
@@ -57,15 +56,17 @@ json number(const std::optional<double>& x) {
 }
 
 /// Nothing of a run that does not go on, or of which too little is done.
-std::optional<double> left_of(const stored_summary& stored, const live_view& live) {
+std::optional<double> left_of(const run_now& x) {
+  const auto& stored = x.stored;
+  const auto& live = *x.live;
   if (live.state != "running") return std::nullopt;
   run_pace pace{.episodes = live.planned,
                 .ended = stored.episodes,
                 .live = live.live,
                 .turns = stored.turns,
                 .ended_turns = stored.ended_turns,
-                .seconds = stored.open_seconds(seconds_since_1970()) -
-                           std::max(0.0, stored.first_turn_at - stored.began_at),
+                .seconds =
+                    x.seconds() - std::max(0.0, stored.first_turn_at - stored.worked.began_at()),
                 .seen_turns = static_cast<double>(stored.turns) - 1};
   for (const auto& x : live.episodes) pace.max_turns = std::max(pace.max_turns, x.max_turns);
   for (const auto& [stage, sum] : stored.stages) {
@@ -77,41 +78,36 @@ std::optional<double> left_of(const stored_summary& stored, const live_view& liv
 
 json row_of(const world& in, const run_directory& run) {
   auto folder = std::filesystem::path{run.path}.filename().string();
-  auto stored = summarize(in, run);
-  if (!stored) return unreadable(folder, run.name, stored.error());
+  auto now = look_at_run(in, run);
+  if (!now) return unreadable(folder, run.name, now.error());
+  const auto& stored = now->stored;
+  const auto* live = now->live ? &*now->live : nullptr;
   json row = {
       {"run", run.name}, {"folder", folder}, {"directory", run.path}, {"tags", tags_of(run)}};
-  std::optional<live_view> live;
-  if (stored->state == "open") {
-    if (auto says = in.ask_run(run))
-      live = read_live({run, std::move(*says)});
-    else if (stored = summarize_silent(in, run, std::move(*stored)); !stored)
-      return unreadable(folder, run.name, stored.error());
-  }
-  row["state"] = live ? live->state : stored->state == "open" ? "interrupted" : stored->state;
+  row["state"] = now->state();
   row["live"] = live ? live->live : 0;
   auto planned = live ? live->planned : planned_episodes(run);
-  auto ended = live ? std::max(live->ended, stored->episodes) : stored->episodes;
+  auto ended = live ? std::max(live->ended, stored.episodes) : stored.episodes;
   row["episodes"] = planned;
   row["ended"] = ended;
   row["progress"] = planned > 0 ? static_cast<double>(ended) / static_cast<double>(planned) : 0.0;
-  row["turns"] = stored->turns;
-  row["accepted"] = stored->accepted;
-  row["rejected"] = stored->rejected;
-  row["infrastructure"] = stored->infrastructure;
-  row["reward"] = stored->mean_reward();
-  row["best_speedup_lower"] = reporting::lower_json(stored->speedups.best());
-  row["geomean_speedup"] = number(stored->speedups.geomean());
-  row["best_turn"] = stored->best_turn;
-  row["evidence"] = number(stored->evidence.mean());
-  row["near_misses"] = stored->evidence.near_misses();
-  row["began_at"] = stored->began_at;
-  row["seconds"] = stored->open_seconds(live ? seconds_since_1970() : 0);
-  row["left_seconds"] = number(live ? left_of(*stored, *live) : std::nullopt);
-  row["failure"] = stored->fault.message;
-  row["failure_category"] = stored->fault.category;
-  if (!live && stored->state == "open")
-    row["failure"] = "it was cut off; `kernelmill resume " + run.path + "` continues it";
+  row["turns"] = stored.turns;
+  row["accepted"] = stored.accepted;
+  row["rejected"] = stored.rejected;
+  row["infrastructure"] = now->infrastructure();
+  row["reward"] = stored.mean_reward();
+  row["best_speedup_lower"] = reporting::lower_json(stored.speedups.best());
+  row["geomean_speedup"] = number(stored.speedups.geomean());
+  row["best_turn"] = stored.best_turn;
+  row["evidence"] = number(stored.evidence.mean());
+  row["near_misses"] = stored.evidence.near_misses();
+  row["began_at"] = stored.worked.began_at();
+  row["seconds"] = now->seconds();
+  row["left_seconds"] = number(live ? left_of(*now) : std::nullopt);
+  row["failure"] = !live && stored.state == "open" ? "it was cut off" : stored.fault.message;
+  row["failure_category"] = stored.fault.category;
+  row["failure_hint"] = stored.fault.hint;
+  row["next"] = now->next(run);
   return row;
 }
 

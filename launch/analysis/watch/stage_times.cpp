@@ -37,6 +37,15 @@ std::array<stage_time, 6> stage_times(wire::TurnRecord::Reader turn) {
           stage_time{"judge", s.getJudge(), s.getJudge()}};
 }
 
+void add_slot_seconds(std::map<std::string, double>& to, wire::TurnRecord::Reader turn) {
+  auto add = [&](wire::TurnFacts::Reader x) {
+    for (auto span : x.getEvaluation().getSpans()) to[span.getName().cStr()] += span.getValue();
+  };
+  auto calls = turn.getCalls();
+  if (calls.size() == 0) add(turn.getFacts());
+  for (auto call : calls) add(call.getFacts());
+}
+
 nlohmann::ordered_json times_json(wire::TurnRecord::Reader turn) {
   nlohmann::ordered_json work, waited;
   for (const auto& x : stage_times(turn)) {

@@ -5,6 +5,8 @@
 // long that took.
 
 #include <array>
+#include <map>
+#include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -23,6 +25,9 @@ struct stage_time {
 /// In the order of a turn. A policy server does not say how long a request stood in its queue, so
 /// the time of `policy` is all work; `retrieve` and `judge` wait for no worker.
 std::array<stage_time, 6> stage_times(wire::TurnRecord::Reader turn);
+
+/// Adds the seconds that a turn's evaluations held a slot, by part: "task", "load", "correctness".
+void add_slot_seconds(std::map<std::string, double>& to, wire::TurnRecord::Reader turn);
 
 /// {"seconds": {"build": 0.4, ...}, "waited": {"build": 12, ...}}: work by stage, and waiting
 /// apart.

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "launch/analysis/watch/stage_times.hpp"
+#include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
@@ -22,28 +22,13 @@ constexpr std::chrono::seconds longest_change{
     2}; ///< that a process keeps a store while it opens or closes it
 constexpr std::chrono::milliseconds one_look{5};
 
-bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
-  for (auto x : verdict.getGates())
-    if (gate == x.getName().cStr()) return x.getStatus() == wire::GateStatus::PASS;
-  return false;
-}
-
-// A turn that a fork shares is older than its first session.
-void note_time(stored_summary& to, double at) {
-  auto next = to.spans.upper_bound(at);
-  if (next == to.spans.begin()) return;
-  auto& last = std::prev(next)->second;
-  last = std::max(last, at);
-}
-
 void note_run(stored_summary& to, wire::RunRecord::Reader x) {
   to.sessions = std::max(to.sessions, x.getOpening() + 1);
-  if (to.began_at == 0) to.began_at = x.getAt();
-  if (x.getState() == "running" && x.getAt() > 0) to.spans.emplace(x.getAt(), x.getAt());
-  note_time(to, x.getAt());
+  to.worked.add(x);
   if (x.getOpening() + 1 < to.sessions || x.getState() == "running") return;
   to.state = x.getState().cStr();
   to.fault = fault_of(x.getFault());
+  to.lost_open = lost_open_of(x);
 }
 
 void note_seconds(stored_summary& to, wire::TurnRecord::Reader turn) {
@@ -63,7 +48,7 @@ void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Re
   x.turn = turn;
 }
 
-void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
+void note_turn(stored_summary& to, wire::TurnRecord::Reader x, uint32_t shared_turns) {
   auto verdict = x.getVerdict();
   auto timing = x.getFacts().getEvaluation().getTiming();
   auto ref = x.getEpisode();
@@ -75,22 +60,21 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   bool open = verdict.getOutcome() == wire::Outcome::OPEN;
   to.open_turns += open;
   to.evidence.add(x);
-  to.format += passes(verdict, "format");
-  to.built += passes(verdict, "build");
-  bool correct = passes(verdict, "correctness");
-  to.correct += correct;
-  bool timed = correct && timing.getMeasured();
+  to.format += reporting::passes(verdict, "format");
+  to.built += reporting::passes(verdict, "build");
+  to.correct += reporting::passes(verdict, "correctness");
+  bool timed = reporting::is_timed(x);
   to.timed += timed;
   to.faster += timed && timing.getSpeedup().getLow() > 1;
   ++to.categories[verdict.getCategory().cStr()];
   if (to.speedups.add(x)) to.best_turn = name;
   for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
-  note_seconds(to, x);
+  if (x.getTurn() >= shared_turns) note_seconds(to, x); // those before took its origin's time
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
   to.completion_tokens += x.getCompletion().getCompletionTokens();
   if (auto model = x.getCompletion().getModel(); model.size() > 0) to.models.emplace(model.cStr());
-  note_time(to, x.getCommittedAt());
+  to.worked.add(x.getCommittedAt());
 }
 
 void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
@@ -99,14 +83,14 @@ void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
   to.speedups.add(x);
   to.accepted += x.getOutcome() == wire::Outcome::ACCEPTED;
   to.rejected += x.getOutcome() == wire::Outcome::REJECTED;
-  to.infrastructure += x.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  to.closed_as_lost += x.getOutcome() == wire::Outcome::INFRASTRUCTURE;
   auto best = std::numeric_limits<double>::quiet_NaN();
   for (auto reward : x.getRewards()) best = std::fmax(best, reward);
   if (!std::isnan(best)) {
     to.reward_sum += best;
     ++to.rewarded;
   }
-  note_time(to, x.getCommittedAt());
+  to.worked.add(x.getCommittedAt());
 }
 
 } // namespace
@@ -140,18 +124,16 @@ expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_
   }
 }
 
+uint64_t lost_open_of(wire::RunRecord::Reader end) {
+  auto said = json::parse(end.getReadiness().cStr(), nullptr, false);
+  return said.is_object() ? count_in(said, "lost_open", 0) : 0;
+}
+
 void add_stages(std::map<std::string, stage_sum>& to, wire::TurnRecord::Reader turn) {
   for (const auto& x : stage_times(turn)) {
     to[x.stage].seconds += x.seconds;
     to[x.stage].work += x.work;
   }
-}
-
-double stored_summary::open_seconds(double now) const {
-  double sum = 0;
-  for (const auto& [begin, last] : spans) sum += last - begin;
-  if (!spans.empty()) sum += std::max(0.0, now - spans.rbegin()->second);
-  return sum;
 }
 
 void stage_durations::add(double seconds) {
@@ -170,7 +152,7 @@ expected<stored_summary> summarize(const world& in, const run_directory& run) {
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
     switch (x.which()) {
       case wire::Record::RUN: note_run(result, x.getRun()); break;
-      case wire::Record::TURN: note_turn(result, x.getTurn()); break;
+      case wire::Record::TURN: note_turn(result, x.getTurn(), *shared); break;
       case wire::Record::EPISODE: note_episode(result, x.getEpisode()); break;
       case wire::Record::GROUP: ++result.groups; break;
     }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "launch/analysis/report/speedups.hpp"
+#include "launch/analysis/watch/working_time.hpp"
 #include "launch/analysis/watch/world.hpp"
 #include "messages/evidence.hpp"
 
@@ -26,6 +27,10 @@ struct stage_durations {
   void add(double seconds);
 };
 
+/// What the end of a session says of episodes that it left open by a fault of a machine or a
+/// server.
+uint64_t lost_open_of(wire::RunRecord::Reader end);
+
 /// Of all turns. They run side by side, so that the sum may be longer than the run.
 struct stage_sum {
   double seconds = 0, work = 0; ///< launch/analysis/watch/stage_times.hpp
@@ -38,19 +43,15 @@ struct stored_summary {
   error fault{fault_class::none, {}, {}, {}};
   uint32_t sessions = 0;
   double first_turn_at = 0; ///< seconds since 1970; 0: none
-  double began_at = 0;      ///< seconds since 1970; of the first session
-  /// By the start time of a session, that of the last record until the next one.
-  std::map<double, double> spans;
-
-  /// Wall time of the sessions, in seconds, without the pauses between them. `now`, if given, is
-  /// the time at which the latest one is in progress.
-  double open_seconds(double now = 0) const;
+  working_time worked;
 
   uint64_t groups = 0;
   uint64_t episodes = 0;    ///< that have ended
   uint64_t ended_turns = 0; ///< of these
-  uint64_t accepted = 0, rejected = 0, infrastructure = 0;
-  double reward_sum = 0; ///< of the best turn of each ended episode that has a rewarded one
+  uint64_t accepted = 0, rejected = 0;
+  uint64_t closed_as_lost = 0; ///< that have ended with the outcome `infrastructure`
+  uint64_t lost_open = 0;      ///< left open by the latest end, by a fault of a machine or a server
+  double reward_sum = 0;       ///< of the best turn of each ended episode that has a rewarded one
   uint64_t rewarded = 0;
   run_evidence evidence;
   reporting::speedup_figures speedups;
@@ -62,7 +63,7 @@ struct stored_summary {
   uint64_t asked_turns() const { return turns - open_turns; }
   uint64_t format = 0, built = 0, correct = 0, timed = 0, faster = 0;
   std::map<std::string, uint64_t> categories;       ///< of verdicts
-  std::map<std::string, stage_sum> stages;          ///< summed over turns
+  std::map<std::string, stage_sum> stages;          ///< summed over turns, a fork's own alone
   std::map<std::string, stage_durations> durations; ///< of turns that had the stage
   std::map<std::string, uint64_t> findings;         ///< of integrity, by rule
   uint64_t prompt_tokens = 0, completion_tokens = 0;

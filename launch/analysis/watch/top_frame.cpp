@@ -79,18 +79,25 @@ void add_run(std::vector<frame_line>& to, const json& run) {
   add_policy(to, run["policy"]);
 }
 
+// A worker is given a job ahead, so that more may be given than are at work.
+std::string given_text(const json& queue) {
+  auto workers = number_in(queue, "workers");
+  bool builds = text_in_row(queue, "queue") == "build";
+  return fmt::format("{:.0f} given to {:.0f} {}{}", number_in(queue, "leased"), workers,
+                     builds ? "compiler" : "slot", workers == 1 ? "" : "s");
+}
+
 void add_queues(std::vector<frame_line>& to, const json& run) {
   for (const auto& q : run["queues"]) {
     bool starved = text_in_row(q, "state") == "starved";
     if (number_in(q, "waiting") == 0 && number_in(q, "leased") == 0 && number_in(q, "done") == 0)
       continue;
-    to.push_back({fmt::format(" {} {:>5.0f} waiting, {:.0f} of {:.0f} places busy, {:.0f} done, "
-                              "one takes {}{}",
-                              fit(text_in_row(q, "queue"), 8), number_in(q, "waiting"),
-                              number_in(q, "leased"), number_in(q, "places"), number_in(q, "done"),
-                              format_seconds(number_in(q, "mean_seconds")),
-                              starved ? "  STARVED: no worker takes them" : ""),
-                  starved ? line_style::bad : line_style::plain});
+    to.push_back(
+        {fmt::format(" {} {:>5.0f} waiting, {}, {:.0f} done, one takes {}{}",
+                     fit(text_in_row(q, "queue"), 8), number_in(q, "waiting"), given_text(q),
+                     number_in(q, "done"), format_seconds(number_in(q, "mean_seconds")),
+                     starved ? "  STARVED: no worker takes them" : ""),
+         starved ? line_style::bad : line_style::plain});
   }
 }
 

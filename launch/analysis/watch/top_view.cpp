@@ -98,6 +98,7 @@ expected<json> run_json(const live_view& x, const json& query, size_t limit) {
                                   {"state", q.state},
                                   {"waiting", q.waiting},
                                   {"leased", q.leased},
+                                  {"workers", q.workers},
                                   {"places", q.credits},
                                   {"done", q.done},
                                   {"mean_seconds", q.mean_seconds},

@@ -220,7 +220,10 @@ std::string text_of(const plan& x, const std::vector<sim::alternative>& all) {
                                "WAIT P90>", "QUEUE MEAN>", "MOST>"},
                               stages);
   result += fmt::format("\nthe run takes {}: {:.0f} episodes and {:.0f} turns an hour\n"
-                        "what limits it: {}\n\n",
+                        "what limits it: {}\n"
+                        "left out: the start of the program, its prompts and records, and what "
+                        "compilers and slots on the same\ncores take from each other: a real run "
+                        "takes longer\n\n",
                         cli::format_seconds(r.seconds), r.episodes_per_hour(), r.turns_per_hour(),
                         r.limit);
   for (const auto& one : all)

@@ -28,6 +28,14 @@ std::string waiting_text(const progress& x) {
   return result.empty() ? result : "waiting: " + result;
 }
 
+/// "3/16 episodes ended: 2 accepted, 1 rejected".
+std::string ended_text(const progress& x) {
+  auto result = fmt::format("{}/{} episodes ended: {} accepted, {} rejected", x.episodes_done,
+                            x.episodes_total, x.accepted, x.rejected);
+  return x.infrastructure > 0 ? result + fmt::format(", {} infrastructure", x.infrastructure)
+                              : result;
+}
+
 } // namespace
 
 void progress_display::note_pace(const progress& x) {
@@ -50,19 +58,24 @@ void progress_display::note_pace(const progress& x) {
 
 std::vector<std::string> progress_display::parts(const progress& x) const {
   std::vector<std::string> result;
-  if (x.paused) result.emplace_back("paused: no new episodes start");
+  if (x.ending)
+    result.emplace_back("ending: no new turns begin");
+  else if (x.paused)
+    result.emplace_back("paused: no new episodes start");
+  auto said = static_cast<ptrdiff_t>(result.size());
   auto to_come = watch::forecast_of(pace_);
   auto planned = std::llround(static_cast<double>(x.turns) + to_come.turns);
-  result.push_back(fmt::format("{}/{} turns", x.turns, planned));
-  result.push_back(fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total));
-  if (!x.paused && to_come.seconds && to_come.turns > 0)
+  // What a run that ends still does is no part of its plan.
+  result.push_back(x.ending ? fmt::format("{} turns", x.turns)
+                            : fmt::format("{}/{} turns", x.turns, planned));
+  result.push_back(ended_text(x));
+  if (!x.paused && !x.ending && to_come.seconds && to_come.turns > 0)
     result.push_back("about " + cli::format_seconds(std::ceil(*to_come.seconds)) + " left");
   if (auto waiting = waiting_text(x); !waiting.empty()) result.push_back(waiting);
-  if (x.in_slots > 0) result.push_back(fmt::format("{} in slots", x.in_slots));
-  result.push_back(fmt::format("{} accepted, {} rejected", x.accepted, x.rejected));
-  if (x.infrastructure > 0) result.push_back(fmt::format("{} infrastructure", x.infrastructure));
+  if (x.in_slots > 0)
+    result.push_back(x.in_slots == 1 ? "1 in a slot" : fmt::format("{} in slots", x.in_slots));
   if (x.tried_again > 0)
-    result.insert(result.begin() + (x.paused ? 3 : 2),
+    result.insert(result.begin() + said + 2,
                   fmt::format("policy: {} tried again, attempt {}: {}", x.tried_again, x.attempts,
                               cli::shorten(cli::clean(x.last_error), longest_error)));
   return result;

@@ -18,6 +18,7 @@
 #include "launch/commands/run/progress_display.hpp"
 #include "launch/commands/run/run_driver.hpp"
 #include "launch/commands/run/search_end.hpp"
+#include "launch/commands/run_name.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/node/node.hpp"
@@ -35,24 +36,30 @@ namespace {
 using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-json summary_json(wire::RunSummary::Reader x) {
+// Times are the run's, not this session's: those of `runs`, `stats` and `status`.
+json summary_json(wire::RunSummary::Reader x, const run_view* view) {
   auto result = kernelmill::to_json(capnp::DynamicStruct::Reader{x});
   json stages = json::object();
-  for (auto s : x.getStages()) stages[s.getName().cStr()] = s.getValue();
+  if (view) {
+    result["seconds"] = view->worked.seconds();
+    for (const auto& [stage, sum] : view->stages) stages[stage] = sum.seconds;
+    for (const auto& [part, seconds] : view->slots) stages["slot." + part] = seconds;
+  } else {
+    for (auto s : x.getStages()) stages[s.getName().cStr()] = s.getValue();
+  }
   result["stages"] = stages;
   return result;
 }
 
-std::string slot_stages_text(wire::RunSummary::Reader x) {
-  const std::string prefix = "slot.";
+std::string slots_text(const run_view& view) {
   std::string result;
-  for (auto s : x.getStages()) {
-    std::string name = s.getName();
-    if (!name.starts_with(prefix) || s.getValue() <= 0) continue;
-    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", name.substr(prefix.size()),
-                          cli::format_seconds(s.getValue()));
-  }
-  return result;
+  for (const auto& [part, seconds] : view.slots)
+    if (seconds > 0)
+      result +=
+          fmt::format("{}{} {}", result.empty() ? "" : ", ", part, cli::format_seconds(seconds));
+  return result.empty()
+             ? result
+             : cli::hanging("", 0, "summed over all evaluations, in their slots: " + result);
 }
 
 // Turns work side by side, and most of them wait meanwhile: one sum of both would be hours of a run
@@ -93,15 +100,13 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
     result += finished_before(x);
   else
     result += fmt::format("{}: {} in {}\n", x.getOutcome().cStr(), counts_text(x),
-                          cli::format_seconds(x.getSeconds()));
+                          cli::format_seconds(view ? view->worked.seconds() : x.getSeconds()));
   result += fmt::format("{} accepted, {} rejected, {} infrastructure", t.getAccepted(),
                         t.getRejected(), t.getInfrastructure());
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   for (auto alarm : x.getAlarms()) result += alarm_text(alarm.cStr());
-  if (view) result += work_text(*view);
-  if (auto slots = slot_stages_text(x); !slots.empty())
-    result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
+  if (view) result += work_text(*view) + slots_text(*view);
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;
 }
@@ -201,12 +206,16 @@ expected<int> drive_run(const invocation& in, run_options options, told how) {
   }
   progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   options.on_cancel = [&] {
-    if (wanted.request_stop()) display.say("ending: `kernelmill cancel` asked for it");
+    if (wanted.request_stop())
+      display.say("ending: `kernelmill cancel` asked for it; no new turns begin");
   };
-  std::stop_callback tell{
-      signals.token(), [&display] {
-        display.say("ending: waiting for steps in progress; press Ctrl-C again to end at once");
-      }};
+  std::stop_callback tell{signals.token(), [&display] {
+                            display.say("ending: turns at a compiler or a slot have 8 s to finish, "
+                                        "no new ones begin; press Ctrl-C again to end at once");
+                          }};
+  interrupt::say_at_second("ended at once: committed turns are kept; continue with: kernelmill "
+                           "resume " +
+                           shown_path(options.directory));
   if (!in.json && !was_finished) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
@@ -215,7 +224,8 @@ expected<int> drive_run(const invocation& in, run_options options, told how) {
   options.on_start = [&] {
     rights = stored_rights(options);
     if (was_finished) return;
-    cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
+    cli::talk((options.resume ? "resuming " : "run ") +
+              name_with_folder(options.config.run.name, options.directory) + " in " +
               shown_path(options.directory));
     for (const auto& line : lines_of(*rights)) cli::talk(line);
   };
@@ -234,13 +244,14 @@ expected<int> drive_run(const invocation& in, run_options options, told how) {
   if (how == told::progress) {
     // nop
   } else if (in.json) {
-    auto document = summary_json(*opened);
+    auto document = summary_json(*opened, view ? &*view : nullptr);
     if (found) document["search"] = found->document;
     if (view) document["tasks"] = to_json(*view)["tasks"];
     if (rights) document["licences"] = to_json(*rights);
     cli::print_json(document);
   } else if (was_finished && opened->getOutcome() == "finished") {
-    cli::print(options.config.run.name + " " + finished_before(*opened));
+    cli::print(name_with_folder(options.config.run.name, options.directory) + " " +
+               finished_before(*opened));
   } else {
     cli::print(summary_text(*opened, view ? &*view : nullptr));
   }

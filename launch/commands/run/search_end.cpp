@@ -64,8 +64,9 @@ std::string measured_text(const json& x) {
 
 std::string winner_text(const json& winner, const std::string& task, const std::string& directory) {
   if (winner.is_null())
-    return "no winner: no candidate was verified twice; `kernelmill report " + directory +
-           "` says what failed\n";
+    return "no winner: no candidate was verified twice; `kernelmill show " + directory +
+           "` lists what each turn came to, and `kernelmill stats " + directory +
+           "` counts the verdicts\n";
   auto turn = winner.value("turn", std::string{});
   auto file = directory + "/" + winner.value("file", std::string{});
   auto text = fmt::format("winner: {}, {} in {} evaluations in fresh processes; the search had "
@@ -92,6 +93,7 @@ expected<searching::search_story> story_of(const run_directory& run) {
 expected<json> find_winner(const run_directory& run, const run_config& config,
                            const searching::search_story& story) {
   if (auto known = known_winner(run, story)) return std::move(*known);
+  cli::talk("measuring the fastest candidates again, in fresh processes");
   auto winner = measure_winner(run, config, story);
   KM_TRY(winner);
   if (!*winner) return json(nullptr);

@@ -241,9 +241,10 @@ std::string text_of(const run_directory& run, const outcome& x) {
                         "reward\n",
                         c.equal, c.other_outcome, c.other_reward);
   if (c.paid_both > 0)
-    result += fmt::format("mean reward {:.4f}, was {:.4f}\n",
+    result += fmt::format("mean reward of a turn {:.4f}, was {:.4f}, of {} turns; `stats` has the "
+                          "mean of the episodes' best\n",
                           c.reward_after / static_cast<double>(c.paid_both),
-                          c.reward_before / static_cast<double>(c.paid_both));
+                          c.reward_before / static_cast<double>(c.paid_both), c.paid_both);
   return result +
          fmt::format("verdict: {} in {}\nuse them: kernelmill export {} --verdict {} ...\n",
                      x.version.name, x.version.path, run.path, x.version.name);

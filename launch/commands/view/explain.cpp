@@ -34,8 +34,9 @@ std::string facts_text(const json& x) {
               "\n";
   if (!x.value("last_error", "").empty()) result += "last error: " + cell(x, "last_error") + "\n";
   if (x.contains("deadline_seconds"))
-    result += "deadline: in " + seconds_cell(x, "deadline_seconds") + ", of the episode in " +
-              seconds_cell(x, "episode_deadline_seconds") + "\n";
+    result += "deadline: in " + seconds_cell(x, "deadline_seconds") +
+              (x.value("deadline_waits", false) ? " and later while it is queued" : "") +
+              ", of the episode in " + seconds_cell(x, "episode_deadline_seconds") + "\n";
   return result;
 }
 

@@ -44,7 +44,7 @@ expected<int> stats(const invocation& in) {
   const auto& e = (*x)["episodes"];
   cli::print(fmt::format("{}: {}, {} turns, {} episodes ended ({} accepted, {} rejected, {} "
                          "infrastructure){}\n\n",
-                         cell(*x, "run"), cell(*x, "state"), count_cell(*x, "turns"),
+                         run_cell(*x), cell(*x, "state"), count_cell(*x, "turns"),
                          count_cell(e, "ended"), count_cell(e, "accepted"),
                          count_cell(e, "rejected"), count_cell(e, "infrastructure"),
                          open_text(*x)));
@@ -67,7 +67,7 @@ expected<int> stats(const invocation& in) {
   cli::print(
       fmt::format("\nmean best reward {}, best speedup lower {}{}, geomean speedup {},\n"
                   "evidence {}, {} near misses, {} prompt and {} completion tokens, "
-                  "{} of wall time\n",
+                  "{} of working time\n",
                   number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup_lower"),
                   x->value("best_turn", "").empty() ? "" : " (" + cell(*x, "best_turn") + ")",
                   number_cell(*x, "geomean_speedup"), number_cell(*x, "evidence"),

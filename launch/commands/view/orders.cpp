@@ -48,10 +48,10 @@ expected<int> pause(const invocation& in) {
 // -- status ---------------------------------------------------------------------------------------
 
 std::string status_line(const json& x) {
-  if (!x.contains("episodes")) return fmt::format("{}: {}\n", cell(x, "run"), cell(x, "state"));
+  if (!x.contains("episodes")) return fmt::format("{}: {}\n", run_cell(x), cell(x, "state"));
   return fmt::format("{}: {}; {} of {} episodes ended, {} turns, {} accepted, {} rejected, {} "
                      "infrastructure, in {}\n",
-                     cell(x, "run"), cell(x, "state"), count_cell(x, "ended"),
+                     run_cell(x), cell(x, "state"), count_cell(x, "ended"),
                      count_cell(x, "episodes"), count_cell(x, "turns"), count_cell(x, "accepted"),
                      count_cell(x, "rejected"), count_cell(x, "infrastructure"),
                      seconds_cell(x, "seconds"));
@@ -83,6 +83,8 @@ expected<int> local_status(const invocation& in) {
   for (const auto& x : rows) {
     cli::print(status_line(x));
     if (auto why = cell(x, "failure"); why != "-") cli::print(cli::hanging("  why: ", 7, why));
+    for (const char* key : {"failure_hint", "next"})
+      if (auto next = cell(x, key); next != "-") cli::print(cli::hanging("  next: ", 8, next));
     if (x["state"] == "paused")
       cli::talk("`kernelmill resume " + cell(x, "directory") + "` ends the pause");
   }

@@ -23,7 +23,7 @@ std::string totals_text(const json& run) {
     states += fmt::format("{}{} {}", states.empty() ? "" : ", ", count.get<uint64_t>(), state);
   for (const auto& q : run["queues"]) {
     if (q["waiting"].get<uint64_t>() == 0 && q["leased"].get<uint64_t>() == 0) continue;
-    queues += fmt::format("; {}: {} waiting, {} at work", q["queue"].get<std::string>(),
+    queues += fmt::format("; {}: {} waiting, {} given to workers", q["queue"].get<std::string>(),
                           q["waiting"].get<uint64_t>(), q["leased"].get<uint64_t>());
     if (q["state"] == "starved") queues += " (no worker takes them)";
   }
@@ -77,12 +77,6 @@ expected<int> ps(const invocation& in) {
 
 // -- runs -----------------------------------------------------------------------------------------
 
-/// The folder, by which commands find the run, and the name of its records where that differs.
-std::string run_cell(const json& x) {
-  auto folder = cell(x, "folder"), name = cell(x, "run");
-  return folder == "-" || folder == name ? name : folder + " (" + name + ")";
-}
-
 std::string tags_cell(const json& x) {
   std::string result;
   for (const auto& tag : x.value("tags", json::array()))
@@ -96,6 +90,21 @@ std::string progress_text(const json& x) {
                             100 * x.value("progress", 0.0));
   if (auto left = seconds_cell(x, "left_seconds"); left != "-") result += ", " + left + " left";
   return result;
+}
+
+/// How a run that has not finished goes on: one line for all, after the latest of them.
+void tell_how_to_continue(const json& runs) {
+  const json* latest = nullptr;
+  uint64_t others = 0;
+  for (const auto& x : runs) {
+    if (x.value("next", std::string{}).empty() || !x.contains("began_at")) continue;
+    others += latest != nullptr;
+    if (latest == nullptr || x["began_at"] >= (*latest)["began_at"]) latest = &x;
+  }
+  if (latest == nullptr) return;
+  cli::talk(one_line((*latest)["next"].get<std::string>()) +
+            (others > 0 ? fmt::format("; {} other{} likewise", others, others == 1 ? "" : "s")
+                        : std::string{}));
 }
 
 expected<int> runs(const invocation& in) {
@@ -126,6 +135,7 @@ expected<int> runs(const invocation& in) {
                                 : "no runs in " + in.value("--root"));
   else
     cli::print(cli::format_table(headers, rows));
+  tell_how_to_continue((*document)["runs"]);
   return 0;
 }
 

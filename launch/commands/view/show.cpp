@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/watch/run_now.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/head_asking.hpp"
@@ -66,10 +67,19 @@ std::string origin_text(const run_directory& run) {
   return result;
 }
 
+/// Of a run whose latest session has no end: what its actors say, or that it was cut off.
+expected<void> settle_state(run_view& view, const run_directory& run) {
+  auto now = watch::look_at_run(watch::local_world({}), run);
+  KM_TRY(now);
+  view.state = now->state();
+  return {};
+}
+
 expected<int> show_run(const invocation& in, const place& at, const std::string& directory) {
   auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
   KM_TRY(view);
   view->directory = directory;
+  if (view->state == "open" && !asks_head(in)) KM_TRY(settle_state(*view, at.run));
   if (!at.whole_run && view->episodes.empty())
     return configuration_error(
         "not_found",

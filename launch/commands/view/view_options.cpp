@@ -105,6 +105,11 @@ std::string number_cell(const json& row, const char* key, int digits) {
   return fmt::format("{:.{}f}", i->get<double>(), digits);
 }
 
+std::string run_cell(const json& row) {
+  auto folder = cell(row, "folder"), name = cell(row, "run");
+  return folder == "-" || folder == name ? name : folder + " (" + name + ")";
+}
+
 std::string position_cell(const json& row) {
   auto i = row.find("position");
   return i == row.end() || !i->is_number() ? "-" : watch::ordinal_text(i->get<uint64_t>());

@@ -49,6 +49,10 @@ std::string count_cell(const nlohmann::ordered_json& row, const char* key);
 std::string seconds_cell(const nlohmann::ordered_json& row, const char* key);
 std::string number_cell(const nlohmann::ordered_json& row, const char* key, int digits = 2);
 
+/// The folder, by which commands find the run of a row, and the name of its records where that
+/// differs.
+std::string run_cell(const nlohmann::ordered_json& row);
+
 /// "12th" of a position.
 std::string position_cell(const nlohmann::ordered_json& row);
 

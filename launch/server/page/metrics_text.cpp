@@ -83,7 +83,7 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
   for (const auto& [path, x] : seen) {
     outcomes["accepted"] += static_cast<double>(x.accepted);
     outcomes["rejected"] += static_cast<double>(x.rejected);
-    outcomes["infrastructure"] += static_cast<double>(x.infrastructure);
+    outcomes["infrastructure"] += static_cast<double>(x.closed_as_lost);
     gates["format"] += static_cast<double>(x.format);
     gates["built"] += static_cast<double>(x.built);
     gates["correct"] += static_cast<double>(x.correct);

@@ -80,18 +80,7 @@ maker of_one_run(
 }
 
 expected<json> stats(const watch::world& in, const run_directory& run, const json&) {
-  auto result = watch::stats_view(in, {{"run", run.path}});
-  KM_TRY(result);
-  if ((*result)["state"] == "open") {
-    if (auto says = in.ask_run(run)) {
-      (*result)["state"] = watch::read_live({run, std::move(*says)}).state;
-      return result;
-    }
-    result = watch::stats_view(in, {{"run", run.path}}); // it may have ended in between
-    KM_TRY(result);
-    if ((*result)["state"] == "open") (*result)["state"] = "interrupted";
-  }
-  return result;
+  return watch::stats_view(in, {{"run", run.path}});
 }
 
 expected<json> explain(const watch::world& in, const run_directory& run, const json& query) {

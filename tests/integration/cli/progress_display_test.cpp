@@ -39,17 +39,18 @@ progress under_way(double seconds, uint64_t turns) {
 TEST(progress_display, counts_turns_and_says_what_waits_for_what) {
   auto before = under_way(1, 1);
   auto text = shown(false, under_way(11, 96), &before);
-  EXPECT_THAT(text, HasSubstr("96/256 turns; 0/64 episodes; "));
+  EXPECT_THAT(text, HasSubstr("96/256 turns; 0/64 episodes ended: 0 accepted, 0 rejected; "));
   EXPECT_THAT(text, HasSubstr("about 18.0 s left; ")); // tests/unit/watch/time_left_test.cpp
   EXPECT_THAT(text, HasSubstr("waiting: 12 for the policy, 3 for a build, 40 for a slot; "));
-  EXPECT_THAT(text, HasSubstr("2 in slots; 0 accepted, 0 rejected"));
+  EXPECT_THAT(text, HasSubstr("40 for a slot; 2 in slots"));
 }
 
 TEST(progress_display, counts_what_was_committed_before_a_resume_as_no_pace) {
   auto before = under_way(1, 160), now = under_way(11, 180);
   before.turns_fresh = 1;
   now.turns_fresh = 21;
-  EXPECT_THAT(shown(false, now, &before), HasSubstr("180/256 turns; 0/64 episodes; about 48.0 s"));
+  EXPECT_THAT(shown(false, now, &before),
+              HasSubstr("0/64 episodes ended: 0 accepted, 0 rejected; about 48.0 s"));
 }
 
 TEST(progress_display, expects_of_open_episodes_what_those_that_ended_early_say) {
@@ -58,11 +59,21 @@ TEST(progress_display, expects_of_open_episodes_what_those_that_ended_early_say)
   now.episodes_live = 0;
   now.turns_ended = 64;
   auto before = under_way(1, 0);
-  EXPECT_THAT(shown(false, now, &before), HasSubstr("64/128 turns; 32/64 episodes; "));
+  EXPECT_THAT(shown(false, now, &before), HasSubstr("64/128 turns; 32/64 episodes ended: "));
+}
+
+TEST(progress_display, expects_nothing_of_a_run_that_ends) {
+  auto before = under_way(1, 1), now = under_way(11, 96);
+  now.ending = true;
+  now.in_slots = 1;
+  auto text = shown(false, now, &before);
+  EXPECT_THAT(text, HasSubstr("ending: no new turns begin; 96 turns; 0/64 episodes ended: "));
+  EXPECT_THAT(text, HasSubstr("; 1 in a slot"));
+  EXPECT_THAT(text, Not(HasSubstr("left")));
 }
 
 TEST(progress_display, leaves_whole_parts_out_where_the_terminal_is_narrow) {
-  ::setenv("COLUMNS", "60", 1);
+  ::setenv("COLUMNS", "70", 1);
   auto now = under_way(11, 96);
   now.tried_again = 5;
   now.attempts = 3;
@@ -70,7 +81,7 @@ TEST(progress_display, leaves_whole_parts_out_where_the_terminal_is_narrow) {
   auto text = shown(true, now);
   EXPECT_THAT(text, HasSubstr("\r\x1b[K96/256 turns; 0/64 episodes"));
   EXPECT_THAT(text, Not(HasSubstr("policy:")));
-  EXPECT_LT(text.size(), 60u + 6);
+  EXPECT_LT(text.size(), 70u + 6);
   ::setenv("COLUMNS", "200", 1);
   EXPECT_THAT(shown(true, now),
               HasSubstr("policy: 5 tried again, attempt 3: the body is not JSON"));

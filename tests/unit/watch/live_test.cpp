@@ -66,6 +66,7 @@ live_run tree(double places) {
     put(queues[0], {{"credits", places},
                     {"waiting", 3},
                     {"leased", 1},
+                    {"done", 9},
                     {"mean_seconds", 4},
                     {"oldest_wait_seconds", 7}});
     auto leases = queues[0].initChildren(1);
@@ -114,6 +115,36 @@ TEST(live_view, an_episode_that_waits_for_its_turn_is_queued_with_its_place) {
   auto row = to_json(view, first);
   EXPECT_EQ(row["position"], 2);
   EXPECT_EQ(row["task"], "native/row_sum");
+}
+
+/// Two compilers that did ten jobs of 0.2 s.
+queue_row quick_queue() {
+  queue_row x;
+  x.name = "build";
+  x.workers = x.credits = x.leased = 2;
+  x.done = 10;
+  x.mean_seconds = 0.2;
+  return x;
+}
+
+TEST(live_view, the_wait_in_a_queue_is_what_jobs_took_and_what_those_at_work_take) {
+  auto queue = quick_queue();
+  queue.given_seconds = {0.1, 0.1};
+  EXPECT_NEAR(queue.wait(8), 8 * 0.2 / 2, 1e-9) << "no job at work is late";
+  queue.given_seconds = {15, 0.1};
+  EXPECT_NEAR(queue.wait(8), 8 * (10 * 0.2 + 15 + 0.2) / 12 / 2, 1e-9);
+  queue.given_seconds = {15, 20};
+  EXPECT_NEAR(queue.wait(8), 15 + 7 * (10 * 0.2 + 35) / 12 / 2, 1e-9) << "both are late";
+}
+
+TEST(live_view, the_wait_in_a_queue_is_not_known_after_a_few_jobs) {
+  auto queue = quick_queue();
+  queue.done = queue_row::least_done - 1;
+  EXPECT_EQ(queue.wait(8), 0);
+  queue.done = queue_row::least_done;
+  EXPECT_GT(queue.wait(8), 0);
+  queue.credits = 0;
+  EXPECT_EQ(queue.wait(8), 0) << "no worker takes them";
 }
 
 TEST(live_view, the_end_of_an_answer_that_streams_in_is_text) {
@@ -226,6 +257,16 @@ TEST(explain, says_of_each_episode_what_it_waits_for) {
   EXPECT_THAT(nonsense.text, HasSubstr("The policy server answers nonsense. Attempt 3 failed"));
   EXPECT_THAT(nonsense.text, HasSubstr("next attempt is in 2"));
   EXPECT_EQ(nonsense.next, "check policy.base_url");
+}
+
+TEST(explain, says_that_an_episode_ends_before_its_job_begins) {
+  auto view = read_live(tree(2));
+  view.episodes[2].left_seconds = 1; // the job begins in 6
+  auto late = finding_of(view, view.episodes[2], {});
+  EXPECT_THAT(late.text, HasSubstr("own deadline comes first, in 1"));
+  EXPECT_THAT(late.next, HasSubstr("episode.deadline_ms"));
+  view.episodes[2].left_seconds = 100;
+  EXPECT_EQ(finding_of(view, view.episodes[2], {}).next, "");
 }
 
 TEST(explain, names_the_lost_node_where_no_runner_takes_the_jobs) {

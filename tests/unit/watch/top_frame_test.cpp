@@ -46,6 +46,7 @@ json top_of(double turns, const std::string& detail = "native/row_sum, turn 1 of
             {"state", "starved"},
             {"waiting", 200},
             {"leased", 0},
+            {"workers", 1},
             {"places", 0},
             {"done", 7},
             {"mean_seconds", 0.2}}}},
@@ -73,6 +74,7 @@ TEST(top_frame, shows_what_starves_and_the_first_episodes_at_80_by_24) {
   EXPECT_THAT(text, HasSubstr("g0.e0"));
   EXPECT_THAT(text, HasSubstr("1st"));
   EXPECT_THAT(text, HasSubstr("cpu0 stuck"));
+  EXPECT_THAT(text, HasSubstr("200 waiting, 0 given to 1 slot, 7 done"));
   EXPECT_THAT(text_of(top_frame(top_of(3), {}, 160, 24)), HasSubstr("STARVED"));
   EXPECT_THAT(text_of(top_frame(top_of(3), {}, 80, 24, {.selected = 100})), HasSubstr("g100.e0"));
 }

@@ -1,0 +1,46 @@
+#include "launch/analysis/watch/run_now.hpp"
+
+#include <utility>
+
+#include "messages/base/clock.hpp"
+
+namespace kernelmill::watch {
+
+std::string run_now::state() const {
+  if (live) return live->state;
+  return stored.state == "open" ? "interrupted" : stored.state;
+}
+
+double run_now::seconds() const {
+  return stored.worked.seconds(live ? seconds_since_1970() : 0);
+}
+
+uint64_t run_now::infrastructure() const {
+  return stored.closed_as_lost + (live ? live->lost_open : stored.lost_open);
+}
+
+std::string run_now::next(const run_directory& run) const {
+  return live ? std::string{} : how_to_continue(state(), run.path);
+}
+
+std::string how_to_continue(const std::string& state, const std::string& directory) {
+  return state == "finished" ? std::string{} : "`kernelmill resume " + directory + "` continues it";
+}
+
+expected<run_now> look_at_run(const world& in, const run_directory& run,
+                              const std::map<uint64_t, std::string>& more_workers) {
+  auto stored = summarize(in, run);
+  KM_TRY(stored);
+  run_now result{std::move(*stored), std::nullopt};
+  if (result.stored.state != "open") return result;
+  if (auto says = in.ask_run(run)) {
+    result.live = read_live({run, std::move(*says)}, more_workers);
+    return result;
+  }
+  auto again = summarize_silent(in, run, std::move(result.stored));
+  KM_TRY(again);
+  result.stored = std::move(*again);
+  return result;
+}
+
+} // namespace kernelmill::watch
