@@ -213,9 +213,10 @@ expected<int> drive_run(const invocation& in, run_options options, told how) {
                             display.say("ending: turns at a compiler or a slot have 8 s to finish, "
                                         "no new ones begin; press Ctrl-C again to end at once");
                           }};
-  interrupt::say_at_second("ended at once: committed turns are kept; continue with: kernelmill "
-                           "resume " +
-                           shown_path(options.directory));
+  if (!in.json) // stderr is for one document then
+    interrupt::say_at_second("ended at once: committed turns are kept; continue with: kernelmill "
+                             "resume " +
+                             shown_path(options.directory));
   if (!in.json && !was_finished) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
