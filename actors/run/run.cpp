@@ -99,8 +99,8 @@ void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   episode_id id{plan.name, ref.getTask(), ref.getGroup(), ref.getMember()};
   static constexpr const char* outcomes[] = {"accepted", "rejected", "infrastructure", "open"};
   auto text = std::string{outcome.getClosed() ? "ended" : "left open"} + ": " + id.task;
-  // What leaves an episode open is no outcome unless a machine or a server is at fault.
-  if (outcome.getClosed() || why.cls == fault_class::infrastructure)
+  // A cancelled episode has no outcome.
+  if (outcome.getClosed() || is_lost(why, std::nullopt))
     text += std::string{", "} + outcomes[static_cast<size_t>(outcome.getOutcome())];
   text +=
       " after " + std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();

@@ -16,9 +16,11 @@ bool is_comparable(wire::EpisodeOutcome::Reader x) {
 }
 
 bool is_lost(const error& why, const std::optional<error>& end_of_run) {
-  if (why.cls == fault_class::infrastructure) return true;
+  auto is_ours = [](const error& x) {
+    return x.cls == fault_class::infrastructure || x.cls == fault_class::configuration;
+  };
   bool told_to_end = why.cls == fault_class::none;
-  return told_to_end && end_of_run && end_of_run->cls == fault_class::infrastructure;
+  return is_ours(told_to_end && end_of_run ? *end_of_run : why);
 }
 
 void count_outcome(run_counters& counters, run_counts& kinds,

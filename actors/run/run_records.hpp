@@ -16,8 +16,8 @@ namespace kernelmill {
 bool is_comparable(wire::EpisodeOutcome::Reader x);
 
 /// Whether an episode that left without a record of its own counts as lost to the infrastructure:
-/// a fault of a machine or of a server ended it, or ended its run while it was open (`end_of_run`).
-/// An episode that the user's cancel or a fault of the configuration ended is open and not lost.
+/// a fault of a machine, of a server or of their configuration ended it, or ended its run while it
+/// was open (`end_of_run`). One that the user's cancel ended is open and not lost.
 bool is_lost(const error& why, const std::optional<error>& end_of_run);
 
 void count_outcome(run_counters& counters, run_counts& kinds, wire::EpisodeOutcome::Reader outcome);

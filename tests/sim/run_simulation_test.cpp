@@ -267,15 +267,15 @@ TEST(Simulation, APolicyThatNeverAnswersEndsTheRunAsFailedAndResumable) {
   EXPECT_EQ(states, (std::vector<std::string>{"running", "failed"}));
 }
 
-TEST(LostEpisodes, AreThoseOfAFaultOfAMachineOrAServerAndNotOfAUser) {
+TEST(LostEpisodes, AreThoseOfAFaultAndNotOfAUser) {
   error away{fault_class::infrastructure, "policy_down", "the server is away", {}};
   error refused{fault_class::configuration, "policy_auth", "the key is wrong", {}};
   error told{fault_class::none, "cancelled", "the run was cancelled", {}};
   EXPECT_TRUE(is_lost(away, std::nullopt));
   EXPECT_TRUE(is_lost(told, away)) << "the fault ended its run";
   EXPECT_FALSE(is_lost(told, std::nullopt)) << "the user did";
-  EXPECT_FALSE(is_lost(told, refused));
-  EXPECT_FALSE(is_lost(refused, refused));
+  EXPECT_TRUE(is_lost(refused, std::nullopt)) << "no server takes the key";
+  EXPECT_TRUE(is_lost(told, refused));
 }
 
 TEST(Simulation, AMemberThatAServerLosesIsDroppedAndItsGroupIsComplete) {

@@ -216,7 +216,7 @@ expected<json> stats_view(const world& in, const json& query) {
     result["funnel"].push_back({{"step", step}, {"turns", count}, {"share", share(count)}});
   double all = 0;
   for (const auto& [stage, sum] : x->stages) all += sum.work;
-  auto turns = static_cast<double>(x->turns);
+  auto turns = static_cast<double>(x->own_turns);
   result["time"] = json::array();
   for (const auto& [stage, sum] : x->stages)
     result["time"].push_back(

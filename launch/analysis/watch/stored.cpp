@@ -69,7 +69,10 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x, uint32_t shared_t
   ++to.categories[verdict.getCategory().cStr()];
   if (to.speedups.add(x)) to.best_turn = name;
   for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
-  if (x.getTurn() >= shared_turns) note_seconds(to, x); // those before took its origin's time
+  if (x.getTurn() >= shared_turns) { // those before took its origin's time
+    ++to.own_turns;
+    note_seconds(to, x);
+  }
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
   to.completion_tokens += x.getCompletion().getCompletionTokens();

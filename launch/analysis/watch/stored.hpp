@@ -59,6 +59,7 @@ struct stored_summary {
 
   // Turns, down the funnel, which those without a verdict do not enter.
   uint64_t turns = 0;
+  uint64_t own_turns = 0;  ///< without those that a fork shares
   uint64_t open_turns = 0; ///< that asked for no verdict
   uint64_t asked_turns() const { return turns - open_turns; }
   uint64_t format = 0, built = 0, correct = 0, timed = 0, faster = 0;
