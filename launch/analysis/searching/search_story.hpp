@@ -23,7 +23,7 @@ struct search_story {
   std::vector<best_so_far> improvements;
   search::search_cost used; ///< by all
   uint32_t verified = 0, failed = 0, lost = 0;
-  uint32_t unchanged = 0; ///< of those that failed: copies of what their prompts showed
+  uint32_t unchanged = 0;     ///< of those that failed: copies of what their prompts showed
   uint32_t generations = 0;   ///< of which something is stored
   uint32_t finished = 0;      ///< generations that have ended
   std::vector<uint32_t> open; ///< positions of the episodes that have not ended
