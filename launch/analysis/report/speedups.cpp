@@ -34,9 +34,11 @@ bool passes(wire::Verdict::Reader x, std::string_view gate) {
   return false;
 }
 
+// Of a turn that was restored or imported, the outcome may be all that is known of its gates.
 bool is_timed(wire::TurnRecord::Reader x) {
-  return passes(x.getVerdict(), "correctness") &&
-         x.getFacts().getEvaluation().getTiming().getMeasured();
+  auto verdict = x.getVerdict();
+  bool correct = verdict.getOutcome() == wire::Outcome::ACCEPTED || passes(verdict, "correctness");
+  return correct && x.getFacts().getEvaluation().getTiming().getMeasured();
 }
 
 std::optional<measured_speedup> counted_speedup(wire::TurnRecord::Reader turn,

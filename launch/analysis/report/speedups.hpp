@@ -39,8 +39,9 @@ expected<uint32_t> shared_turns_of(const run_directory& run);
 /// Whether a verdict's gate of that name is passed.
 bool passes(wire::Verdict::Reader x, std::string_view gate);
 
-/// Whether a turn counts as timed: it passed the correctness gate and was measured. What was
-/// measured of another, such as a right kernel with a wrong diagnosis, is no time of an answer.
+/// Whether a turn counts as timed: it is correct (accepted, or past the correctness gate) and was
+/// measured. What was measured of another, such as a right kernel with a wrong diagnosis, is no
+/// time of an answer.
 bool is_timed(wire::TurnRecord::Reader x);
 
 /// The speedup of a turn that was accepted and timed and is no shared one; nothing of another.

@@ -330,7 +330,8 @@ TEST(policy_run_retried, what_the_server_answers_is_in_ps_in_the_progress_and_in
     EXPECT_THAT(x["policy"]["last_error"].get<std::string>(), HasSubstr("is not JSON"));
   }
   auto end = started.stop(SIGTERM);
-  EXPECT_THAT(end.err, HasSubstr("0/6 turns; 0/2 episodes; policy: 2 tried again, attempt "));
+  EXPECT_THAT(end.err, HasSubstr("0/6 turns; 0/2 episodes ended: 0 accepted, 0 rejected; policy: 2 "
+                                 "tried again, attempt "));
   std::ifstream log{scratch() + "/nonsense/logs/run.log"};
   std::string text{std::istreambuf_iterator<char>{log}, {}};
   EXPECT_THAT(text, HasSubstr("attempt 1 failed"));

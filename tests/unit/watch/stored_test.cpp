@@ -216,6 +216,8 @@ Message<wire::Record> measured_turn(uint32_t member, wire::GateStatus gate, doub
   return build<wire::Record>([&](wire::Record::Builder x) {
     x.setTurn(opened->getTurn());
     auto turn = x.getTurn();
+    bool right = gate == wire::GateStatus::PASS;
+    turn.getVerdict().setOutcome(right ? wire::Outcome::ACCEPTED : wire::Outcome::REJECTED);
     auto gates = turn.getVerdict().initGates(1);
     gates[0].setName("correctness");
     gates[0].setStatus(gate);
