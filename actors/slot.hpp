@@ -43,8 +43,9 @@ struct slot_state {
   Message<wire::Snapshot> snapshot(const char* role, const char* verb) const {
     std::string detail, first, behind;
     if (!line.empty()) {
-      auto age = static_cast<int>(1000 * std::max(0.0, seconds_since_1970() - since));
-      detail = line.front().doing + " for " + std::to_string(age) + " ms";
+      auto tenths = static_cast<int>(10 * std::max(0.0, seconds_since_1970() - since));
+      detail = line.front().doing + " for " + std::to_string(tenths / 10) + "." +
+               std::to_string(tenths % 10) + " s";
       uint64_t run = 0;
       append_waiting(first, run, line.front().where);
       for (auto job = std::next(line.begin()); job != line.end(); ++job)

@@ -7,6 +7,7 @@
 #include "actors/episode/prompt.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/categories.hpp"
+#include "messages/gate_words.hpp"
 #include "messages/shapes.hpp"
 
 namespace kernelmill {
@@ -106,21 +107,16 @@ private:
     out_ += "Gates:";
     char separator = ' ';
     for (auto gate : verdict_.getGates()) {
-      put(out_, "{}{} {}", separator == ' ' ? " " : ", ", view(gate.getName()),
-          word(gate.getStatus()));
+      put(out_, "{}{} {}", separator == ' ' ? " " : ", ", view(gate.getName()), word(gate));
       separator = ',';
     }
     out_ += '\n';
   }
 
-  static std::string_view word(wire::GateStatus x) {
-    switch (x) {
-      case wire::GateStatus::PASS: return "pass";
-      case wire::GateStatus::FAIL: return "FAIL";
-      case wire::GateStatus::NOT_RUN: return "not run";
-      case wire::GateStatus::BLOCKED: return "blocked";
-    }
-    return "unknown";
+  // As `show` has it; a failure stands out.
+  std::string_view word(wire::Gate::Reader x) const {
+    auto result = gate_word(verdict_.getOutcome(), x);
+    return result == "fail" ? "FAIL" : result == "not_run" ? "not run" : result;
   }
 
   // Text that others wrote: every line but the label's own is marked as a quotation, so that none

@@ -12,6 +12,7 @@
 #include "actors/caf_error.hpp"
 #include "actors/gather.hpp"
 #include "actors/run/run_records.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 
@@ -102,16 +103,15 @@ void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   // A cancelled episode has no outcome.
   if (outcome.getClosed() || is_lost(why, std::nullopt))
     text += std::string{", "} + outcomes[static_cast<size_t>(outcome.getOutcome())];
-  text +=
-      " after " + std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();
+  text += " after " + counted(outcome.getTurns(), "turn") + ", " + outcome.getStopReason().cStr();
   if (!why.message.empty()) text += ": " + why.message;
   services->log.write(level, {"run", plan.name, short_name(id), {}}, text);
 }
 
 void batch_run_state::tell_outcome(const std::string& state, double seconds) const {
   auto text = state + ": " + std::to_string(counters.ended) + " of " +
-              std::to_string(counters.planned) + " episodes, " + std::to_string(counters.turns) +
-              " turns, " + std::to_string(counters.accepted) + " accepted, " +
+              counted(counters.planned, "episode") + ", " + counted(counters.turns, "turn") + ", " +
+              std::to_string(counters.accepted) + " accepted, " +
               std::to_string(counters.rejected) + " rejected, " +
               std::to_string(counters.infrastructure()) + " infrastructure, in " +
               std::to_string(static_cast<long long>(std::ceil(seconds))) + " s";
@@ -335,8 +335,8 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         s.answer = self->make_response_promise<Message<wire::RunSummary>>();
         auto answer = s.answer;
         s.tell(log_level::info, (s.settings->resume ? "opened again: " : "opened: ") +
-                                    std::to_string(s.counters.planned) + " episodes in " +
-                                    std::to_string(s.groups.size()) + " groups");
+                                    counted(s.counters.planned, "episode") + " in " +
+                                    counted(s.groups.size(), "group"));
         s.commit_opening();
         s.admit();
         s.finish_if_done();

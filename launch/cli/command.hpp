@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,6 +66,9 @@ struct command {
   expected<int> (*handle)(const invocation&) = nullptr;
   bool hidden = false;
   std::string group = {}; ///< heading in the overview; commands of a group stand together
+  /// Keys of the columns of its tables, so that a wrong --columns is refused before the work;
+  /// empty: it prints no table. Without a value they are known only once it has printed.
+  std::optional<std::vector<std::string>> columns = {};
 };
 
 using command_table = std::vector<command>;

@@ -251,7 +251,7 @@ int fail(const error& x, bool json) {
 
 int handle(const command& x, invocation in) {
   auto when = in.has("--color") ? in.value("--color") : "auto";
-  if (auto ok = choose_output(in); !ok) return fail(ok.error(), in.has("--json"));
+  if (auto ok = choose_output(x, in); !ok) return fail(ok.error(), in.has("--json"));
   keep_quiet(in.json);
   in.colour_out = wants_colour(1, when);
   in.colour_err = wants_colour(2, when);

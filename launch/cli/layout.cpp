@@ -43,6 +43,7 @@ std::vector<column> columns_for(const std::vector<std::string>& headers,
     x.name = headers[i];
     x.right = x.name.ends_with('>');
     if (x.right) x.name.pop_back();
+    if (auto unit = x.name.find(" ["); unit != x.name.npos) x.name.erase(unit); // cells have it
     auto consider = [&](const std::string& text) {
       x.width = std::max(x.width, columns_of(text));
       x.least = std::max(x.least, x.right ? columns_of(text) : longest_word(text));

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill::cli {
@@ -63,16 +66,27 @@ std::string text_of(const taken_table& x) {
   std::vector<std::string> keys;
   for (const auto& column : x.columns) keys.push_back(column_key(column));
   if (output().headers) result += csv_line(keys);
-  for (const auto& row : x.rows) result += csv_line(row);
+  for (auto row : x.rows) {
+    std::replace(row.begin(), row.end(), std::string{"-"}, std::string{}); // no value
+    result += csv_line(row);
+  }
   return result;
+}
+
+std::string keys_text(const taken_table& x) {
+  std::vector<std::string> keys;
+  for (const auto& column : x.columns) keys.push_back(column_key(column));
+  return joined(keys, ",");
 }
 
 /// The columns that were asked for, in that order; false when it lacks one.
 bool narrow_to_columns(taken_table& x, const std::vector<std::string>& wanted) {
   std::vector<size_t> places;
   for (const auto& key : wanted) {
-    auto at = std::find_if(x.columns.begin(), x.columns.end(),
-                           [&](const std::string& column) { return column_key(column) == key; });
+    // "time" chooses time_s, too.
+    auto at = std::find_if(x.columns.begin(), x.columns.end(), [&](const std::string& column) {
+      return column_key(column) == key || column_key(column.substr(0, column.find(" ["))) == key;
+    });
     if (at == x.columns.end()) return false;
     places.push_back(static_cast<size_t>(at - x.columns.begin()));
   }
@@ -84,6 +98,33 @@ bool narrow_to_columns(taken_table& x, const std::vector<std::string>& wanted) {
   x.columns = take(x.columns);
   for (auto& row : x.rows) row = take(row);
   return true;
+}
+
+tl::unexpected<error> no_table(const std::string& command) {
+  return configuration_error("usage",
+                             "failed to print '" + command + "': what it prints has no table",
+                             "leave out --columns, --no-headers and -o csv");
+}
+
+tl::unexpected<error> no_columns(const std::string& command, const std::vector<std::string>& wanted,
+                                 const std::vector<std::string>& known) {
+  std::string meant;
+  for (const auto& key : wanted)
+    if (meant.empty() && std::find(known.begin(), known.end(), key) == known.end())
+      meant = closest(key, known);
+  return configuration_error(
+      "usage", "failed to print '" + command + "': no table has the columns " + joined(wanted),
+      (meant.empty() ? "" : "did you mean '" + meant + "'? ") + ("there are " + joined(known)));
+}
+
+// REQUIRES: the command's columns are known.
+expected<void> check_columns(const command& x, const std::vector<std::string>& wanted) {
+  const auto& known = *x.columns;
+  if (known.empty()) return no_table(x.name);
+  bool all = std::all_of(wanted.begin(), wanted.end(), [&](const std::string& key) {
+    return std::find(known.begin(), known.end(), key) != known.end();
+  });
+  return all ? expected<void>{} : no_columns(x.name, wanted, known);
 }
 
 // -- YAML -----------------------------------------------------------------------------------------
@@ -141,7 +182,7 @@ std::string column_key(const std::string& header) {
   return result;
 }
 
-expected<void> choose_output(invocation& in) {
+expected<void> choose_output(const command& x, invocation& in) {
   auto format = in.value("--output");
   auto& to = output();
   to = {};
@@ -161,6 +202,7 @@ expected<void> choose_output(invocation& in) {
   if (wants_json && to.alone)
     return refused("--columns and --no-headers are for tables",
                    "leave them out, or use -o table or -o csv");
+  if (to.alone && x.columns) KM_TRY(check_columns(x, to.columns));
   in.json = wants_json;
   return {};
 }
@@ -171,6 +213,18 @@ void pass_output_through() {
 
 bool prints_tables_alone() {
   return output().alone;
+}
+
+bool plain_cells() {
+  return output().csv;
+}
+
+std::string seconds_or_plain(double seconds) {
+  return plain_cells() ? fmt::format("{:.6g}", seconds) : format_seconds(seconds);
+}
+
+std::string percent_or_plain(double share) {
+  return plain_cells() ? fmt::format("{:.4g}", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
 
 void drop_text() {
@@ -184,24 +238,27 @@ void take_table(const std::vector<std::string>& columns,
 
 expected<std::string> taken_tables(const std::string& command) {
   auto& x = output();
-  std::string result, known;
+  std::string result;
+  std::vector<std::string> known;
   bool any = x.tables.empty();
-  if (any && x.dropped)
-    return configuration_error("usage",
-                               "failed to print '" + command + "': what it prints has no table",
-                               "leave out --columns, --no-headers and -o csv");
+  std::string others; // of which a CSV holds none
+  if (any && x.dropped) return no_table(command);
   for (auto& table : x.tables) {
     for (const auto& column : table.columns)
-      known += (known.empty() ? "" : ", ") + column_key(column);
+      if (auto key = column_key(column); std::find(known.begin(), known.end(), key) == known.end())
+        known.push_back(key);
     if (!x.columns.empty() && !narrow_to_columns(table, x.columns)) continue;
+    if (x.csv && !result.empty()) {
+      others += "\n  --columns " + keys_text(table);
+      continue;
+    }
     result += (result.empty() ? "" : "\n") + text_of(table);
     any = true;
   }
   x.tables.clear();
+  if (!others.empty()) talk("a CSV holds one table; '" + command + "' has others:" + others);
   if (any) return result;
-  return configuration_error(
-      "usage", "failed to print '" + command + "': no table has the columns " + joined(x.columns),
-      "there are " + known);
+  return no_columns(command, x.columns, known);
 }
 
 std::string document_text(const json& document) {

@@ -14,14 +14,23 @@
 namespace kernelmill::cli {
 
 /// Sets the form for this process, before a command prints, and `in.json` for documents. Errors:
-/// "usage" for options that do not go together.
-expected<void> choose_output(invocation& in);
+/// "usage" for options that do not go together, or that the command's tables cannot have.
+expected<void> choose_output(const command& x, invocation& in);
 
 /// Leaves stdout to what another program printed: -o and --columns were its own.
 void pass_output_through();
 
 /// Whether tables alone are printed: with -o csv, --columns or --no-headers. Other texts are not.
 bool prints_tables_alone();
+
+/// Whether cells are for programs, as plain numbers in the unit of their header: with -o csv.
+bool plain_cells();
+
+/// "3 min 20 s", or "200.25" where plain_cells().
+std::string seconds_or_plain(double seconds);
+
+/// "12.5 %" of 0.125, or "12.5" where plain_cells().
+std::string percent_or_plain(double share);
 
 /// Notes that a text was not printed for that.
 void drop_text();
@@ -31,8 +40,9 @@ void drop_text();
 void take_table(const std::vector<std::string>& columns,
                 const std::vector<std::vector<std::string>>& rows, size_t width);
 
-/// The tables that were taken. Errors: "usage" when no table has the columns that were asked for,
-/// or texts were dropped and there is none.
+/// The tables that were taken; in CSV one, the first with the columns that were asked for. Errors:
+/// "usage" when no table has the columns that were asked for, or texts were dropped and there is
+/// none.
 expected<std::string> taken_tables(const std::string& command);
 
 /// A document as JSON, or as YAML with -o yaml.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "launch/cli/output.hpp"
@@ -138,7 +139,11 @@ void print_now(std::string_view text) {
 output_state finish_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return output_state::written;
-  return reader_gone || errno == EPIPE ? output_state::reader_gone : output_state::lost;
+  // An earlier write met the error: of a pipe without a reader the system says so still.
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  bool gone =
+      reader_gone || errno == EPIPE || (::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0);
+  return gone ? output_state::reader_gone : output_state::lost;
 }
 
 void talk(std::string_view text) {

@@ -52,9 +52,7 @@ expected<std::optional<page::options>> monitor_options(const cli::invocation& in
                                  std::string{"give "} + name + " ADDR:PORT too");
   if (!wanted) return std::nullopt;
   page::options result;
-  auto text = in.value(name);
-  bool number = text.find_first_not_of("0123456789") == std::string::npos;
-  auto address = parse_address(number ? "127.0.0.1:" + text : text, 0);
+  auto address = parse_listen_address(name, in.value(name));
   KM_TRY(address);
   result.listen = *address;
   if (in.has("--token-file")) {

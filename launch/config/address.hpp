@@ -19,4 +19,8 @@ struct network_address {
 /// `otherwise`.
 expected<network_address> parse_address(const std::string& text, uint16_t otherwise);
 
+/// What `option` has to listen on: an address with a port, an IP address or localhost alone, which
+/// get a free port, or a port alone on 127.0.0.1. Errors: "usage", which names the option.
+expected<network_address> parse_listen_address(const std::string& option, const std::string& text);
+
 } // namespace kernelmill

@@ -7,6 +7,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/gate_words.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "messages/shapes.hpp"
@@ -127,15 +128,13 @@ std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
   bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
   for (auto g : verdict.getGates()) {
     auto status = g.getStatus();
-    auto state = word(status);
+    std::string state{gate_word(verdict.getOutcome(), g)};
     auto reason = cli::clean(str(g.getReason()));
     // Of an accepted candidate the one gate that can fail says how fast it is.
     bool slow = accepted && status == wire::GateStatus::FAIL;
-    bool copied = slow && g.getName() == "originality";
-    if (slow) state = copied ? "copy" : "slower";
     if (slow)
-      reason += copied ? "; the kernel stays accepted, and its speed is not rewarded"
-                       : "; the kernel stays accepted, and its reward follows that bound";
+      reason += state == "copy" ? "; the kernel stays accepted, and its speed is not rewarded"
+                                : "; the kernel stays accepted, and its reward follows that bound";
     auto shade = status == wire::GateStatus::PASS   ? cli::colour::green
                  : slow                             ? cli::colour::yellow
                  : status == wire::GateStatus::FAIL ? cli::colour::red
@@ -167,8 +166,8 @@ std::string cases_text(wire::EvaluateResult::Reader evaluation, wire::Verdict::R
   }
   return rows.empty()
              ? std::string{}
-             : "\n" +
-                   cli::format_table({"CASE", "SHAPE", "", "MAX ERROR>", "BOUND>", "RESULT"}, rows);
+             : "\n" + cli::format_table(
+                          {"CASE", "SHAPE", "VISIBILITY", "MAX ERROR>", "BOUND>", "RESULT"}, rows);
 }
 
 // Nothing of a task's own baseline.

@@ -74,15 +74,16 @@ std::string cmake_of(const exported_kernel& x) {
 }
 
 std::string readme_of_library(const exported_kernel& x) {
-  return fmt::format("# {0}\n{1}. A kernel of Kernelmill, as a library with a C header.\n\n"
-                     "```c\n#include \"{0}.h\"\n\n{2};\n```\n\n"
-                     "## Build and test\n```sh\ncmake -S . -B build\ncmake --build build\n"
-                     "ctest --test-dir build --output-on-failure\n```\n\n"
-                     "The test runs the kernel on the task's visible cases and compares it with "
-                     "`test/reference.cpp`.\n"
-                     "In your own project: `add_subdirectory({0})` and "
-                     "`target_link_libraries(your_program {0})`.\n\n",
-                     x.name(), x.title(), c_declaration(x)) +
+  return fmt::format(
+             "# {0}\n{1}. A kernel of Kernelmill, as a library with a C header.\n\n"
+             "```c\n#include \"{0}.h\"\n\n{2};\n```\n\n"
+             "## Build and test\n```sh\ncmake -S . -B build\ncmake --build build\n"
+             "ctest --test-dir build --output-on-failure\n```\n\n"
+             "The test runs the kernel on the task's visible cases and compares it with "
+             "`test/reference.cpp`.\n"
+             "In your own project, with this folder in it as `{0}`: `add_subdirectory({0})` and "
+             "`target_link_libraries(your_program {0})`.\n\n",
+             x.name(), x.title(), c_declaration(x)) +
          measured_text(x);
 }
 

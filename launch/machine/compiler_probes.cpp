@@ -55,12 +55,14 @@ std::vector<planned_probe> planned_probes() {
   return result;
 }
 
-std::vector<compiler_probe> tried(const std::vector<planned_probe>& all) {
+std::vector<compiler_probe> tried(const std::vector<planned_probe>& all,
+                                  const std::function<void(const std::string&)>& before = {}) {
   std::vector<compiler_probe> result;
   auto processes = start_spawner();
   if (!processes || find_bubblewrap().empty()) return result;
   sandbox walls{*processes};
   for (const auto& x : all) {
+    if (before) before(x.shown.name);
     native_toolchain toolchain{walls, x.options};
     result.push_back(x.shown);
     if (auto works = toolchain.probe(x.contract); !works) result.back().failure = works.error();
@@ -70,8 +72,8 @@ std::vector<compiler_probe> tried(const std::vector<planned_probe>& all) {
 
 } // namespace
 
-std::vector<compiler_probe> probe_compilers() {
-  return tried(planned_probes());
+std::vector<compiler_probe> probe_compilers(const std::function<void(const std::string&)>& before) {
+  return tried(planned_probes(), before);
 }
 
 std::optional<compiler_probe> probe_torch_extension(const found_python& python) {

@@ -40,7 +40,8 @@ std::string closest(std::string_view word, std::span<const std::string> choices)
   if (word.empty() || word.size() > 128) return {};
   std::string best;
   // Ranks: 0 equal but for case, then by distance; a shared last component beats a far spelling.
-  size_t best_rank = word.size() / 3 + 2;
+  // Of three letters one may be wrong: any two words of three letters share one.
+  size_t best_rank = word.size() == 3 ? 2 : word.size() / 3 + 2;
   for (const auto& choice : choices) {
     // No distance is below that of the lengths: most choices need no table.
     auto longer = std::max(word.size(), choice.size()) - std::min(word.size(), choice.size());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::searching {
@@ -21,8 +22,8 @@ std::string interval_text(const search::node& x) {
 }
 
 std::string cost_text(const search::search_cost& x) {
-  return fmt::format("{} turns, {} tokens, {} of slots", x.turns, tokens_of(x),
-                     cli::format_seconds(x.slot_seconds));
+  return fmt::format("{}, {}, {} of slots", counted(x.turns, "turn"),
+                     counted(tokens_of(x), "token"), cli::format_seconds(x.slot_seconds));
 }
 
 std::string improvements_text(const search_story& x, size_t width) {
@@ -63,10 +64,10 @@ json episode_json(const search::searched_episode& x) {
 std::string story_text(const search_story& x, const std::string& strategy, size_t width) {
   // A copy is accepted as an answer, and no candidate of the search's own.
   auto copies = x.unchanged > 0 ? fmt::format("{} accepted but unchanged, ", x.unchanged) : "";
-  auto result = fmt::format(
-      "search ({}): {} generations, {} candidates: {} verified, {}{} failed, {} lost\nused: {}\n",
-      strategy, x.generations, x.episodes.size(), x.verified, copies, x.failed - x.unchanged,
-      x.lost, cost_text(x.used));
+  auto result =
+      fmt::format("search ({}): {}, {}: {} verified, {}{} failed, {} lost\nused: {}\n", strategy,
+                  counted(x.generations, "generation"), counted(x.episodes.size(), "candidate"),
+                  x.verified, copies, x.failed - x.unchanged, x.lost, cost_text(x.used));
   auto table = improvements_text(x, width);
   return table.empty() ? result : result + "\n" + table + "\n";
 }

@@ -7,6 +7,7 @@
 #include "actors/episode/patch/make_diff.hpp"
 #include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/study/wire_values.hpp"
+#include "messages/gate_words.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill::study {
@@ -181,7 +182,8 @@ json verdict_group(const pair_of_turns& of) {
             [](turn t) { return json(text_of(t.getVerdict().getFault().getMessage())); });
   auto gates = [](turn t) {
     std::map<std::string, json> result;
-    for (auto g : t.getVerdict().getGates()) result[text_of(g.getName())] = word(g.getStatus());
+    auto outcome = t.getVerdict().getOutcome();
+    for (auto g : t.getVerdict().getGates()) result[text_of(g.getName())] = gate_word(outcome, g);
     return result;
   };
   auto a = gates(of.a.record), b = gates(of.b.record);

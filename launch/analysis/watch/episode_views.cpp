@@ -60,17 +60,21 @@ tl::unexpected<error> nothing_stored(const chosen_episode& x) {
                              "`kernelmill show " + x.run.path + "` lists what is there");
 }
 
-/// What of the episode's next turn has come; null where nothing streams.
-json streaming_json(const world& in, const chosen_episode& x) {
-  if (!x.worked_on || x.stored.end || !in.ask_run) return nullptr;
+/// Adds what of the episode's next turn has come, null where nothing streams, and what the episode
+/// does meanwhile: "queued for a slot, 12th of 49".
+void add_glimpse(const world& in, const chosen_episode& x, json& to) {
+  to["streaming"] = nullptr;
+  to["at"] = "";
+  if (!x.worked_on || x.stored.end || !in.ask_run) return;
   auto says = in.ask_run(x.run);
-  if (!says) return nullptr;
+  if (!says) return;
   auto live = read_live({x.run, std::move(*says)});
-  auto stream = live.streams.find(x.name);
-  if (stream == live.streams.end()) return nullptr;
-  return {{"turn", x.stored.turns.size()},
-          {"bytes", stream->second.bytes},
-          {"tail", stream->second.tail}};
+  if (const auto* row = live.episode(x.name))
+    to["at"] = row->state + ": " + detail_text(live, *row);
+  if (auto stream = live.streams.find(x.name); stream != live.streams.end())
+    to["streaming"] = {{"turn", x.stored.turns.size()},
+                       {"bytes", stream->second.bytes},
+                       {"tail", stream->second.tail}};
 }
 
 json turn_json(wire::TurnRecord::Reader x) {
@@ -91,7 +95,12 @@ json turn_json(wire::TurnRecord::Reader x) {
   auto fault = verdict.getFault();
   result["message"] = std::string{fault.getMessage()};
   result["findings"] = json::array();
-  for (auto f : verdict.getFindings()) result["findings"].push_back(std::string{f.getRule()});
+  result["severities"] = json::array(); // of the findings
+  for (auto f : verdict.getFindings()) {
+    auto severity = f.getSeverity();
+    result["findings"].push_back(std::string{f.getRule()});
+    result["severities"].push_back(enum_name(capnp::DynamicEnum{std::move(severity)}));
+  }
   result["terminal"] = x.getTerminal();
   result["stop_reason"] = std::string{x.getStopReason()};
   result["committed_at"] = x.getCommittedAt();
@@ -301,7 +310,7 @@ expected<json> turns_view(const world& in, const json& query) {
     add_tool_end(result["end"], end);
   }
   result["live"] = x->worked_on;
-  if (query.value("streaming", false)) result["streaming"] = streaming_json(in, *x);
+  if (query.value("streaming", false)) add_glimpse(in, *x, result);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "launch/analysis/watch/policy_health.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::watch {
@@ -136,7 +137,7 @@ std::vector<finding> of_actors(const live_view& of) {
   auto stuck = std::count_if(of.episodes.begin(), of.episodes.end(),
                              [](const auto& x) { return x.phase == "stuck"; });
   if (stuck > 0)
-    result.push_back({"actor", true, fmt::format("{} episodes are stuck.", stuck),
+    result.push_back({"actor", true, counted(stuck, "episode is", "episodes are") + " stuck.",
                       "`kernelmill ps --where state=stuck` lists them"});
   for (const auto& x : of.actors)
     if (x.state == "gone")

@@ -9,6 +9,7 @@
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/run_now.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
@@ -102,8 +103,8 @@ expected<json> of_stored(const world& in, const run_directory& run, const std::s
     auto end = opened->getEpisode();
     result["state"] = enum_name(capnp::DynamicEnum{end.getOutcome()});
     result["turns"] = end.getTurns();
-    why.text =
-        fmt::format("It has ended after {} turns: {}.", end.getTurns(), end.getStopReason().cStr());
+    why.text = fmt::format("It has ended after {}: {}.", counted(end.getTurns(), "turn"),
+                           end.getStopReason().cStr());
     add_tool_end(result, end);
     if (end.getTerminalState().size() > 0)
       why.text +=

@@ -23,7 +23,13 @@ const std::map<std::string, std::string>& short_names() {
                                                       {"speedup", "best_speedup_lower"},
                                                       {"wait", "wait_seconds"},
                                                       {"error", "last_error"},
-                                                      {"mailbox", "mailbox"}};
+                                                      {"mailbox", "mailbox"},
+                                                      // headers of `runs`
+                                                      {"infra", "infrastructure"},
+                                                      {"best_lower", "best_speedup_lower"},
+                                                      {"geomean", "geomean_speedup"},
+                                                      {"time", "seconds"},
+                                                      {"why", "failure"}};
   return all;
 }
 
@@ -85,10 +91,16 @@ private:
 
   tl::unexpected<error> wrong(const std::string& what) const {
     return configuration_error("usage", "failed to read the condition '" + text_ + "': " + what,
-                               (keys_.flags.empty() ? "write it like: state=queued and age>60; "
-                                                    : "write it like: " + keys_.flags[0] + " and " +
-                                                          keys_.names[0] + " ~ x; ") +
-                                   known_list(keys_));
+                               example() + known_list(keys_));
+  }
+
+  // With a number, a text and a flag: one of them is what was meant.
+  std::string example() const {
+    if (keys_.flags.empty()) return "write it like: state=queued and age>60; ";
+    bool timed = has(keys_.names, "speedup") && has(keys_.flags, "accepted");
+    return "write it like: " +
+           (timed ? std::string{"accepted and speedup > 1.5"} : keys_.flags[0]) + " and " +
+           keys_.names[0] + " ~ x; ";
   }
 
   static std::string shown(const std::string& word) {

@@ -55,6 +55,7 @@ expected<json> logs_view(const world& in, const json& query) {
   KM_TRY(check_query(query, {"run", "offset", "tail", "file"}));
   auto run = find_run(text_in(query, "run"), in.root);
   KM_TRY(run);
+  bool live = is_worked_on(*run); // before its last lines are read
   auto path = log_file(*run);
   if (path.empty())
     return configuration_error("not_found", "failed to find a log of the run '" + run->name + "'",
@@ -81,6 +82,7 @@ expected<json> logs_view(const world& in, const json& query) {
     text.resize(whole + 1);
   json result = {{"run", run->name}, {"file", name}};
   result["next"] = offset + text.size();
+  result["live"] = live;
   result["more"] = offset + text.size() < size;
   result["text"] = std::move(text);
   return result;

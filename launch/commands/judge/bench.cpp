@@ -61,19 +61,13 @@ public:
       : referee_(referee), candidate_(x), built_(built),
         evaluations_(evaluations), options_{true, {}, {}, in.value("--clock")} {}
 
-  expected<benching::bench_row> judge_at(const bench_shape& shape, const std::string& folder) {
+  /// `what` is the candidate's task at the shape.
+  expected<benching::bench_row> judge_at(const bench_shape& shape, const task_ptr& what) {
     benching::bench_row row;
     row.name = shape.name;
     row.shape = shape_text(*candidate_.what, shape.scalars);
-    auto what = benching::at_shape(candidate_.what, shape.scalars, folder);
-    if (!what) {
-      if (what.error().cls == fault_class::infrastructure) return tl::unexpected{what.error()};
-      row.category = what.error().category;
-      row.reason = what.error().message;
-      return row;
-    }
     auto there = candidate_;
-    there.what = *what;
+    there.what = what;
     if (there.what->contract != contract_kind::torch) {
       row.bytes = value_at(*there.what, there.what->bytes);
       row.flops = value_at(*there.what, there.what->flops);
@@ -147,6 +141,18 @@ expected<std::vector<bench_shape>> shapes_of(const invocation& in, const task& x
   return std::vector<bench_shape>{{"problem.py", {}}};
 }
 
+/// The task at each shape, before any work: a shape that it cannot have is the user's error.
+expected<std::vector<task_ptr>> tasks_at(const std::vector<bench_shape>& shapes, const task_ptr& x,
+                                         const std::string& root) {
+  std::vector<task_ptr> result;
+  for (const auto& shape : shapes) {
+    auto one = benching::at_shape(x, shape.scalars, root + "/" + std::to_string(result.size()));
+    KM_TRY(one);
+    result.push_back(std::move(*one));
+  }
+  return result;
+}
+
 json document_of(const offered_candidate& x, wire::BuildResult::Reader built, size_t evaluations,
                  const std::string& clock, const std::string& device,
                  const std::vector<benching::bench_row>& rows) {
@@ -177,6 +183,9 @@ expected<int> bench(const invocation& in) {
   auto& candidate = offer->candidate;
   auto shapes = shapes_of(in, *candidate.what);
   KM_TRY(shapes);
+  scratch_folder folder{"bench"};
+  auto tasks = tasks_at(*shapes, candidate.what, folder.path());
+  KM_TRY(tasks);
   Message<wire::BuildResult> built;
   cli::show_activity("compiling");
   if (candidate.parsed.ok) built = build_candidate(bench.toolchain(), candidate);
@@ -186,14 +195,13 @@ expected<int> bench(const invocation& in) {
   auto referee = bench.referee();
   KM_TRY(referee);
   auto count = static_cast<size_t>(*evaluations);
-  scratch_folder folder{"bench"};
   shape_judge judging{in, **referee, candidate, built, count};
   std::vector<benching::bench_row> rows;
   bool machine_failed = false;
   for (const auto& shape : *shapes) {
     cli::talk(fmt::format("{} of {}: {}", rows.size() + 1, shapes->size(),
                           shape_text(*candidate.what, shape.scalars)));
-    auto row = judging.judge_at(shape, folder.path() + "/" + std::to_string(rows.size()));
+    auto row = judging.judge_at(shape, (*tasks)[rows.size()]);
     KM_TRY(row);
     machine_failed = machine_failed || row->machine_failed;
     rows.push_back(std::move(*row));
@@ -208,6 +216,7 @@ expected<int> bench(const invocation& in) {
                            candidate.sha256.substr(0, 12), candidate.what->terms.backend,
                            to_string(candidate.what->contract), cli::clean(judging.device())));
     cli::print(benching::table_text(rows, width));
+    cli::print(benching::few_text(rows, count));
     if (auto bars = benching::bars_text(rows, width); !bars.empty()) cli::print("\n" + bars);
   }
   if (bundle->wanted()) {
@@ -234,7 +243,7 @@ cli::command bench_row() {
       "differ by, processes included.\n"
       "SAMPLE: evaluations x timed calls of each. A shape that fails is a row with its reason. "
       "Exit code 1: the machine\n"
-      "failed.\n"
+      "failed; 2: the task cannot have a shape.\n"
       "SHAPES, with blanks or ; between: `timed`, `cases` (the visible ones), a case's name, or "
       "scalars. Lists of values are\n"
       "combined; scalars that are left out are those of the timed shape, as are the "

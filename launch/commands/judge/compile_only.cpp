@@ -5,6 +5,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 
@@ -46,7 +47,7 @@ std::string warnings_text(wire::BuildResult::Reader built) {
   size_t count = 0;
   for (auto x : built.getDiagnostics())
     if (x.getSeverity() == "warning") ++count;
-  return count == 0 ? std::string{} : fmt::format(", {} warning{}", count, count == 1 ? "" : "s");
+  return count == 0 ? std::string{} : ", " + counted(count, "warning");
 }
 
 std::string kernels_text(wire::BuildResult::Reader built) {

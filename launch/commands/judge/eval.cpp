@@ -1,7 +1,10 @@
 // `kernelmill eval`: one candidate through the same compiler, referee and judge as in a run.
 
+#include <algorithm>
+
 #include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/judge/candidate_source.hpp"
@@ -41,6 +44,28 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   return facts_of(x, built, evaluated, fault);
 }
 
+const std::vector<std::string> eval_columns{
+    "task",        "outcome",      "category",     "reward",          "speedup",
+    "speedup_low", "speedup_high", "candidate_ms", "baseline_ms",     "compiled",
+    "correct",     "cases",        "cases_passed", "candidate_sha256"};
+
+// The verdict for programs, in a row: with -o csv, --columns or --no-headers.
+void print_verdict_row(const nlohmann::ordered_json& x) {
+  auto text = [](const nlohmann::ordered_json& value) {
+    return value.is_null() ? "-" : value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  const auto& timing = x["timing"];
+  auto passed = std::count_if(x["cases"].begin(), x["cases"].end(),
+                              [](const auto& one) { return one["pass"] == true; });
+  cli::print(cli::format_table(
+      eval_columns,
+      {{text(x["task"]), text(x["outcome"]), text(x["category"]), text(x["reward"]),
+        text(timing["speedup"]["estimate"]), text(timing["speedup"]["low"]),
+        text(timing["speedup"]["high"]), text(timing["candidate_ms"]), text(timing["reference_ms"]),
+        text(x["compiled"]), text(x["correct"]), std::to_string(x["cases"].size()),
+        std::to_string(passed), text(x["candidate_sha256"])}}));
+}
+
 } // namespace
 
 expected<int> eval(const invocation& in) {
@@ -74,6 +99,8 @@ expected<int> eval(const invocation& in) {
                                                                            : "missing";
   if (in.json) {
     cli::print_json(document);
+  } else if (cli::prints_tables_alone()) {
+    print_verdict_row(document);
   } else {
     cli::print(verdict_text(*opened, *judged, in.colour_out));
     if (auto profile = profile_text(opened->getProfile()); !profile.empty())

@@ -31,6 +31,7 @@
 #include "launch/judging/verdict_text.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/named_baseline.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -146,7 +147,12 @@ expected<std::vector<job>> read_batch(const std::string& path, const job_maker& 
     auto x = read_candidate_line(text);
     if (!x) return bad_line(path, line, x.error());
     auto what = load_task(make.roots, x->task);
-    if (!what) return bad_line(path, line, what.error().message);
+    if (!what) {
+      auto near = choose_task(make.roots, x->task); // which names the closest id
+      return bad_line(path, line,
+                      near ? what.error().message
+                           : near.error().message + "; " + near.error().hint);
+    }
     auto source = read_candidate_for(**what, (folder / x->file).string());
     if (!source) return bad_line(path, line, source.error().message);
     auto one = make(x->task, x->contract, std::move(x->name), std::move(*source));

@@ -13,6 +13,7 @@
 #include "launch/judging/replaying.hpp"
 #include "launch/machine/fingerprint.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -121,7 +122,7 @@ expected<void> left_bundle::write(const offered_candidate* x, json machine) {
   material.reports = std::move(reports);
   auto made = bundles::leave_command_bundle(material, in_->value("--bundle"));
   KM_TRY(made);
-  cli::talk(fmt::format("bundle: {}, {} files", in_->value("--bundle"), made->files));
+  cli::talk(fmt::format("bundle: {}, {}", in_->value("--bundle"), counted(made->files, "file")));
   return {};
 }
 

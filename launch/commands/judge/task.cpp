@@ -13,6 +13,7 @@
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
@@ -341,7 +342,7 @@ expected<int> task_check(const invocation& in) {
   if (in.json)
     cli::print_json({{"ok", failures == 0}, {"tasks", tasks}});
   else
-    cli::print(fmt::format("{} tasks, {} refused\n", ids->size(), failures));
+    cli::print(fmt::format("{}, {} refused\n", counted(ids->size(), "task"), failures));
   return failures == 0 ? cli::exit_ok : cli::exit_quality;
 }
 

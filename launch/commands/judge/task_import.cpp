@@ -14,6 +14,7 @@
 #include "launch/config/paths.hpp"
 #include "launch/import/suites.hpp"
 #include "launch/import/task_writer.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -67,7 +68,7 @@ reason_counts reasons_of(const suite_reading& reading) {
 std::string summary(const outcome_counts& counts, const std::string& root) {
   auto count = [&](import_outcome x) { return counts.contains(x) ? counts.at(x) : 0; };
   auto made = count(import_outcome::imported);
-  auto text = fmt::format("{} task{} imported, {} unchanged", made, made == 1 ? "" : "s",
+  auto text = fmt::format("{} imported, {} unchanged", counted(made, "task"),
                           count(import_outcome::unchanged));
   if (auto n = count(import_outcome::replaced); n > 0) text += fmt::format(", {} replaced", n);
   text += ": " + root + "\n";

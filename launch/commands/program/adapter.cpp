@@ -16,6 +16,7 @@
 #include "launch/config/paths.hpp"
 #include "launch/machine/programs.hpp"
 #include "launch/machine/python.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "storage/export/split.hpp"
@@ -74,8 +75,8 @@ expected<std::vector<adapter>> suites(const task_roots& roots) {
   }
   std::vector<adapter> result;
   for (auto& [name, x] : all) {
-    x.gives = fmt::format("{} tasks, contract {}: {}", x.tasks, words_of(x.counts, "contract"),
-                          words_of(x.counts, "verb"));
+    x.gives = fmt::format("{}, contract {}: {}", counted(x.tasks, "task"),
+                          words_of(x.counts, "contract"), words_of(x.counts, "verb"));
     result.push_back(std::move(x));
   }
   return result;

@@ -45,8 +45,19 @@ json problem_json(const error& x) {
           {"hint", x.hint}};
 }
 
+/// A file, a preset, or a run: its name or its directory.
+std::string file_of(const invocation& in, const std::string& word) {
+  std::error_code code;
+  auto place = locate_config(word);
+  if (!std::filesystem::is_regular_file(place, code))
+    if (auto run = find_run(word, in.value("--root"), true)) return run->config_file();
+  return place;
+}
+
 expected<int> config_show(const invocation& in) {
-  auto loaded = load_config(sources_of(in.list("CONFIG")));
+  auto sources = sources_of(in.list("CONFIG"));
+  for (auto& file : sources.files) file = file_of(in, file);
+  auto loaded = load_config(sources);
   KM_TRY(loaded);
   bool all = in.has("--resolved");
   auto document = all ? to_json(loaded->config) : said(*loaded);
@@ -77,6 +88,8 @@ expected<int> config_list(const invocation& in) {
   return cli::exit_ok;
 }
 
+constexpr const char* placeholder_model = "MODEL"; // in first_config
+
 expected<int> config_validate(const invocation& in) {
   auto report = examine_config(sources_of(in.list("CONFIG")));
   bool valid = report.problems.empty();
@@ -88,6 +101,9 @@ expected<int> config_validate(const invocation& in) {
   } else {
     for (const auto& x : report.problems) cli::print_error(x, false, in.colour_err);
     if (valid) cli::print("valid\n");
+    if (valid && report.resolved.config.policy.model == placeholder_model)
+      cli::talk("warning: policy.model is still MODEL, the placeholder of `config init`: give the "
+                "name by which the server knows your model");
   }
   return valid ? cli::exit_ok : cli::exit_code(report.problems.front());
 }
@@ -97,7 +113,8 @@ expected<int> config_validate(const invocation& in) {
 constexpr const char* first_config =
     R"(// A run of your own model. `kernelmill config schema --markdown` explains every key.
 {
-  // What asks it: a server with OpenAI's API, such as vLLM (kind "vllm") or SGLang ("sglang").
+  // The server of your model, which writes the kernels: one with OpenAI's API, such as vLLM (kind
+  // "vllm") or SGLang ("sglang"). Put the model's name, as the server knows it, in place of MODEL.
   // `kernelmill policy probe http://127.0.0.1:8000/v1` tells what the server can do.
   "policy": {
     "kind": "openai",
@@ -129,14 +146,9 @@ expected<int> config_init(const invocation& in) {
   return cli::exit_ok;
 }
 
-/// A file, a preset, or a run: its name or its directory.
 expected<resolved_config> configuration_of(const invocation& in, const std::string& word) {
-  std::error_code code;
-  auto place = locate_config(word);
-  if (!std::filesystem::is_regular_file(place, code))
-    if (auto run = find_run(word, in.value("--root"), true)) place = run->config_file();
   config_sources sources;
-  sources.files = {place};
+  sources.files = {file_of(in, word)};
   return load_config(sources);
 }
 
@@ -199,7 +211,9 @@ cli::command config_show_row() {
           "kernelmill config show configs/quickstart.json tasks.groups=2\n"
           "kernelmill config show --resolved --origin quickstart\n"
           "kernelmill config show quickstart tasks.ids+=torch/row_softmax tasks.group_size=8\n"
-          "kernelmill config show quickstart tasks.ids=@ids.txt",
+          "kernelmill config show quickstart tasks.ids=@ids.txt\n"
+          "kernelmill config show first",
+          "The name of a run, or its directory, stands for the configuration that it has.\n"
           "Later layers win: defaults, $XDG_CONFIG_HOME/kernelmill/config.json (else that of "
           "~/.config), files from left to\n"
           "right, KERNELMILL_SECTION__KEY, overrides. Objects merge, lists replace; += adds to a "
@@ -207,7 +221,7 @@ cli::command config_show_row() {
           "of a file, of a list one value a line.",
           {config_words()},
           {flag("--resolved", "Shows every key, including defaults."),
-           flag("--origin", "Shows the origin of each value.")},
+           flag("--origin", "Shows the origin of each value."), runs_root()},
           config_show};
 }
 

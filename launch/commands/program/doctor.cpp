@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "launch/cli/exit_code.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -60,16 +62,31 @@ void print_line(const finding& x, bool colour, size_t width) {
   if (!x.remedy.empty()) line(blank + "remedy: ", indent + 8, x.remedy);
 }
 
+const std::vector<std::string> doctor_columns{"state", "check", "detail", "cost", "remedy"};
+
+// The findings for programs: with -o csv, --columns or --no-headers.
+void print_table(const findings& all) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& x : all)
+    rows.push_back({to_string(x.state), x.name, cli::clean(x.detail), cli::clean(x.cost),
+                    cli::clean(x.remedy)});
+  cli::print(cli::format_table(doctor_columns, rows));
+}
+
 expected<int> doctor(const invocation& in) {
   findings all;
   cli::show_activity("examining this machine");
   examine_machine(all);
+  cli::show_activity("asking the compiler and the helpers");
   examine_tools(all);
-  examine_compilers(all);
+  examine_compilers(all, [](const std::string& name) { cli::show_activity("building: " + name); });
+  cli::show_activity("looking for Python with torch");
   examine_torch(all);
+  cli::show_activity("trying each layer of the sandbox");
   examine_sandbox(all);
   examine_counters(all);
   examine_disk(all, in.value("--dir"));
+  cli::show_activity("asking for GPUs");
   auto accelerators = find_accelerators();
   examine_accelerators(all, accelerators);
   auto count = [&](finding_state s) {
@@ -85,13 +102,15 @@ expected<int> doctor(const invocation& in) {
     document["gpus"] = nlohmann::ordered_json::array();
     for (const auto& x : accelerators.gpus) document["gpus"].push_back(to_json(x));
     cli::print_json(document);
+  } else if (cli::prints_tables_alone()) {
+    print_table(all);
   } else {
     size_t width = 0;
     for (const auto& x : all) width = std::max(width, x.name.size());
     for (const auto& x : all) print_line(x, in.colour_out, width);
-    cli::print(std::to_string(all.size()) + " checks, " + std::to_string(warnings) + " warnings, " +
-               std::to_string(failures) + " failures; " +
-               std::to_string(count(finding_state::none)) + " missing but not needed\n");
+    cli::print(counted(all.size(), "check") + ", " + counted(warnings, "warning") + ", " +
+               counted(failures, "failure") + "; " + std::to_string(count(finding_state::none)) +
+               " missing but not needed\n");
   }
   return failures == 0 ? cli::exit_ok : cli::exit_failed;
 }
@@ -111,7 +130,10 @@ cli::command doctor_row() {
             false,
             {},
             completes::directory}},
-          doctor};
+          doctor,
+          false,
+          {},
+          doctor_columns};
 }
 
 } // namespace kernelmill::commands

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct finding {
 
 using findings = std::vector<finding>;
 
-void examine_machine(findings& out);                            ///< OS, cores, memory, limits
-void examine_tools(findings& out);                              ///< compiler, helpers, python
-void examine_compilers(findings& out);                          ///< each, by building with it
+void examine_machine(findings& out); ///< OS, cores, memory, limits
+void examine_tools(findings& out);   ///< compiler, helpers, python
+/// Each, by building with it; `before` gets its name first.
+void examine_compilers(findings& out, const std::function<void(const std::string&)>& before = {});
 void examine_torch(findings& out);                              ///< what tasks of torch need
 void examine_sandbox(findings& out);                            ///< each layer, by using it
 void examine_counters(findings& out);                           ///< perf events

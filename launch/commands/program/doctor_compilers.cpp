@@ -17,9 +17,9 @@ finding shown(const compiler_probe& x, finding_state failure) {
 
 } // namespace
 
-void examine_compilers(findings& out) {
+void examine_compilers(findings& out, const std::function<void(const std::string&)>& before) {
   auto failure = finding_state::fail; // of the first, which is needed everywhere
-  for (const auto& x : probe_compilers())
+  for (const auto& x : probe_compilers(before))
     out.push_back(shown(x, std::exchange(failure, finding_state::warn)));
 }
 

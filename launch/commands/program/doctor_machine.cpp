@@ -154,6 +154,8 @@ constexpr file_system file_systems[] = {
     {0x01021994, "tmpfs", false},
     {0x794c7630, "overlay", false},
     {0x2FC12FC1, "zfs", false},
+    {0x9fa0, "proc", false},
+    {0x62656572, "sysfs", false},
     {0x6969, "nfs", true},
     {0x65735546, "fuse", true},
     {0x0BD00BD0, "lustre", true},
@@ -173,6 +175,15 @@ std::string existing(const std::string& directory) {
   while (!std::filesystem::exists(path, code) && path.has_relative_path())
     path = path.parent_path();
   return path.string();
+}
+
+/// Makes and removes a folder in `directory`; 0 or an errno. Rights alone do not tell: below /proc
+/// the administrator may write, and no folder can be made.
+int try_folder(const std::string& directory) {
+  auto name = directory + "/.kernelmill-doctor-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) return errno;
+  ::rmdir(name.c_str());
+  return 0;
 }
 
 /// perf_event_open of one hardware counter of this process.
@@ -270,9 +281,9 @@ void examine_disk(findings& out, const std::string& directory) {
     x.cost = "a lineage store does not open on a remote file system: its memory map is not "
              "coherent there";
     x.remedy = "run.dir=PATH on a local disk";
-  } else if (::access(path.c_str(), W_OK) != 0) {
+  } else if (int code = try_folder(path); code != 0) {
     x.state = finding_state::fail;
-    x.detail += ", not writable";
+    x.detail += fmt::format(", where no folder can be made: {}", std::strerror(code));
     x.cost = "no run can be stored there";
     x.remedy = "run.dir=PATH names another place";
   }

@@ -14,6 +14,7 @@
 #include "launch/commands/stored_runs.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/load.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/utf8.hpp"
 #include "storage/files.hpp"
@@ -114,8 +115,9 @@ expected<run_config> fork_config(const invocation& in, const fork_origin& origin
                       "episode.mode or tools.calls is another",
                       "start a new run");
   if (config.tasks.max_turns <= origin.turns)
-    return fork_usage(fmt::format("an episode has up to {} turns, and {} are shared",
-                                  config.tasks.max_turns, origin.turns),
+    return fork_usage(fmt::format("an episode has up to {}, and {} shared",
+                                  counted(config.tasks.max_turns, "turn"),
+                                  counted(origin.turns, "is", "are")),
                       fmt::format("add tasks.max_turns={}", origin.turns + 2));
   if (config.run.name.empty() && !config.run.dir.empty())
     config.run.name = fs::path{config.run.dir + "/"}.parent_path().filename().string();

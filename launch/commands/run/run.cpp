@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/world.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -21,6 +22,7 @@
 #include "launch/commands/store/run_bundle.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node/node.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
 #include "storage/restore/restore.hpp"
@@ -58,8 +60,8 @@ expected<void> bundle_run(const invocation& in, const std::string& directory) {
   KM_TRY(run);
   auto made = make_run_bundle(in, {*run, {}, true}, {in.value("--bundle"), true});
   KM_TRY(made);
-  cli::talk(fmt::format("bundle: {}, {} turns, {} files", in.value("--bundle"), made->turns,
-                        made->files));
+  cli::talk(fmt::format("bundle: {}, {}, {}", in.value("--bundle"), counted(made->turns, "turn"),
+                        counted(made->files, "file")));
   return {};
 }
 
@@ -110,10 +112,11 @@ expected<void> restore_from_traces(const run_directory& run, const run_config& c
   for (size_t i = 0; i < std::min(x.broken.size(), most_told); ++i)
     cli::talk("left out " + cli::clean(x.broken[i]));
   if (x.broken.size() > most_told)
-    cli::talk(fmt::format("left out {} more rows", x.broken.size() - most_told));
-  cli::talk(fmt::format("restored {} episodes with {} turns from {}; {} of which rows are missing "
+    cli::talk(fmt::format("left out {}", counted(x.broken.size() - most_told, "more row")));
+  cli::talk(fmt::format("restored {} with {} from {}; {} of which rows are missing "
                         "are done again",
-                        x.episodes, x.turns, shown_path(x.kept), x.again));
+                        counted(x.episodes, "episode"), counted(x.turns, "turn"),
+                        shown_path(x.kept), x.again));
   return {};
 }
 
@@ -131,13 +134,16 @@ expected<bool> goes_on_elsewhere(const invocation& in, const run_directory& run)
   if (in.has("OVERRIDE") || in.has("--from-traces") || !watch::is_worked_on(run) ||
       is_marked_by_head(run.path))
     return false;
+  auto now = watch::ask_control_socket(run);
+  bool was_paused = now && watch::read_live({run, std::move(*now)}).state == "paused";
   auto done = watch::order_run(run, "resume");
   if (!done && done.error().category == "run_not_live") return false; // it has ended meanwhile
   KM_TRY(done);
   if (in.json)
     cli::print_json({{"run", run.name}, {"directory", run.path}, {"order", "resume"}});
   else
-    cli::talk(run.name + " goes on");
+    cli::talk(was_paused ? run.name + " goes on"
+                         : run.name + " was not paused: it is running, and nothing was changed");
   return true;
 }
 

@@ -23,6 +23,7 @@
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/node/node.hpp"
 #include "launch/node/run_rights.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
@@ -82,8 +83,8 @@ std::string work_text(const run_view& view) {
 
 std::string counts_text(wire::RunSummary::Reader x) {
   auto t = x.getTotals();
-  return fmt::format("{} groups, {} episodes, {} turns", t.getGroups(), t.getEpisodes(),
-                     t.getTurns());
+  return fmt::format("{}, {}, {}", counted(t.getGroups(), "group"),
+                     counted(t.getEpisodes(), "episode"), counted(t.getTurns(), "turn"));
 }
 
 std::string finished_before(wire::RunSummary::Reader x) {
@@ -121,12 +122,17 @@ int outcome_code(wire::RunSummary::Reader x) {
 
 // Of a demonstration, which one who has just come runs.
 void tell_next(const std::string& directory) {
-  cli::talk("next:\n  kernelmill show " + directory + "    its episodes; " + directory +
-            "/g0.e0.t0 is a turn\n  kernelmill report " + directory +
-            "  its metrics by task\n  kernelmill page " +
-            (fs::path{directory}.has_parent_path() ? fs::path{directory}.parent_path().string()
-                                                   : std::string{"."}) +
-            "  all runs in a browser");
+  auto parent = fs::path{directory}.parent_path().string();
+  auto width = directory.size() + std::string_view{"kernelmill report "}.size();
+  std::string text = "next:";
+  for (const auto& [command, says] :
+       {std::pair{"kernelmill show " + directory,
+                  "its episodes; " + directory + "/g0.e0.t0 is a turn"},
+        {"kernelmill report " + directory, std::string{"its metrics by task"}},
+        {"kernelmill page " + (parent.empty() ? "." : parent),
+         std::string{"all runs in a browser"}}})
+    text += fmt::format("\n  {:<{}}  {}", command, width, says);
+  cli::talk(text);
 }
 
 void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {

@@ -21,6 +21,7 @@
 #include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
+#include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {
 
@@ -104,6 +105,18 @@ expected<int> resume_search(const invocation& in) {
   if (in.has("--on"))
     return search_usage("--on and --resume are given",
                         "resume it on that machine, where its folder is");
+  for (const char* name : {"--policy", "--budget", "--strategy", "--width", "--dry-run"})
+    if (in.was_typed(name))
+      return search_usage(std::string{name} + " and --resume are given",
+                          "leave it out: the run has its own. `kernelmill resume RUN KEY=VALUE` "
+                          "changes what a resumed run may change");
+  auto run = find_run(in.value("--resume"), in.value("--root"));
+  KM_TRY(run);
+  config_sources stored;
+  stored.files = {run->config_file()};
+  if (auto config = load_config(stored); config && !config->config.search.on())
+    return search_usage("the run " + run->name + " is no search",
+                        "`kernelmill resume " + run->path + "` continues it");
   auto order = in;
   order.values["RUN"] = {in.value("--resume")};
   order.values.erase("--resume");

@@ -6,6 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/judge/winner.hpp"
 #include "launch/commands/run_view.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 
@@ -69,9 +70,10 @@ std::string winner_text(const json& winner, const std::string& task, const std::
            "` counts the verdicts\n";
   auto turn = winner.value("turn", std::string{});
   auto file = directory + "/" + winner.value("file", std::string{});
-  auto text = fmt::format("winner: {}, {} in {} evaluations in fresh processes; the search had "
+  auto text = fmt::format("winner: {}, {} in {} in fresh processes; the search had "
                           "measured {}\n",
-                          turn, measured_text(winner["speedup"]), winner.value("evaluations", 0u),
+                          turn, measured_text(winner["speedup"]),
+                          counted(winner.value("evaluations", 0u), "evaluation"),
                           measured_text(winner["speedup_in_search"]));
   for (const auto& x : winner["did_not_stand"])
     text += "did not stand: " + cli::clean(x.get<std::string>()) + "\n";

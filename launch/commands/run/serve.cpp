@@ -93,8 +93,8 @@ expected<void> say_rights(const services::task_shelf& tasks) {
   for (const auto& one : tasks.all()) origins.push_back(origin_of(*one));
   for (const auto& one : rights_of(*licences, origins, {}).tasks)
     if (!one.train.allowed)
-      cli::talk("warning: rewards of " + one.what.id +
-                " are not for training: " + one.train.reason);
+      cli::talk("note: " + one.what.id + " is for evaluation, not for training: " +
+                one.train.reason + "; to train on it, " + one.train.hint);
   return {};
 }
 
@@ -164,7 +164,7 @@ void announce(const invocation& in, const http::server& server) {
 expected<int> serve(const invocation& in) {
   auto roots = tasks_roots(in);
   KM_TRY(roots);
-  auto listen = parse_address(in.value("--listen"), 0);
+  auto listen = parse_listen_address("--listen", in.value("--listen"));
   KM_TRY(listen);
   http::server_options web{listen->host, listen->port, {}, {}};
   services::evaluation_service_options service_settings;

@@ -170,7 +170,7 @@ json row_of_run(const planned_run& x) {
 void print_results(const invocation& in, const std::vector<planned_run>& runs) {
   auto headers = headers_of(runs.front());
   for (const char* more : {"STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>",
-                           "MEAN REWARD>", "BEST LOWER>", "GEOMEAN>", "TIME>"})
+                           "MEAN REWARD>", "BEST LOWER>", "GEOMEAN>", "TIME [s]>"})
     headers.emplace_back(more);
   std::vector<std::vector<std::string>> rows;
   json document = {{"runs", json::array()}};

@@ -14,6 +14,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/commands/store/run_bundle.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/bundle/proof.hpp"
 
@@ -73,8 +74,8 @@ expected<int> bundle_make(const invocation& in) {
                      {"list_sha256", made->list_sha256},
                      {"public_key", by.empty() ? json(nullptr) : json(by)}});
   else
-    cli::print(fmt::format("wrote {}: {} turns of {}, {} files, {} unpacked\n{}\n", out,
-                           made->turns, made->what, made->files,
+    cli::print(fmt::format("wrote {}: {} of {}, {}, {} unpacked\n{}\n", out,
+                           counted(made->turns, "turn"), made->what, counted(made->files, "file"),
                            cli::format_bytes(static_cast<double>(made->bytes)),
                            by.empty() ? "not signed" : "signed by " + by));
   return cli::exit_ok;
@@ -152,11 +153,12 @@ expected<int> bundle_verify(const invocation& in) {
   } else {
     for (const auto& problem : document["problems"])
       cli::print("DAMAGED " + cli::clean(problem.get<std::string>()) + "\n");
-    cli::print(fmt::format("{}: {} files, {}{}\n{}\n", done->good() ? "good" : "not good",
-                           done->bundle.files.size(),
+    cli::print(fmt::format("{}: {}, {}{}\n{}\n", done->good() ? "good" : "not good",
+                           counted(done->bundle.files.size(), "file"),
                            cli::format_bytes(static_cast<double>(done->bundle.bytes)),
-                           done->records > 0 ? fmt::format(", {} records and {} artifacts checked",
-                                                           done->records, done->artifacts)
+                           done->records > 0 ? fmt::format(", {} and {} checked",
+                                                           counted(done->records, "record"),
+                                                           counted(done->artifacts, "artifact"))
                                              : std::string{},
                            signature_text(done->bundle, trusted != nullptr)));
   }

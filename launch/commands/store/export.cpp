@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gpu/task/task.hpp"
+#include "launch/analysis/watch/world.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
@@ -16,7 +17,10 @@
 #include "launch/commands/store/export_kernelbench.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/commands/store/export_runs.hpp"
+#include "launch/commands/store/left_out_words.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {
 
@@ -196,28 +200,42 @@ json document_of(const ex::report& x, const invocation& in) {
 std::string text_of(const ex::report& x, const invocation& in) {
   std::string result;
   for (const auto& f : x.files)
-    result += fmt::format("wrote {}/{}: {} rows, {}\n", in.value("--out"), f.path, f.rows,
-                          cli::format_bytes(static_cast<double>(f.bytes)));
+    result += fmt::format("wrote {}/{}: {}, {}\n", in.value("--out"), f.path,
+                          counted(f.rows, "row"), cli::format_bytes(static_cast<double>(f.bytes)));
   for (const auto& [reason, count] : x.without)
-    result += fmt::format("left out: {} {}\n", count, reason);
+    result += "left out: " + left_out_words(reason, count) + "\n";
   return result;
+}
+
+/// Of an export without a row: of a run that has not ended, what ends it.
+std::string next_of_empty(const ex::report& x, const invocation& in) {
+  if (x.without.contains("without_token_ids"))
+    return "this form is made of token ids, and the policy server told none: "
+           "docs/how-to/attach-a-policy-server.md says which servers do";
+  if (x.without.contains("open_episodes") || x.without.contains("open_groups"))
+    for (const auto& word : in.list("RUN")) {
+      auto run = find_run(word, in.value("--root"));
+      if (!run) continue;
+      if (watch::is_worked_on(*run))
+        return "wait until " + run->name +
+               " has ended (`kernelmill ps` shows it), or read it "
+               "meanwhile with --out - --follow";
+      return "`kernelmill resume " + run->path + "` ends its episodes; then export again";
+    }
+  return "give fewer filters, another form, or a run that has such turns; `kernelmill query '' "
+         "RUN` "
+         "lists its turns";
 }
 
 error empty_export(const ex::report& x, const invocation& in) {
   std::string why;
   for (const auto& [reason, count] : x.without)
-    why += fmt::format("{}{} {}", why.empty() ? "" : ", ", count, reason);
-  std::replace(why.begin(), why.end(), '_', ' ');
-  auto message = fmt::format("failed to export: none of {} turns in {} groups gives a row of the "
-                             "form {}",
-                             x.turns, x.groups, in.value("--form"));
+    why += (why.empty() ? "" : ", ") + left_out_words(reason, count);
+  auto message =
+      fmt::format("failed to export: none of {} in {} gives a row of the form {}",
+                  counted(x.turns, "turn"), counted(x.groups, "group"), in.value("--form"));
   if (!why.empty()) message += "; left out: " + why;
-  return {fault_class::configuration, "export_empty", std::move(message),
-          x.without.contains("without_token_ids")
-              ? "this form is made of token ids, and the policy server told none: "
-                "docs/how-to/attach-a-policy-server.md says which servers do"
-              : "give fewer filters, another form, or a run that has such turns; "
-                "`kernelmill query '' RUN` lists its turns"};
+  return {fault_class::configuration, "export_empty", std::move(message), next_of_empty(x, in)};
 }
 
 void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
@@ -226,12 +244,13 @@ void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
     cli::talk(fmt::format("the runs differ on the split of {}: it is in {}", task, conflict.taken));
   const auto& found = x.contamination;
   if (found.train_like_dev + found.answers_like_example > 0)
-    cli::talk(fmt::format(
-        "contamination: {} train kernels near-duplicate a dev kernel, {} answers a "
-        "retrieved example{}",
-        found.train_like_dev, found.answers_like_example,
-        what.contamination.then == ex::on_contamination::drop ? "; their groups are left out"
-                                                              : ""));
+    cli::talk(fmt::format("contamination: {} a dev kernel, {} a retrieved example{}",
+                          counted(found.train_like_dev, "train kernel near-duplicates",
+                                  "train kernels near-duplicate"),
+                          counted(found.answers_like_example, "answer", "answers"),
+                          what.contamination.then == ex::on_contamination::drop
+                              ? "; their groups are left out"
+                              : "; --on-contamination drop leaves their groups out"));
 }
 
 expected<int> export_runs(const invocation& in) {

@@ -10,6 +10,7 @@
 #include "launch/commands/store/export_folders.hpp"
 #include "launch/commands/store/export_permits.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/export/gates.hpp"
 #include "storage/export/harbor_files.hpp"
@@ -117,7 +118,7 @@ expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs
                      {"tasks", written},
                      {"refused", refusals_json(forbidden)}});
   else
-    cli::print(fmt::format("wrote {}: {} tasks\n", in.value("--out"), written.size()));
+    cli::print(fmt::format("wrote {}: {}\n", in.value("--out"), counted(written.size(), "task")));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -44,8 +45,8 @@ nlohmann::ordered_json refusals_json(const exports::refusals& x) {
 
 void say_refusals(const exports::refusals& x) {
   for (const auto& [key, r] : x)
-    cli::talk(fmt::format("left out {} groups with {}: {} ({})", r.groups, r.what, r.may.reason,
-                          r.may.hint));
+    cli::talk(fmt::format("left out {} with {}: {} ({})", counted(r.groups, "group"), r.what,
+                          r.may.reason, r.may.hint));
 }
 
 } // namespace kernelmill::commands

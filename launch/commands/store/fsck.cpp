@@ -8,6 +8,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/fsck/fsck.hpp"
 
@@ -57,9 +58,9 @@ expected<int> check(const invocation& in) {
   for (const auto& f : found->findings)
     rows.push_back({to_string(f.state), f.kind, cli::clean(f.what)});
   if (!rows.empty()) cli::print(cli::format_table({"STATE", "KIND", "WHAT"}, rows) + "\n");
-  cli::print(fmt::format("{}: {} records, {} turns, {} artifacts, {} lines of journals read\n",
-                         sound ? "sound" : "not sound", found->records, found->turns,
-                         found->artifacts, found->lines));
+  cli::print(fmt::format("{}: {}, {}, {}, {} of journals read\n", sound ? "sound" : "not sound",
+                         counted(found->records, "record"), counted(found->turns, "turn"),
+                         counted(found->artifacts, "artifact"), counted(found->lines, "line")));
   if (!found->quarantine.empty()) cli::talk("what was replaced is in " + found->quarantine);
   if (!sound) cli::talk(next_step(*run, *found));
   return code;

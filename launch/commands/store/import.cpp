@@ -11,6 +11,7 @@
 #include "launch/import/gpu_rl.hpp"
 #include "launch/import/kernel_rl.hpp"
 #include "launch/node/run_rights.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -60,10 +61,10 @@ expected<int> write_imported(const invocation& in, const char* system, const std
                      {"measured_here", false},
                      {"licence", licence}});
   else
-    cli::print(fmt::format("imported {} turns of {} episodes, {} accepted by {}: {}\nrewards and "
+    cli::print(fmt::format("imported {} of {}, {} accepted by {}: {}\nrewards and "
                            "speedups are what {} said; nothing was measured here; licence: {}\n",
-                           counts->turns, counts->episodes, counts->accepted, system, out, system,
-                           licence));
+                           counted(counts->turns, "turn"), counted(counts->episodes, "episode"),
+                           counts->accepted, system, out, system, licence));
   return cli::exit_ok;
 }
 

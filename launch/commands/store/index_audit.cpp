@@ -13,6 +13,7 @@
 #include "launch/import/kernelbench.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "launch/node/run_rights.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "messages/folder_file.hpp"
@@ -163,13 +164,14 @@ void print_audit(const std::string& directory, const loaded_index& index,
   std::string split_text;
   for (const auto& [split, count] : splits)
     split_text += fmt::format("{}{} {}", split_text.empty() ? "" : ", ", count, split);
-  cli::print(
-      fmt::format("{}: {} card{}, {} kernel{}{}, {}\n", directory, index.cards(),
-                  index.cards() == 1 ? "" : "s", index.kernels(), index.kernels() == 1 ? "" : "s",
-                  split_text.empty() ? "" : " (" + split_text + ")", index.manifest().embedder));
+  cli::print(fmt::format("{}: {}, {}{}, {}\n", directory, counted(index.cards(), "card"),
+                         counted(index.kernels(), "kernel"),
+                         split_text.empty() ? "" : " (" + split_text + ")",
+                         index.manifest().embedder));
   cli::print(fmt::format("duplicates: {} exact, {} near\n", duplicates.exact, duplicates.near));
-  cli::print(fmt::format("leaks: {} among {} results for {} problems, {} entries withheld\n",
-                         report.leaks.size(), report.results, report.problems, report.withheld));
+  cli::print(fmt::format("leaks: {} among {} for {}, {} withheld\n", report.leaks.size(),
+                         counted(report.results, "result"), counted(report.problems, "problem"),
+                         counted(report.withheld, "entry", "entries")));
   rows.clear();
   for (const auto& x : report.leaks)
     if (rows.size() < most_leaks_shown)

@@ -7,6 +7,7 @@
 #include "launch/commands/store/index_embedder.hpp"
 #include "launch/commands/store/index_sources.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "retrieval/search/index.hpp"
 
@@ -34,9 +35,8 @@ build_json build_document(const index_manifest& x, const std::string& directory,
 
 std::string build_text(const index_manifest& x, const std::string& directory,
                        const std::vector<source_report>& reports) {
-  auto result =
-      fmt::format("{}: {} card{}, {} kernel{}, {}\n", directory, x.cards, x.cards == 1 ? "" : "s",
-                  x.kernels, x.kernels == 1 ? "" : "s", x.embedder);
+  auto result = fmt::format("{}: {}, {}, {}\n", directory, counted(x.cards, "card"),
+                            counted(x.kernels, "kernel"), x.embedder);
   for (const auto& one : reports) {
     result += fmt::format("{}: {} row{} read, {} kept\n", cli::clean(one.from), one.rows,
                           one.rows == 1 ? "" : "s", one.kept);
@@ -83,7 +83,7 @@ expected<int> index_build(const invocation& in) {
   if (options.kernels.empty() && options.knowledge.empty()) return nothing_left(intake.reports());
   cli::show_activity(options.kernels.empty()
                          ? std::string{"embedding the cards"}
-                         : fmt::format("embedding {} kernels", options.kernels.size()));
+                         : "embedding " + counted(options.kernels.size(), "kernel"));
   auto manifest = build_index(options);
   KM_TRY(manifest);
   if (in.json)

@@ -19,6 +19,7 @@
 #include "launch/import/model.hpp"
 #include "launch/kernel_forms/exported_kernel.hpp"
 #include "launch/node/run_permits.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/folder_file.hpp"
 #include "messages/json.hpp"
@@ -279,10 +280,10 @@ expected<int> export_kernel(const cli::invocation& in) {
                      {"files", std::move(written)}});
     return 0;
   }
-  cli::print(fmt::format("wrote {}: {} files of {}, {:.2f} times as fast as {} at least\n"
+  cli::print(fmt::format("wrote {}: {} of {}, {:.2f} times as fast as {} at least\n"
                          "next:\n  {}/README.md says how to build and test it\n",
-                         directory, files->size(), chosen->place(), chosen->speedup.low,
-                         chosen->baseline, directory));
+                         directory, counted(files->size(), "file"), chosen->place(),
+                         chosen->speedup.low, chosen->baseline, directory));
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "launch/config/load.hpp"
 #include "launch/judging/rejudging.hpp"
 #include "launch/node/node_plan.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "retrieval/search/live_kernels.hpp"
 #include "storage/artifacts.hpp"
@@ -234,9 +235,8 @@ json document_of(const run_directory& run, const outcome& x) {
 
 std::string text_of(const run_directory& run, const outcome& x) {
   const auto& c = x.counts;
-  auto result =
-      fmt::format("judged {} turns of {} episodes again in {}: {:.0f} turns a minute\n", c.turns,
-                  c.episodes, cli::format_seconds(x.seconds), x.turns_a_minute());
+  auto result = fmt::format("judged {} of {} again in {}\n", counted(c.turns, "turn"),
+                            counted(c.episodes, "episode"), cli::format_seconds(x.seconds));
   result += fmt::format("{} verdicts are equal byte for byte; {} have another outcome, {} another "
                         "reward\n",
                         c.equal, c.other_outcome, c.other_reward);
@@ -297,8 +297,7 @@ expected<json> retract_lost(const invocation& in, const run_directory& run, cons
     if (turns > 0)
       cli::talk(fmt::format("{} accepted and {} not: the same command with --retract DIR takes "
                             "their kernels out of an index",
-                            turns == 1 ? "1 turn was" : fmt::format("{} turns were", turns),
-                            turns == 1 ? "is" : "are"));
+                            counted(turns, "turn was", "turns were"), turns == 1 ? "is" : "are"));
     return nullptr;
   }
   const auto& index = in.value("--retract");

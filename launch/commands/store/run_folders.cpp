@@ -106,7 +106,10 @@ expected<int> runs_rm(const invocation& in) {
   auto removed = json::array();
   for (const auto& run : all) {
     auto size = cli::format_bytes(bytes_below(run.path));
-    if (asks && !is_confirmed(fmt::format("remove {} for ever, {}?", run.path, size))) continue;
+    if (asks && !is_confirmed(fmt::format("remove {} for ever, {}?", run.path, size))) {
+      cli::talk("kept " + run.path);
+      continue;
+    }
     KM_TRY(check_at_rest("remove", run)); // it may have been resumed since
     KM_TRY(remove_folder(run));
     removed.push_back(run.path);
@@ -175,10 +178,15 @@ expected<int> runs_tag(const invocation& in) {
   if (removes && words.empty())
     return configuration_error("usage", "failed to tag the run: --remove names no tag",
                                "name those that are to go");
+  auto before = tags_of(*run);
+  KM_TRY(before);
   auto tags = words.empty() ? expected<std::vector<std::string>>{tags_of(*run)}
               : removes     ? change_tags(*run, {}, words)
                             : change_tags(*run, words, {});
   KM_TRY(tags);
+  for (const auto& word : words)
+    if (removes && std::find(before->begin(), before->end(), word) == before->end())
+      cli::talk(run->path + " had no tag '" + cli::clean(word) + "'");
   if (in.json)
     cli::print_json({{"run", run->name}, {"directory", run->path}, {"tags", *tags}});
   else if (tags->empty())

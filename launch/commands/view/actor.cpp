@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/head_asking.hpp"
@@ -42,24 +43,35 @@ std::string where_text(const json& x) {
   return one_line(node.empty() ? run : run.empty() ? node : node + " " + run);
 }
 
+// The circuit breaker's words say of a policy client whether its server answers.
+std::string state_text(const json& x) {
+  auto state = cell(x, "state");
+  if (cell(x, "actor") != "policy_client") return state;
+  return state == "closed"      ? "serving"
+         : state == "open"      ? "not answering"
+         : state == "half_open" ? "trying again"
+                                : state;
+}
+
 expected<int> actor_list(const invocation& in) {
   auto query = list_query(in);
   if (in.has("RUN")) query["run"] = in.value("RUN");
   if (in.has("--all")) query["all"] = true;
-  return show_list(in, "actors", "actors", query,
-                   {"WHERE", "ACTOR", "ID", "STATE", "MAILBOX>", "OLDEST>", "PROGRESS>", "DETAIL"},
-                   [](const json& x) -> std::vector<std::string> {
-                     return {where_text(x),
-                             cell(x, "actor"),
-                             cell(x, "id"),
-                             cell(x, "state"),
-                             count_cell(x, "mailbox"),
-                             seconds_cell(x, "oldest_seconds"),
-                             x["progress_seconds"].is_number()
-                                 ? seconds_cell(x, "progress_seconds") + " ago"
-                                 : "-",
-                             one_line(cell(x, "detail"), 120)};
-                   });
+  return show_list(
+      in, "actors", "actors", query,
+      {"WHERE", "ACTOR", "ID", "STATE", "MAILBOX>", "OLDEST [s]>", "PROGRESS [s]>", "DETAIL"},
+      [](const json& x) -> std::vector<std::string> {
+        return {where_text(x),
+                cell(x, "actor"),
+                cell(x, "id"),
+                state_text(x),
+                count_cell(x, "mailbox"),
+                seconds_cell(x, "oldest_seconds"),
+                x["progress_seconds"].is_number()
+                    ? seconds_cell(x, "progress_seconds") + (cli::plain_cells() ? "" : " ago")
+                    : "-",
+                one_line(cell(x, "detail"), 120)};
+      });
 }
 
 expected<int> actor_show(const invocation& in) {
@@ -88,28 +100,29 @@ expected<int> actor_show(const invocation& in) {
 }
 
 expected<int> node_list(const invocation& in) {
-  return show_list(
-      in, "nodes", "nodes", list_query(in),
-      {"NODE", "STATE", "FOR>", "SLOTS>", "BUSY>", "COMPILERS>", "LOAD>", "FREE MEM>", "HARDWARE"},
-      [](const json& x) -> std::vector<std::string> {
-        auto memory = x.find("memory_free_bytes");
-        return {cell(x, "node"),
-                cell(x, "state"),
-                seconds_cell(x, "age_seconds"),
-                count_cell(x, "slots"),
-                count_cell(x, "busy"),
-                count_cell(x, "compilers"),
-                number_cell(x, "load"),
-                memory != x.end() && memory->is_number() ? cli::format_bytes(memory->get<double>())
-                                                         : "-",
-                cell(x, "hardware")};
-      });
+  return show_list(in, "nodes", "nodes", list_query(in),
+                   {"NODE", "STATE", "FOR [s]>", "SLOTS>", "BUSY>", "COMPILERS>", "LOAD>",
+                    "FREE MEM [bytes]>", "HARDWARE"},
+                   [](const json& x) -> std::vector<std::string> {
+                     auto memory = x.find("memory_free_bytes");
+                     return {cell(x, "node"),
+                             cell(x, "state"),
+                             seconds_cell(x, "age_seconds"),
+                             count_cell(x, "slots"),
+                             count_cell(x, "busy"),
+                             count_cell(x, "compilers"),
+                             number_cell(x, "load"),
+                             memory == x.end() || !memory->is_number() ? "-"
+                             : cli::plain_cells() ? fmt::format("{:.0f}", memory->get<double>())
+                                                  : cli::format_bytes(memory->get<double>()),
+                             cell(x, "hardware")};
+                   });
 }
 
 expected<int> gpu_list(const invocation& in) {
   return show_list(in, "gpus", "gpus", list_query(in),
-                   {"NODE", "SLOT", "STATE", "FOR>", "DONE>", "FAULTS>", "GPU", "MHZ>", "C>", "W>",
-                    "SLOWED", "DETAIL"},
+                   {"NODE", "SLOT", "STATE", "FOR [s]>", "DONE>", "FAULTS>", "GPU", "MHZ>", "C>",
+                    "W>", "SLOWED", "DETAIL"},
                    [](const json& x) -> std::vector<std::string> {
                      return {cell(x, "node"),
                              cell(x, "slot"),

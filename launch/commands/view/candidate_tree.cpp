@@ -67,12 +67,10 @@ std::string candidate_tree(const json& document) {
     auto x = open.back();
     open.pop_back();
     result += x.indent + (x.last ? "└─ " : "├─ ") + candidate_text(*x.candidate) + "\n";
-    // A line of candidates stays in one column, as that of turns does.
+    // Each candidate stands below the one that it was made from.
     auto id = (*x.candidate)["id"].get<std::string>();
-    auto below = children.find(id);
-    bool branches = below != children.end() && below->second.size() > 1;
     auto indent = x.indent;
-    if ((branches || !x.last) && indent.size() < most_indent) indent += x.last ? "   " : "│  ";
+    if (indent.size() < most_indent) indent += x.last ? "   " : "│  ";
     push(id, indent);
   }
   for (const auto& problem : document.value("problems", json::array()))

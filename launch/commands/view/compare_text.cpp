@@ -8,6 +8,7 @@
 #include "launch/analysis/study/paired.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -210,8 +211,9 @@ std::string tasks_line(const json& x) {
 }
 
 std::string left_out_line(const char* name, const json& x) {
-  return fmt::format("{}: {} episodes; left out: {} lost to the infrastructure, {} open\n", name,
-                     x["episodes"].dump(), x["infrastructure"].dump(), x["open"].dump());
+  return fmt::format("{}: {}; left out: {} lost to the infrastructure, {} open\n", name,
+                     counted(x["episodes"].get<uint64_t>(), "episode"), x["infrastructure"].dump(),
+                     x["open"].dump());
 }
 
 std::string runs_text(const json& x, bool colour, size_t tasks) {

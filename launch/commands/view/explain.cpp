@@ -17,8 +17,8 @@ using json = nlohmann::ordered_json;
 std::string facts_text(const json& x) {
   std::string result = one_line(x["subject"].get<std::string>()) + ": " + cell(x, "state");
   if (x["kind"] == "run")
-    return result + fmt::format(", {} of {} episodes ended, {} live\n", count_cell(x, "ended"),
-                                count_cell(x, "episodes"), count_cell(x, "live"));
+    return result + fmt::format(", {} of {} ended, {} live\n", count_cell(x, "ended"),
+                                counted_cell(x, "episodes", "episode"), count_cell(x, "live"));
   if (x.contains("task")) result += ", " + cell(x, "task");
   if (x.contains("max_turns"))
     result += fmt::format(", turn {} of {}", x.value("turn", 0) + 1, x.value("max_turns", 0));
@@ -46,6 +46,11 @@ bool is_live(const json& x) {
          (i->is_boolean() ? i->get<bool>() : i->is_number() && i->get<double>() > 0);
 }
 
+// The resource `person` is an order of the user's.
+std::string resource_words(const std::string& resource) {
+  return resource == "person" ? "the user's order" : resource;
+}
+
 expected<int> explain(const invocation& in) {
   auto document = look(in, "explain", {{"what", in.value("WHAT")}});
   KM_TRY(document);
@@ -58,7 +63,7 @@ expected<int> explain(const invocation& in) {
     text += (!is_live(*document)                  ? "because of: "
              : (*document)["starved"].get<bool>() ? "lacks: "
                                                   : "waits for: ") +
-            cell(*document, "resource") + "\n";
+            resource_words(cell(*document, "resource")) + "\n";
   cli::print(text);
   for (const auto& x : (*document)["findings"]) {
     cli::print("\n" + cli::hanging("", 0, one_line(x["text"].get<std::string>(), 4000)));

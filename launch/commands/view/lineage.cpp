@@ -5,11 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/candidate_tree.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 
@@ -20,7 +22,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::string percent(const json& share) {
-  return share.is_number() ? fmt::format("{:.1f} %", 100 * share.get<double>()) : "-";
+  return share.is_number() ? cli::percent_or_plain(share.get<double>()) : "-";
 }
 
 std::string bar(const json& share) {
@@ -31,7 +33,20 @@ std::string bar(const json& share) {
 
 std::string open_text(const json& x) {
   auto open = x.value("open_turns", uint64_t{0});
-  return open > 0 ? fmt::format("; {} turns asked for no verdict and are in no share", open) : "";
+  return open > 0 ? "; " +
+                        counted(open, "turn asked for no verdict and is",
+                                "turns asked for no verdict and are") +
+                        " in no share"
+                  : "";
+}
+
+/// A table whose last cells are bars; for programs without them.
+void print_barred(std::vector<std::string> headers, std::vector<std::vector<std::string>> rows) {
+  if (cli::prints_tables_alone())
+    for (auto& row : rows) row.pop_back();
+  else
+    headers.emplace_back();
+  cli::print(cli::format_table(headers, rows) + "\n");
 }
 
 expected<int> stats(const invocation& in) {
@@ -42,24 +57,23 @@ expected<int> stats(const invocation& in) {
     return 0;
   }
   const auto& e = (*x)["episodes"];
-  cli::print(fmt::format("{}: {}, {} turns, {} episodes ended ({} accepted, {} rejected, {} "
+  cli::print(fmt::format("{}: {}, {}, {} ended ({} accepted, {} rejected, {} "
                          "infrastructure){}\n\n",
-                         run_cell(*x), cell(*x, "state"), count_cell(*x, "turns"),
-                         count_cell(e, "ended"), count_cell(e, "accepted"),
+                         run_cell(*x), cell(*x, "state"), counted_cell(*x, "turns", "turn"),
+                         counted_cell(e, "ended", "episode"), count_cell(e, "accepted"),
                          count_cell(e, "rejected"), count_cell(e, "infrastructure"),
                          open_text(*x)));
   std::vector<std::vector<std::string>> rows;
   for (const auto& s : (*x)["funnel"])
     rows.push_back({cell(s, "step"), count_cell(s, "turns"), percent(s["share"]), bar(s["share"])});
-  cli::print(cli::format_table({"TURNS THAT ARE", "COUNT>", "SHARE>", ""}, rows) + "\n");
+  print_barred({"TURNS THAT ARE", "COUNT>", "SHARE [percent]>"}, std::move(rows));
   rows.clear();
   for (const auto& s : (*x)["time"])
     rows.push_back({cell(s, "stage"), seconds_cell(s, "work_seconds"), percent(s["share"]),
                     seconds_cell(s, "mean_work_seconds"), seconds_cell(s, "mean_wait_seconds"),
                     bar(s["share"])});
-  cli::print(
-      cli::format_table({"STAGE", "WORK>", "SHARE>", "A TURN WORKS>", "A TURN WAITS>", ""}, rows) +
-      "\n");
+  print_barred({"STAGE", "WORK [s]>", "SHARE [percent]>", "A TURN WORKS [s]>", "A TURN WAITS [s]>"},
+               std::move(rows));
   rows.clear();
   for (const auto& [category, count] : (*x)["categories"].items())
     rows.push_back({one_line(category), fmt::format("{}", count.get<uint64_t>())});
@@ -128,11 +142,15 @@ void print_tree(const json& turns, const children_map& children, const std::stri
     const auto& x = turns[found->second[n]];
     bool last = n + 1 == found->second.size();
     cli::print(indent + (last ? "└─ " : "├─ ") + node_text(x) + "\n");
-    // A line of turns stays in one column; only branches are indented.
+    // Each turn stands below the one that it came from. A long line of turns ends up in one column.
+    constexpr size_t deepest = 36; // columns
     auto below = children.find(x["id"].get<std::string>());
-    bool branches = below != children.end() && below->second.size() > 1;
+    bool line = below != children.end() && below->second.size() == 1 && last;
+    bool deep = cli::columns_of(indent) >= deepest && line;
     print_tree(turns, children, x["id"].get<std::string>(),
-               indent + (branches || !last ? (last ? "   " : "│  ") : ""));
+               indent + (deep   ? ""
+                         : last ? "   "
+                                : "│  "));
   }
 }
 

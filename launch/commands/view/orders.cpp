@@ -49,12 +49,12 @@ expected<int> pause(const invocation& in) {
 
 std::string status_line(const json& x) {
   if (!x.contains("episodes")) return fmt::format("{}: {}\n", run_cell(x), cell(x, "state"));
-  return fmt::format("{}: {}; {} of {} episodes ended, {} turns, {} accepted, {} rejected, {} "
+  return fmt::format("{}: {}; {} of {} ended, {}, {} accepted, {} rejected, {} "
                      "infrastructure, in {}\n",
                      run_cell(x), cell(x, "state"), count_cell(x, "ended"),
-                     count_cell(x, "episodes"), count_cell(x, "turns"), count_cell(x, "accepted"),
-                     count_cell(x, "rejected"), count_cell(x, "infrastructure"),
-                     seconds_cell(x, "seconds"));
+                     counted_cell(x, "episodes", "episode"), counted_cell(x, "turns", "turn"),
+                     count_cell(x, "accepted"), count_cell(x, "rejected"),
+                     count_cell(x, "infrastructure"), seconds_cell(x, "seconds"));
 }
 
 /// RUN, or all that are in progress.

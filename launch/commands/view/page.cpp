@@ -10,6 +10,7 @@
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::commands {
@@ -32,7 +33,8 @@ expected<int> page_export(const invocation& in) {
   auto root = folder_of_runs(in);
   KM_TRY(root);
   auto counts =
-      page::store_page(watch::local_world(root->string()), in.value("DIR"), in.list("--run"));
+      page::store_page(watch::local_world(root->string()), in.value("DIR"), in.list("--run"),
+                       [](const std::string& name) { cli::show_activity("writing " + name); });
   KM_TRY(counts);
   if (in.json)
     cli::print_json({{"folder", in.value("DIR")},
@@ -40,8 +42,8 @@ expected<int> page_export(const invocation& in) {
                      {"episodes", counts->episodes},
                      {"bytes", counts->bytes}});
   else
-    cli::print(fmt::format("{}/index.html\n{} runs, {} episodes, {:.1f} MB\n", in.value("DIR"),
-                           counts->runs, counts->episodes,
+    cli::print(fmt::format("{}/index.html\n{}, {}, {:.1f} MB\n", in.value("DIR"),
+                           counted(counts->runs, "run"), counted(counts->episodes, "episode"),
                            static_cast<double>(counts->bytes) / 1e6));
   return cli::exit_ok;
 }

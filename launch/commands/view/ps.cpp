@@ -1,15 +1,18 @@
 // `kernelmill ps` and `runs`: what is in progress, and what there is.
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill::commands {
 
@@ -27,16 +30,17 @@ std::string totals_text(const json& run) {
                           q["waiting"].get<uint64_t>(), q["leased"].get<uint64_t>());
     if (q["state"] == "starved") queues += " (no worker takes them)";
   }
-  return fmt::format("{}: {}, {} of {} episodes ended, {} turns, {} live ({}){}\n",
+  return fmt::format("{}: {}, {} of {} ended, {}, {} live ({}){}\n",
                      one_line(run["run"].get<std::string>()), cell(run, "state"),
-                     run["ended"].get<uint64_t>(), run["episodes"].get<uint64_t>(),
-                     run["turns"].get<uint64_t>(), run["live"].get<uint64_t>(),
+                     run["ended"].get<uint64_t>(), counted_cell(run, "episodes", "episode"),
+                     counted_cell(run, "turns", "turn"), run["live"].get<uint64_t>(),
                      states.empty() ? "none" : states, queues);
 }
 
 std::string place_text(const json& row) {
   if (!row.contains("position")) return "-";
   auto result = position_cell(row);
+  if (cli::plain_cells()) return count_cell(row, "position");
   if (row.contains("wait_seconds")) result += ", ~" + seconds_cell(row, "wait_seconds");
   return result;
 }
@@ -70,8 +74,8 @@ expected<int> ps(const invocation& in) {
                                        : "no live episode matches");
   else
     cli::print("\n" +
-               cli::format_table({"RUN", "EPISODE", "STATE", "FOR>", "QUEUE>", "REWARD>", "DETAIL"},
-                                 rows));
+               cli::format_table(
+                   {"RUN", "EPISODE", "STATE", "FOR [s]>", "QUEUE>", "REWARD>", "DETAIL"}, rows));
   return 0;
 }
 
@@ -86,6 +90,7 @@ std::string tags_cell(const json& x) {
 
 std::string progress_text(const json& x) {
   if (!x.contains("episodes")) return "-";
+  if (cli::plain_cells()) return count_cell(x, "episodes");
   auto result = fmt::format("{}/{} {:.0f} %", count_cell(x, "ended"), count_cell(x, "episodes"),
                             100 * x.value("progress", 0.0));
   if (auto left = seconds_cell(x, "left_seconds"); left != "-") result += ", " + left + " left";
@@ -107,6 +112,16 @@ void tell_how_to_continue(const json& runs) {
                         : std::string{}));
 }
 
+/// The states that runs are in, where one was asked for.
+std::string states_text(const invocation& in) {
+  if (in.value("--where").find("state") == std::string::npos) return {};
+  auto all = look(in, "runs", json::object());
+  if (!all) return {};
+  std::set<std::string> states;
+  for (const auto& x : (*all)["runs"]) states.insert(cell(x, "state"));
+  return states.empty() ? std::string{} : "; the states here are " + joined(states);
+}
+
 expected<int> runs(const invocation& in) {
   auto document = look(in, "runs", list_query(in));
   KM_TRY(document);
@@ -122,15 +137,20 @@ expected<int> runs(const invocation& in) {
                     number_cell(x, "best_speedup_lower"), number_cell(x, "geomean_speedup"),
                     number_cell(x, "evidence"), seconds_cell(x, "seconds"), cell(x, "failure"),
                     tags_cell(x)});
-  std::vector<std::string> headers{"RUN",       "STATE",  "EPISODES>", "TURNS>",      "ACCEPTED>",
-                                   "REJECTED>", "INFRA>", "REWARD>",   "BEST LOWER>", "GEOMEAN>",
-                                   "EVIDENCE>", "TIME>",  "WHY",       "TAGS"};
+  std::vector<std::string> headers{
+      "RUN",     "STATE",       "EPISODES>", "TURNS>",    "ACCEPTED>", "REJECTED>", "INFRA>",
+      "REWARD>", "BEST LOWER>", "GEOMEAN>",  "EVIDENCE>", "TIME [s]>", "WHY",       "TAGS"};
+  if (cli::plain_cells()) { // for people EPISODES says it
+    headers.insert(headers.begin() + 3, "ENDED>");
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i].insert(rows[i].begin() + 3, count_cell((*document)["runs"][i], "ended"));
+  }
   if (std::all_of(rows.begin(), rows.end(), [](const auto& x) { return x.back() == "-"; })) {
     headers.pop_back();
     for (auto& x : rows) x.pop_back();
   }
   if (rows.empty())
-    cli::talk(in.has("--where") ? "no run matches"
+    cli::talk(in.has("--where") ? "no run matches" + states_text(in)
               : asks_head(in)   ? "the head has no run"
                                 : "no runs in " + in.value("--root"));
   else

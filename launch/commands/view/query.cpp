@@ -15,6 +15,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/stored_runs.hpp"
 #include "launch/commands/view/view_options.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/lineage/fork.hpp"
@@ -140,7 +141,8 @@ std::string table_of(const std::vector<json>& rows, const std::vector<std::strin
 
 void say_count(const turn_query& by, size_t runs, bool all) {
   if (by.given() == 0)
-    cli::talk(fmt::format("none of {} turns of {} runs matches", by.turns(), runs));
+    cli::talk(
+        fmt::format("none of {} of {} matches", counted(by.turns(), "turn"), counted(runs, "run")));
   else if (!all)
     cli::talk(fmt::format("shown: {} of the rows; --limit N shows more", by.given()));
 }

@@ -19,6 +19,7 @@
 #include "launch/commands/view/turn_sections.hpp"
 #include "launch/commands/view/view_options.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/counted.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
@@ -61,9 +62,9 @@ std::string origin_text(const run_directory& run) {
   }
   if (auto found = manifest->find("restored"); found != manifest->end() && found->is_array())
     for (const auto& x : *found)
-      result += fmt::format("restored from {}: {} episodes with {} turns, as its rows say\n",
-                            cli::clean(text_in(x, "from")), count_in(x, "episodes", 0),
-                            count_in(x, "turns", 0));
+      result += fmt::format(
+          "restored from {}: {} with {}, as its rows say\n", cli::clean(text_in(x, "from")),
+          counted(count_in(x, "episodes", 0), "episode"), counted(count_in(x, "turns", 0), "turn"));
   return result;
 }
 
@@ -237,10 +238,10 @@ expected<int> show_call(const invocation& in, const std::vector<Message<wire::Re
   auto number = in.integer("--call", 0, std::numeric_limits<int32_t>::max());
   KM_TRY(number);
   if (static_cast<uint64_t>(*number) >= calls.size())
-    return configuration_error(
-        "not_found",
-        fmt::format("failed to show call {}: the turn has {} calls", *number, calls.size()),
-        "`kernelmill show " + in.value("WHAT") + "` lists them from 0");
+    return configuration_error("not_found",
+                               fmt::format("failed to show call {}: the turn has {}", *number,
+                                           counted(calls.size(), "call")),
+                               "`kernelmill show " + in.value("WHAT") + "` lists them from 0");
   auto which = static_cast<unsigned>(*number);
   if (in.json)
     cli::print_json(turn_json(turn, artifacts)["calls"][which]);
@@ -391,6 +392,12 @@ expected<int> show(const invocation& in) {
   if (in.has("--section") && (!named || !named->turn))
     return configuration_error("usage", "failed to show a section: '" + what + "' names no turn",
                                "name a turn as RUN/g3.e1.t2");
+  if (in.has("--call") && (!named || !named->turn))
+    return configuration_error("usage", "failed to show a call: '" + what + "' names no turn",
+                               "name a turn as RUN/g3.e1.t2");
+  if (in.has("--call") && in.has("--section"))
+    return configuration_error("usage", "failed to show a turn: --call and --section are given",
+                               "keep one of them");
   if (asks_head(in)) {
     // A table of episodes needs no texts.
     auto slash = what.find_last_of('/');

@@ -35,7 +35,7 @@ constexpr std::array<const char*, 17> help_lines{
     "",
     " ?            this help",
     " q            quits; in an episode or here it goes back",
-    " space        pauses and goes on",
+    " space        pauses the screen, not the runs, and goes on",
     " up, down     select an episode (also k and j); page keys, Home and End go further",
     " Enter, f     follows the selected episode: its turns as they are committed",
     " /            filters episodes: Enter applies, Esc leaves it, an empty one shows all",
@@ -266,7 +266,9 @@ std::vector<frame_line> top_screen::list_lines(size_t width, size_t height) cons
   options.sort = orders[sort_].key;
   auto result = watch::top_frame(seen_, window_, width, height, options);
   if (result.empty()) return result;
-  if (paused_) result.front().text = cli::shorten("PAUSED  " + result.front().text, width);
+  if (paused_)
+    result.front().text = cli::shorten(
+        "SCREEN PAUSED, the runs go on (space ends it)  " + result.front().text, width);
   const auto& bad = refused_.empty() ? trouble_ : refused_;
   if (!bad.empty()) result.front() = fitted(one_line(bad), width, line_style::bad);
   if (mode_ == mode::filter) {

@@ -6,6 +6,7 @@
 
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/views.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
@@ -94,9 +95,14 @@ std::string count_cell(const json& row, const char* key) {
   return fmt::format("{:.0f}", i->get<double>());
 }
 
+std::string counted_cell(const json& row, const char* key, const char* noun) {
+  auto count = count_cell(row, key);
+  return count + " " + noun + (count == "1" ? "" : "s");
+}
+
 std::string seconds_cell(const json& row, const char* key) {
   auto i = row.find(key);
-  return i == row.end() || !i->is_number() ? "-" : cli::format_seconds(i->get<double>());
+  return i == row.end() || !i->is_number() ? "-" : cli::seconds_or_plain(i->get<double>());
 }
 
 std::string number_cell(const json& row, const char* key, int digits) {

@@ -46,6 +46,8 @@ nlohmann::ordered_json list_query(const invocation& in);
 /// A text of a row, without control sequences; "-" when it is not there.
 std::string cell(const nlohmann::ordered_json& row, const char* key);
 std::string count_cell(const nlohmann::ordered_json& row, const char* key);
+/// "1 turn", "3 turns", "- turns".
+std::string counted_cell(const nlohmann::ordered_json& row, const char* key, const char* noun);
 std::string seconds_cell(const nlohmann::ordered_json& row, const char* key);
 std::string number_cell(const nlohmann::ordered_json& row, const char* key, int digits = 2);
 

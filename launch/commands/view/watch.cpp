@@ -123,13 +123,16 @@ struct log_filter {
   }
 };
 
-void print_lines(const std::string& text, const log_filter& wanted, const json& document,
-                 bool as_json) {
+/// Prints the lines that are wanted; returns how many.
+size_t print_lines(const std::string& text, const log_filter& wanted, const json& document,
+                   bool as_json) {
+  size_t shown = 0;
   for (size_t at = 0; at < text.size();) {
     auto end = std::min(text.find('\n', at), text.size());
     auto line = text.substr(at, end - at);
     at = end + 1;
     if (!wanted.takes(line)) continue;
+    ++shown;
     if (!as_json) {
       cli::print(cli::clean(line) + "\n");
       continue;
@@ -137,6 +140,14 @@ void print_lines(const std::string& text, const log_filter& wanted, const json& 
     auto x = json::parse(line, nullptr, false);
     print_ndjson(x.is_object() ? x : json{{"run", document["run"]}, {"line", line}});
   }
+  return shown;
+}
+
+/// A misspelt episode has no lines: it is an error, not silence.
+expected<void> check_episode(view_client& views, const std::string& run, const log_filter& wanted) {
+  if (wanted.episode.empty()) return {};
+  KM_TRY(views.ask("turns", {{"what", run + "/" + wanted.episode}, {"from", uint64_t{1} << 31}}));
+  return {};
 }
 
 expected<int> logs(const invocation& in) {
@@ -146,18 +157,25 @@ expected<int> logs(const invocation& in) {
                     parse_log_level(in.value("--level")).value_or(log_level::trace)};
   auto views = view_client::open(in);
   KM_TRY(views);
+  KM_TRY(check_episode(*views, in.value("RUN"), wanted));
   interrupt signals;
   auto stop = signals.token();
+  size_t shown = 0;
   json query = {{"run", in.value("RUN")}, {"tail", static_cast<uint64_t>(*lines)}};
   for (;;) {
     auto document = views->ask("logs", query);
     KM_TRY(document);
-    print_lines((*document)["text"].get<std::string>(), wanted, *document, in.json);
+    shown += print_lines((*document)["text"].get<std::string>(), wanted, *document, in.json);
     if (std::fflush(stdout) != 0) return cli::exit_ok;
     query = {
         {"run", in.value("RUN")}, {"offset", (*document)["next"]}, {"file", (*document)["file"]}};
     if ((*document)["more"].get<bool>() && !stop.stop_requested()) continue;
-    if (!in.has("--follow")) return cli::exit_ok;
+    bool live = document->value("live", true);
+    if (!in.has("--follow") && shown == 0)
+      cli::talk("none of the last " + in.value("--lines") + " lines; --lines N reads more of them");
+    if (in.has("--follow") && !live)
+      cli::talk("the run is not in progress: nothing more will come");
+    if (!in.has("--follow") || !live) return cli::exit_ok;
     if (!wait_a_moment(stop, look_there_every)) return 128 + interrupt::signal();
   }
 }
@@ -178,31 +196,37 @@ cli::command watch_row() {
 }
 
 cli::command logs_row() {
-  return {
-      "logs",
-      "Shows a run's log.",
-      "kernelmill logs first\nkernelmill logs first -f --level warn\n"
-      "kernelmill logs first --episode g3.e1 --lines 1000",
-      "",
-      {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-      with_view_options(
-          {{"--follow", "", "Waits for more lines. Ctrl-C ends it.", "", false, {}, nothing, "-f"},
-           {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
-           {"--episode",
-            "NAME",
-            "Only lines of this episode, such as g3.e1.",
-            "",
-            false,
-            {},
-            nothing},
-           {"--level",
-            "LEVEL",
-            "Lowest level that is shown.",
-            "trace",
-            false,
-            {"trace", "debug", "info", "warn", "error"},
-            nothing}}),
-      logs};
+  return {"logs",
+          "Shows a run's log.",
+          "kernelmill logs first\nkernelmill logs first -f --level warn\n"
+          "kernelmill logs first --episode g3.e1 --lines 1000",
+          "",
+          {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
+          with_view_options(
+              {{"--follow",
+                "",
+                "Waits for more lines until the run has ended. Ctrl-C ends it.",
+                "",
+                false,
+                {},
+                nothing,
+                "-f"},
+               {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
+               {"--episode",
+                "NAME",
+                "Only lines of this episode, such as g3.e1.",
+                "",
+                false,
+                {},
+                nothing},
+               {"--level",
+                "LEVEL",
+                "Lowest level that is shown.",
+                "trace",
+                false,
+                {"trace", "debug", "info", "warn", "error"},
+                nothing}}),
+          logs};
 }
 
 } // namespace kernelmill::commands

@@ -29,7 +29,12 @@ std::string committed_turn_text(const json& document, const json& x, bool colour
   result += fmt::format("  (policy {}, build {}, evaluation {}, waiting {})",
                         seconds_cell(s, "policy"), seconds_cell(s, "build"),
                         seconds_cell(s, "evaluate"), cli::format_seconds(waited));
-  for (const auto& f : x["findings"]) result += "  violation " + one_line(f.get<std::string>());
+  for (size_t i = 0; i < x["findings"].size(); ++i) {
+    auto severities = x.value("severities", json::array()); // a head of an older version has none
+    result += "  " + (i < severities.size() ? one_line(severities[i].get<std::string>())
+                                            : std::string{"violation"});
+    result += " " + one_line(x["findings"][i].get<std::string>());
+  }
   if (auto message = x["message"].get<std::string>(); !message.empty())
     result += "\n    " + one_line(message, 400);
   return result;
@@ -37,7 +42,10 @@ std::string committed_turn_text(const json& document, const json& x, bool colour
 
 std::string streaming_text(const json& document, size_t width) {
   auto x = document.find("streaming");
-  if (x == document.end() || !x->is_object()) return {};
+  if (x == document.end() || !x->is_object()) {
+    auto at = one_line(document.value("at", std::string{}));
+    return width == 0 || at.empty() ? at : cli::shorten(at, width > 4 ? width - 4 : width);
+  }
   auto head = fmt::format("t{} streams, {}", x->value("turn", 0),
                           cli::format_bytes(x->value("bytes", 0.0)));
   auto tail = one_line(x->value("tail", std::string{}), 4000);
@@ -51,8 +59,9 @@ std::string streaming_text(const json& document, size_t width) {
 
 std::string ended_episode_text(const json& document) {
   const auto& end = document["end"];
-  return fmt::format("{} has ended: {} after {} turns, {}", cell(document, "episode"),
-                     cell(end, "outcome"), count_cell(end, "turns"), cell(end, "stop_reason"));
+  return fmt::format("{} has ended: {} after {}, {}", cell(document, "episode"),
+                     cell(end, "outcome"), counted_cell(end, "turns", "turn"),
+                     cell(end, "stop_reason"));
 }
 
 } // namespace kernelmill::commands

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -72,13 +73,19 @@ double end_of(const with_interval& x) {
   return std::max(x.estimate, x.high.value_or(0));
 }
 
+// Of few evaluations an interval may end a hundred times beyond what it is of: the axis does not.
+double end_on_axis(const with_interval& x) {
+  constexpr double farthest = 4; // times the estimate
+  return std::min(end_of(x), farthest * x.estimate);
+}
+
 axis axis_of(const std::vector<bench_row>& rows) {
   axis result;
   double least = 0;
   for (const auto& x : rows) {
     if (!x.timed()) continue;
     for (const auto& side : {x.candidate_ms(), x.reference_ms()}) {
-      result.high = std::max(result.high, end_of(side));
+      result.high = std::max(result.high, end_on_axis(side));
       if (least == 0 || side.estimate < least) least = side.estimate;
     }
   }
@@ -101,9 +108,38 @@ std::string bar(const axis& on, const with_interval& x, size_t width) {
   return result;
 }
 
+// For programs: plain numbers, a column each.
+std::string plain_table(const std::vector<bench_row>& rows) {
+  std::vector<std::vector<std::string>> cells;
+  for (const auto& x : rows) {
+    std::vector<std::string> row{x.shape, x.name};
+    auto add = [&](bool known, double value) {
+      row.push_back(known ? fmt::format("{:.6g}", value) : "-");
+    };
+    bool timed = x.timed();
+    for (auto side : {&bench_row::candidate_ms, &bench_row::reference_ms, &bench_row::speedup}) {
+      auto value = timed ? (x.*side)() : with_interval{};
+      add(timed, value.estimate);
+      add(value.low.has_value(), value.low.value_or(0));
+      add(value.high.has_value(), value.high.value_or(0));
+    }
+    auto rate = timed ? gigabytes(x, x.candidate_ms().estimate) : 0;
+    add(rate > 0, rate);
+    row.insert(row.end(), {fmt::to_string(x.samples.size()), fmt::to_string(x.calls()), x.category,
+                           cli::clean(x.reason)});
+    cells.push_back(std::move(row));
+  }
+  return cli::format_table({"SHAPE", "NAME", "CANDIDATE [ms]", "CANDIDATE LOW [ms]",
+                            "CANDIDATE HIGH [ms]", "BASELINE [ms]", "BASELINE LOW [ms]",
+                            "BASELINE HIGH [ms]", "SPEEDUP", "SPEEDUP LOW", "SPEEDUP HIGH",
+                            "RATE [GB/s]", "EVALUATIONS", "CALLS", "CATEGORY", "REASON"},
+                           cells);
+}
+
 } // namespace
 
 std::string table_text(const std::vector<bench_row>& rows, size_t width) {
+  if (cli::plain_cells()) return plain_table(rows);
   std::vector<std::vector<std::string>> cells;
   for (const auto& x : rows) {
     if (!x.timed()) {
@@ -118,6 +154,16 @@ std::string table_text(const std::vector<bench_row>& rows, size_t width) {
   }
   return cli::format_table(
       {"SHAPE", "CANDIDATE>", "BASELINE>", "SPEEDUP>", "GB/s>", "SAMPLE>", "RESULT"}, cells, width);
+}
+
+std::string few_text(const std::vector<bench_row>& rows, size_t evaluations) {
+  constexpr size_t fewest = 3; // two have one difference, whose 95 % interval says next to nothing
+  bool timed = std::any_of(rows.begin(), rows.end(), [](const auto& x) { return x.timed(); });
+  if (!timed || evaluations >= fewest) return {};
+  return fmt::format("{} too few for {}: --evaluations 5 or more {}\n",
+                     evaluations == 1 ? "one evaluation is" : "two evaluations are",
+                     evaluations == 1 ? "an interval of the times" : "a useful interval",
+                     evaluations == 1 ? "gives one" : "narrows it");
 }
 
 std::string bars_text(const std::vector<bench_row>& rows, size_t width) {

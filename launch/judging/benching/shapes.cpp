@@ -147,10 +147,15 @@ expected<task_ptr> at_shape(const task_ptr& x, const scalar_values& scalars,
   KM_TRY(write_document(*x, scalars, (folder / "task.json").string()));
   auto loaded = load_task_folder(folder.string());
   if (!loaded) {
-    auto why = loaded.error(); // of the task as its author knows it
-    if (auto at = why.message.find(folder.string()); at != why.message.npos)
-      why.message.replace(at, folder.string().size(), x->directory);
-    return tl::unexpected<error>{std::move(why)};
+    auto why = loaded.error();
+    if (why.cls == fault_class::infrastructure) return tl::unexpected<error>{std::move(why)};
+    // The task itself loads: the shape is wrong, not its document.
+    auto document = "failed to read " + (folder / "task.json").string() + ": ";
+    if (why.message.starts_with(document)) why.message.erase(0, document.size());
+    auto good = shape_text(*x, x->timed.scalars);
+    std::replace(good.begin(), good.end(), ' ', ',');
+    return bad_shapes(x->id + " cannot have " + shape_text(*x, scalars) + ": " + why.message,
+                      "choose other values, such as " + good);
   }
   return on_terms(**loaded, x->terms);
 }

@@ -24,8 +24,8 @@ inline constexpr size_t most_shapes = 64;
 expected<std::vector<bench_shape>> read_shapes(const task& x, const std::string& text);
 
 /// The task, timed at other scalars: a copy of its folder below `root`, which must not have one
-/// yet. A task at its own timed shape is itself. Errors are those of a task that cannot be loaded,
-/// such as a tensor that is too large.
+/// yet. A task at its own timed shape is itself. Errors: "usage" for a shape that the task cannot
+/// have, such as one of a tensor that is too large.
 expected<task_ptr> at_shape(const task_ptr& x, const scalar_values& scalars,
                             const std::string& root);
 

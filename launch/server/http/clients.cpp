@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "actors/plain_name.hpp"
+#include "launch/server/http/router.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::http {
@@ -20,7 +21,6 @@ namespace {
 
 using rules_json = nlohmann::json;
 
-constexpr size_t shortest_token = 16;
 constexpr double seconds_of_a_minute = 60;
 
 tl::unexpected<error> bad_clients(const std::string& path, const std::string& cause) {

@@ -178,6 +178,9 @@ expected<secret_ptr> load_token(const std::string& path) {
     return fail("token_exposed", "every user of this machine may read it");
   auto result = load_secret({}, path);
   if (!result) return fail("token_malformed", "it must hold one line, the token");
+  if ((*result)->reveal().size() < shortest_token)
+    return fail("token_malformed", "its token has fewer than " + std::to_string(shortest_token) +
+                                       " characters and could be guessed");
   return *result;
 }
 

@@ -59,6 +59,8 @@ bool changes_state(const std::string& method);
 std::string host_of(const std::string& authority);
 
 /// Reads a bearer token from a file. Refuses a file that others may read, and one without a token.
+inline constexpr size_t shortest_token = 16; ///< characters; also of a client's
+
 expected<secret_ptr> load_token(const std::string& path);
 
 } // namespace kernelmill::http

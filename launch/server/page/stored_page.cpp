@@ -167,7 +167,8 @@ expected<std::vector<std::string>> readable_runs(const watch::world& in) {
 } // namespace
 
 expected<stored_page_counts> store_page(const watch::world& in, const std::string& folder,
-                                        const std::vector<std::string>& runs) {
+                                        const std::vector<std::string>& runs,
+                                        const std::function<void(const std::string&)>& before) {
   auto chosen = runs.empty() ? readable_runs(in) : expected<std::vector<std::string>>{runs};
   KM_TRY(chosen);
   for (const auto& name : *chosen) KM_TRY(run_below(in, name));
@@ -182,7 +183,10 @@ expected<stored_page_counts> store_page(const watch::world& in, const std::strin
     return infrastructure_error("io_error", "failed to make " + folder + ": " + code.message(),
                                 "check the folder's rights");
   disk_writer to{in, folder};
-  for (const auto& name : *chosen) KM_TRY(to.add_run(name));
+  for (const auto& name : *chosen) {
+    if (before) before(name);
+    KM_TRY(to.add_run(name));
+  }
   KM_TRY(to.add_lists(*chosen));
   KM_TRY(to.add_files());
   return to.counts;

@@ -5,6 +5,7 @@
 // load neither modules nor JSON.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct stored_page_counts {
 
 /// Writes `folder`, which must be new or empty: index.html, page/ and data/. `runs`: names of
 /// folders below the root; none: all that can be read. Errors: "not_found", "directory_not_empty",
-/// those of the disk.
+/// those of the disk. `before` gets the name of each run first: one may take seconds.
 expected<stored_page_counts> store_page(const watch::world& in, const std::string& folder,
-                                        const std::vector<std::string>& runs);
+                                        const std::vector<std::string>& runs,
+                                        const std::function<void(const std::string&)>& before = {});
 
 /// The modules as one script. A module becomes a function that is called once and returns what it
 /// exports; "config_inconsistent" where two of them need each other.

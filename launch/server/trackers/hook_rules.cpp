@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "messages/base/counted.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill::trackers {
@@ -55,8 +56,8 @@ void hook_rules::look_at_share(share& x, double limit, const char* event, const 
 void hook_rules::note_end(wire::RunRecord::Reader x, double now) {
   std::string state = x.getState();
   auto fault = fault_of(x.getFault());
-  auto text = fmt::format("{} with {} episodes and {} turns, {} of them accepted", state, episodes_,
-                          turns_, accepted_);
+  auto text = fmt::format("{} with {} and {}, {} of them accepted", state,
+                          counted(episodes_, "episode"), counted(turns_, "turn"), accepted_);
   if (!fault.message.empty()) text += "; " + fault.message;
   tell("run_ended", text,
        {{"state", state},

@@ -1,5 +1,7 @@
 #include "storage/export/licences/licence_gate.hpp"
 
+#include "messages/base/counted.hpp"
+
 namespace kernelmill::exports {
 
 void note(refusals& to, const denial& why) {
@@ -15,8 +17,8 @@ expected<void> check_any_left(const refusals& x, bool any_left) {
   uint64_t groups = 0;
   for (const auto& [unused, why] : x) groups += why.groups;
   return configuration_error("licence_forbids",
-                             "failed to export: licences keep all of " + std::to_string(groups) +
-                                 " groups in, the first for " + first.what + ": " +
+                             "failed to export: licences keep all of " + counted(groups, "group") +
+                                 " in, the first for " + first.what + ": " +
                                  first.may.reason,
                              first.may.hint);
 }

@@ -41,7 +41,7 @@ def follow_the_page(scratch):
     assert len(blocks) == 4, blocks
     done = run(["bash", "-euo", "pipefail"], scratch, input="\n".join(blocks))
     assert done.returncode == 0, done.returncode
-    assert "1 tasks, 0 refused" in done.stdout
+    assert "1 task, 0 refused" in done.stdout
     assert re.search(r"mine/weighted_sum +4 +8 +4 +0 +0", done.stdout), "four episodes of two turns, all accepted"
 
 

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,12 +44,19 @@ TEST(doctor, a_runs_directory_that_does_not_exist_yet_is_judged_by_the_one_above
 }
 
 TEST(doctor, runs_on_proc_are_refused) {
-  auto x = kernelmill({"doctor", "--json", "--dir", "/proc"});
-  auto document = x.document();
-  for (const auto& f : document["findings"])
-    if (f["name"] == "disk space") {
-      EXPECT_NE(f["state"], "ok");
-    }
+  commands::findings all;
+  commands::examine_disk(all, "/proc/x");
+  auto at = std::find_if(all.begin(), all.end(),
+                         [](const auto& f) { return f.name == "runs directory"; });
+  ASSERT_NE(at, all.end());
+  EXPECT_EQ(at->state, commands::finding_state::fail) << at->detail;
+  EXPECT_THAT(at->detail, HasSubstr("no folder can be made"));
+}
+
+TEST(doctor, a_wrong_column_is_refused_before_the_checks) {
+  auto x = kernelmill({"doctor", "--columns", "nix"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.err, HasSubstr("state, check, detail, cost, remedy"));
 }
 
 TEST(doctor, fails_where_the_loopback_interface_is_down) {

@@ -44,6 +44,10 @@ TEST(table, puts_below_what_has_no_place_in_the_row) {
                   "    Sum of each row\n");
 }
 
+TEST(table, leaves_the_unit_of_a_header_to_its_cells) {
+  EXPECT_EQ(format_table({"RUN", "TIME [s]>"}, {{"a", "3.0 s"}}, 0), "RUN   TIME\na    3.0 s\n");
+}
+
 TEST(table, is_as_wide_as_it_likes_where_no_width_is_known) {
   std::string words(200, 'x');
   EXPECT_EQ(format_table({"A"}, {{words + " y"}}, 0), "A\n" + words + " y\n");

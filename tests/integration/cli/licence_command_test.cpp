@@ -267,7 +267,7 @@ void expect_nothing_leaves(const std::string& run, const std::string& what) {
   auto x = kernelmill({"export", run, "--form", "rl", "--out", "never", "--json"});
   EXPECT_EQ(x.code, 2) << "as where every task is refused";
   EXPECT_THAT(x.fault()["message"].get<std::string>(),
-              AllOf(HasSubstr("licences keep all of 1 groups in"), HasSubstr(what)));
+              AllOf(HasSubstr("licences keep all of 1 group in"), HasSubstr(what)));
   expect_no_way_out(run, false);
 }
 

@@ -125,7 +125,7 @@ TEST_F(query_command, names_the_nearest_field_and_the_next_step) {
   EXPECT_THAT(kernelmill({"query", "--help"}).out, HasSubstr("lower end of its 95 % interval"));
   auto none = kernelmill({"query", "reward > 1000", "queried/asked"});
   EXPECT_EQ(none.code, 0);
-  EXPECT_THAT(none.err, HasSubstr("none of 800 turns of 1 runs matches"));
+  EXPECT_THAT(none.err, HasSubstr("none of 800 turns of 1 run matches"));
 }
 
 } // namespace query_command_test

@@ -95,7 +95,7 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   EXPECT_EQ(resumed.document()["totals"], t);
   auto sentence = kernelmill({"resume", "one"});
   EXPECT_EQ(sentence.out,
-            "one finished before: 1 groups, 2 episodes, 4 turns; nothing was left to do\n");
+            "one finished before: 1 group, 2 episodes, 4 turns; nothing was left to do\n");
   EXPECT_EQ(sentence.err, "");
 }
 
@@ -222,7 +222,7 @@ TEST(run_command, logs_its_opening_its_turns_and_its_end) {
                              [](const auto& line) { return line.contains("run"); });
   ASSERT_NE(opened, lines.end());
   EXPECT_EQ((*opened)["run"], "logged");
-  EXPECT_EQ((*opened)["message"], "opened: 2 episodes in 1 groups");
+  EXPECT_EQ((*opened)["message"], "opened: 2 episodes in 1 group");
   EXPECT_THAT(lines.back()["message"].get<std::string>(), HasSubstr("finished: 2 of 2 episodes"));
   auto turns = std::count_if(lines.begin(), lines.end(), [](const auto& line) {
     return line["actor"] == "episode" && line["episode"] == "g0.e1" && line.contains("turn");
@@ -335,7 +335,7 @@ TEST(run_command, a_failed_run_prints_no_empty_table) {
       kernelmill(small_run("empty", {"policy.kind=openai", "policy.base_url=http://127.0.0.1:9/v1",
                                      "policy.model=m", "policy.first_contact_ms=500"}));
   EXPECT_EQ(x.code, 69) << x.err;
-  EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 groups"), Not(HasSubstr("TASK"))));
+  EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 group"), Not(HasSubstr("TASK"))));
   EXPECT_THAT(x.out, Not(HasSubstr(" 0.0 us")));
   auto reported = kernelmill({"report", "empty"});
   EXPECT_EQ(reported.code, 0) << reported.err;

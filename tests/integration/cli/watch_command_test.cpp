@@ -301,6 +301,10 @@ TEST(watch_command, shows_each_turn_once_and_ends_with_the_episode) {
   EXPECT_THAT(kernelmill({"logs", "watched", "--lines", "50"}).out,
               HasSubstr("opened: 4 episodes"));
   EXPECT_THAT(kernelmill({"logs", "watched", "--level", "error"}).out, Not(HasSubstr("opened")));
+  EXPECT_EQ(kernelmill({"logs", "watched", "--episode", "g99.e1"}).code, 3);
+  auto followed = kernelmill({"logs", "watched", "-f"}); // of a run that has ended
+  EXPECT_EQ(followed.code, 0);
+  EXPECT_THAT(followed.err, HasSubstr("nothing more will come"));
 }
 
 TEST(ps_command, filters_sorts_and_says_what_it_cannot_read) {

@@ -144,7 +144,7 @@ class Installed(unittest.TestCase):
             "profile.enabled=false",
             "run.name=first",
         )
-        self.assertIn("finished: 1 groups, 1 episodes, 2 turns", said.stdout + said.stderr)
+        self.assertIn("finished: 1 group, 1 episode, 2 turns", said.stdout + said.stderr)
 
     def test_the_client_starts_the_program_that_it_carries(self):
         said = self.here("python", "-c", "import kernelmill\nwith kernelmill.serve('cpu') as x: print(len(x.tasks()))")

@@ -477,7 +477,7 @@ class Live(unittest.TestCase):
         with tempfile.TemporaryDirectory() as home, serving.held_policy([BROKEN, GOOD]) as (policy, release):
             os.environ["XDG_CACHE_HOME"] = home + "/cache"
             token = pathlib.Path(home) / "token"
-            token.write_text("word")
+            token.write_text("a-word-that-is-long")
             token.chmod(0o600)
             # One episode at a time, so that a pause is something that shows.
             arguments = serving.held_arguments(

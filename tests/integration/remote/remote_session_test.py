@@ -139,7 +139,7 @@ class Sessions(unittest.TestCase):
 
     def test_a_run_comes_back_whole(self):
         done = self.do(*self.run_words("first"), "--bundle", "proof")
-        self.assertIn("finished: 1 groups, 2 episodes", done.stdout)
+        self.assertIn("finished: 1 group, 2 episodes", done.stdout)
         self.assertTrue((self.work / "runs/first/metrics.jsonl").is_file())
         self.do("fsck", "runs/first")
         shown = json.loads(self.do("show", "runs/first/g0.e0.t1", "--json").stdout)
@@ -262,7 +262,7 @@ class Sessions(unittest.TestCase):
         self.hosts.kill_connections()
         out, err = process.communicate()
         self.assertEqual(process.returncode, 0, (out, err))
-        self.assertEqual(out.count("finished: 1 groups"), 1, out)
+        self.assertEqual(out.count("finished: 1 group"), 1, out)
         self.do("fsck", "runs/killed")
 
     def test_a_link_that_goes_down_and_up_loses_nothing(self):
@@ -275,7 +275,7 @@ class Sessions(unittest.TestCase):
         self.hosts.link("up")
         out, err = process.communicate()
         self.assertEqual(process.returncode, 0, (out, err))
-        self.assertEqual(out.count("finished: 1 groups"), 1, out)
+        self.assertEqual(out.count("finished: 1 group"), 1, out)
 
     def test_ctrl_c_is_the_commands(self):
         process = self.start(*self.run_words("stopped", "tasks.groups=50", latency_ms=1000))
@@ -295,7 +295,7 @@ class Sessions(unittest.TestCase):
         self.assertTrue(row["started_here"])
         self.assertIn("run", row["command"])
         done = self.do("remote", "attach", "far", row["session"])
-        self.assertIn("finished: 1 groups", done.stdout)
+        self.assertIn("finished: 1 group", done.stdout)
         self.do("fsck", "runs/left")
         self.do("remote", "attach", "far", row["session"], code=3)
 

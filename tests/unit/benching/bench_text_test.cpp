@@ -130,5 +130,17 @@ TEST(Json, OfARowHasTimesOrAReason) {
   EXPECT_EQ(bad["category"], "wrong_result");
 }
 
+TEST(FewText, SaysOfOneAndTwoEvaluationsThatTheyAreTooFew) {
+  EXPECT_THAT(few_text({row({sample(2, 4)})}, 1), HasSubstr("one evaluation is too few"));
+  EXPECT_THAT(few_text({row({sample(2, 4), sample(2, 4)})}, 2), HasSubstr("two evaluations are"));
+  EXPECT_EQ(few_text({row({sample(2, 4), sample(2, 4), sample(2, 4)})}, 3), "");
+  EXPECT_EQ(few_text({failed()}, 2), "") << "there are no times";
+}
+
+TEST(BarsText, TheAxisDoesNotEndWhereAnIntervalOfTwoDoes) {
+  auto text = bars_text({row({sample(0.01, 2), sample(4, 2)})}, 100);
+  EXPECT_THAT(text, Not(HasSubstr("e+"))) << text;
+}
+
 } // namespace bench_text_test
 } // namespace kernelmill::benching

@@ -112,8 +112,9 @@ TEST(Token, IsReadFromAFileThatOthersCannotRead) {
     ::chmod(path.c_str(), mode);
     return load_token(path.string());
   };
-  EXPECT_EQ((*write("s3cret\n", 0600))->reveal(), "s3cret");
-  EXPECT_EQ(write("s3cret\n", 0644).error().category, "token_exposed");
+  EXPECT_EQ((*write("s3cret-s3cret-16\n", 0600))->reveal(), "s3cret-s3cret-16");
+  EXPECT_EQ(write("s3cret-s3cret-16\n", 0644).error().category, "token_exposed");
+  EXPECT_EQ(write("fifteen-letters\n", 0600).error().category, "token_malformed");
   EXPECT_EQ(write("", 0600).error().category, "token_malformed");
   EXPECT_EQ(write("two words", 0600).error().category, "token_malformed");
   EXPECT_THAT(render(write("two words", 0600).error()), testing::Not(HasSubstr("two")));

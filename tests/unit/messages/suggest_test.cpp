@@ -23,6 +23,10 @@ TEST(suggest, the_right_key_in_the_wrong_section_is_found_by_its_last_part) {
 TEST(suggest, nothing_is_suggested_for_a_word_that_is_far_from_all) {
   EXPECT_EQ(closest("zzzzzzzz", keys), "");
   EXPECT_EQ(closest("", keys), "");
+  const std::vector<std::string> short_ones{"id", "hip", "on", "run"};
+  EXPECT_EQ(closest("nix", short_ones), "");
+  EXPECT_EQ(closest("rot", short_ones), "");
+  EXPECT_EQ(closest("rum", short_ones), "run");
   EXPECT_EQ(closest(std::string(5000, 'x'), keys), "");
 }
 
