@@ -77,10 +77,10 @@ error fault_of_compiler(const compiler_outcome& x, const std::vector<diagnostic>
   if (x.flooded)
     return candidate_fault("compile_error",
                            "failed to compile the kernel: the compiler printed more than 16 MiB",
-                           "see the compiler's log");
+                           "correct the errors in the compiler's log");
   return candidate_fault("compile_error",
                          "failed to compile the kernel: " + first_error(diagnostics),
-                         "see the compiler's log");
+                         "correct the errors in the compiler's log");
 }
 
 Message<wire::BuildResult> to_message(const build_findings& x, const std::string& library_path,

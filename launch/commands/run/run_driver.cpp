@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <stop_token>
 
@@ -52,12 +53,24 @@ json summary_json(wire::RunSummary::Reader x, const run_view* view) {
   return result;
 }
 
+// A slot's spans, as the verdict's slot_seconds names them, for people.
+std::string slot_words(const std::string& span) {
+  static const std::map<std::string, std::string> words{{"task", "preparing tasks"},
+                                                        {"process", "starting processes"},
+                                                        {"load", "loading kernels"},
+                                                        {"buffers", "making buffers"},
+                                                        {"quiet", "timing the baseline alone"},
+                                                        {"release", "ending processes"}};
+  auto known = words.find(span);
+  return known == words.end() ? span : known->second;
+}
+
 std::string slots_text(const run_view& view) {
   std::string result;
   for (const auto& [part, seconds] : view.slots)
     if (seconds > 0)
-      result +=
-          fmt::format("{}{} {}", result.empty() ? "" : ", ", part, cli::format_seconds(seconds));
+      result += fmt::format("{}{} {}", result.empty() ? "" : ", ", slot_words(part),
+                            cli::format_seconds(seconds));
   return result.empty()
              ? result
              : cli::hanging("", 0, "summed over all evaluations, in their slots: " + result);

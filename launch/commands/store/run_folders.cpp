@@ -179,13 +179,12 @@ expected<int> runs_tag(const invocation& in) {
     return configuration_error("usage", "failed to tag the run: --remove names no tag",
                                "name those that are to go");
   auto before = tags_of(*run);
-  KM_TRY(before);
   auto tags = words.empty() ? expected<std::vector<std::string>>{tags_of(*run)}
               : removes     ? change_tags(*run, {}, words)
                             : change_tags(*run, words, {});
   KM_TRY(tags);
   for (const auto& word : words)
-    if (removes && std::find(before->begin(), before->end(), word) == before->end())
+    if (removes && std::find(before.begin(), before.end(), word) == before.end())
       cli::talk(run->path + " had no tag '" + cli::clean(word) + "'");
   if (in.json)
     cli::print_json({{"run", run->name}, {"directory", run->path}, {"tags", *tags}});

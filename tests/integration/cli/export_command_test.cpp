@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/commands/store/left_out_words.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -172,6 +173,12 @@ TEST(export_command, ends_when_its_reader_goes_away) {
                         "set -o pipefail; '" + binary() + "' export " + small_run() +
                             " --form trajectories --out - | head -c 100 > /dev/null"});
   EXPECT_EQ(x.err, "");
+}
+
+TEST(left_out_words, have_every_reason_in_words) {
+  EXPECT_EQ(commands::left_out_words("open_episodes", 1), "1 episode that has not ended");
+  EXPECT_EQ(commands::left_out_words("open_episodes", 3), "3 episodes that have not ended");
+  EXPECT_EQ(commands::left_out_words("of_a_later_version", 2), "2 of a later version");
 }
 
 } // namespace export_command_test

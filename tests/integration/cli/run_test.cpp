@@ -155,7 +155,8 @@ TEST(run_command, tells_people_where_the_time_of_its_slots_went) {
   auto at = x.out.find("summed over all evaluations, in their slots: ");
   ASSERT_NE(at, std::string::npos) << x.out;
   auto line = x.out.substr(at, x.out.find('\n', at) - at);
-  EXPECT_THAT(line, AllOf(HasSubstr("correctness "), HasSubstr("load "), Not(HasSubstr("slot."))));
+  EXPECT_THAT(line, AllOf(HasSubstr("correctness "), HasSubstr("loading kernels "),
+                          Not(HasSubstr("slot."))));
   at = x.out.find("work on all turns, side by side: ");
   ASSERT_NE(at, std::string::npos) << x.out;
   line = x.out.substr(at, x.out.find('\n', at) - at);
