@@ -46,11 +46,6 @@ bool is_live(const json& x) {
          (i->is_boolean() ? i->get<bool>() : i->is_number() && i->get<double>() > 0);
 }
 
-// The resource `person` is an order of the user's.
-std::string resource_words(const std::string& resource) {
-  return resource == "person" ? "the user's order" : resource;
-}
-
 expected<int> explain(const invocation& in) {
   auto document = look(in, "explain", {{"what", in.value("WHAT")}});
   KM_TRY(document);
@@ -63,7 +58,7 @@ expected<int> explain(const invocation& in) {
     text += (!is_live(*document)                  ? "because of: "
              : (*document)["starved"].get<bool>() ? "lacks: "
                                                   : "waits for: ") +
-            resource_words(cell(*document, "resource")) + "\n";
+            cell(*document, "resource") + "\n";
   cli::print(text);
   for (const auto& x : (*document)["findings"]) {
     cli::print("\n" + cli::hanging("", 0, one_line(x["text"].get<std::string>(), 4000)));
