@@ -130,7 +130,7 @@ class SearchCommand(unittest.TestCase):
     def test_a_budget_of_tokens_ends_after_the_generation_that_uses_it_up(self):
         done = self.do(*self.words("tokens", "search.tokens=1"))
         self.assertEqual(self.found("tokens")["generations"], 1)
-        self.assertIn("search (tree): 1 generations, 2 candidates", done.stdout)
+        self.assertIn("search (tree): 1 generation, 2 candidates", done.stdout)
         self.assertIn("finished", self.do(str(PROGRAM), "show", "runs/tokens").stdout)
         more = self.do(str(PROGRAM), "resume", "runs/tokens", "search.tokens=100000000").stdout
         self.assertIn("search (tree): 5 generations, 10 candidates", more)
