@@ -266,7 +266,8 @@ struct episode_state {
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;
-  std::vector<std::string> parents;        // of a search: the episodes that the first prompt shows
+  std::vector<std::string> parents; // of a search: the episodes that the first prompt shows
+  std::string base;                 // of a search: the program that the first answer may change
   std::shared_ptr<const shown_code> shown; // where tools showed more than the first prompt
   std::vector<chat_part> conversation;     // after the first prompt
   std::unique_ptr<episode_mode> mode;

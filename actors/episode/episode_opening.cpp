@@ -91,6 +91,7 @@ void episode_state::set_out(const Message<wire::RetrieveResult>& found) {
         auto view = opening.open();
         parents.clear();
         for (auto parent : view->getParents()) parents.emplace_back(parent.cStr());
+        base = view->getBase().cStr();
         begin_with(services->prompts->open_with(*where.what, found, view->getText().cStr()));
       },
       atom::query_v, own_records());

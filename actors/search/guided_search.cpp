@@ -102,7 +102,10 @@ Message<wire::SearchOpening> guided_search_state::opening(uint32_t group, uint32
   auto finished = std::span{tried}.first(size_t{group} * settings.strategy.width);
   auto from = starts_of(group).at(member);
   return build<wire::SearchOpening>([&](wire::SearchOpening::Builder x) {
-    if (from.parent) x.initParents(1).set(0, tried[*from.parent].name);
+    if (from.parent) {
+      x.initParents(1).set(0, tried[*from.parent].name);
+      x.setBase(tried[*from.parent].source);
+    }
     // Attempts that are to differ by chance alone are told nothing.
     if (settings.strategy.kind != search::strategy_kind::best_of_n)
       x.setText(search::search_prompt(finished, from.parent, settings.limits));

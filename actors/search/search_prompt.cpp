@@ -112,6 +112,8 @@ std::string parent_text(std::span<const searched_episode> tried, uint32_t parent
   result += right ? "\nWrite a kernel that is right and faster than this one. Change what costs it "
                     "the most time; do not repeat what failed. A copy earns nothing.\n"
                   : "\nFind out why it failed, and write a kernel that is right.\n";
+  if (limits.patches)
+    result += "Your first answer may be a change to this one, between <PATCH> and </PATCH>.\n";
   return result;
 }
 

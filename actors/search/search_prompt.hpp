@@ -12,6 +12,7 @@ namespace kernelmill::search {
 struct prompt_limits {
   uint32_t ledger = 12;         ///< candidates that the ledger lists
   uint32_t failed_siblings = 4; ///< that are told with the reason
+  bool patches = false;         ///< offer an answer that is a change to the parent
 };
 
 /// What stands behind the task in the first prompt of an expansion: the ledger of what was tried;

@@ -239,6 +239,7 @@ search_settings search_settings_of(const run_config& config, profile_words profi
   result.budget = {from.gpu_minutes * 60, from.tokens, from.dollars, from.prompt_price,
                    from.completion_price};
   result.limits.ledger = from.ledger;
+  result.limits.patches = config.episode.patches;
   result.reports = {config.episode.feedback_bytes, profile};
   return result;
 }

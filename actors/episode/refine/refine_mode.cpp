@@ -52,10 +52,11 @@ private:
   void read_answer() {
     auto& x = *episode_.current;
     x.parsed = parse_completion(*x.text);
-    if (!episode_.settings->patches || last_.empty()) return;
+    const auto& before = episode_.turn == 0 ? episode_.base : last_;
+    if (!episode_.settings->patches || before.empty()) return;
     auto patch = patch_of_answer(*x.text);
     if (!patch) return;
-    auto made = apply_patch(*patch, last_);
+    auto made = apply_patch(*patch, before);
     x.parsed.ok = made.has_value();
     x.parsed.problems.clear();
     x.parsed.kernel = made ? std::move(*made) : std::string{};

@@ -87,6 +87,21 @@ class SearchCommand(unittest.TestCase):
         again = json.loads(self.do(str(PROGRAM), "search", "--resume", "runs/first", "--json").stdout)
         self.assertEqual(again["search"], found)
 
+    def test_an_answer_may_be_a_change_to_the_kernel_that_its_prompt_shows(self):
+        words = self.words("changes", "episode.patches=true", "search.fresh=0", turns=6)
+        path = self.home / "changes.json"
+        told = json.loads(path.read_text())
+        for one in told["replies"][1:]:
+            step = int(one["prompt"].split()[-1].rstrip(";"))
+            lines = f"<<<<<<< SEARCH\n  constexpr int step = {step};\n=======\n  constexpr int step = {step + 1};"
+            one["text"] = f"<PATCH>\n{lines}\n>>>>>>> REPLACE\n</PATCH>"
+        path.write_text(json.dumps(told))
+        self.do(*words)
+        self.assertEqual([x["state"] for x in self.found("changes")["tree"]], ["verified"] * 6)
+        child = next(x for x in self.found("changes")["tree"] if x["parent"])
+        shown = self.do(str(PROGRAM), "show", f"runs/changes/{child['turn']}").stdout
+        self.assertIn("may be a change to this one", shown)
+
     def kill_and_resume(self, after_rows):
         """Kills a search once so many rows are in its journal, and ends it."""
         name = f"killed{after_rows}"

@@ -62,6 +62,15 @@ TEST(search_prompt, asks_for_a_failed_parent_to_be_mended) {
   EXPECT_THAT(text, HasSubstr("kernel.cpp:3:1: error: why"));
 }
 
+TEST(search_prompt, offers_a_change_to_the_parent_where_answers_may_be_changes) {
+  std::vector<searched_episode> tried{right("g0.e0", 2, "int a;")};
+  EXPECT_THAT(search_prompt(tried, 0, {}), Not(HasSubstr("<PATCH>")));
+  prompt_limits limits;
+  limits.patches = true;
+  EXPECT_THAT(search_prompt(tried, 0, limits), HasSubstr("between <PATCH> and </PATCH>"));
+  EXPECT_THAT(search_prompt(tried, {}, limits), Not(HasSubstr("<PATCH>")));
+}
+
 TEST(search_prompt, lists_what_was_tried_for_one_that_begins_anew) {
   std::vector<searched_episode> tried{right("g0.e0", 2, "int a;"), wrong("g1.e0", 0)};
   auto text = search_prompt(tried, {}, {});
