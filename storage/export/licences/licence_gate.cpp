@@ -18,8 +18,7 @@ expected<void> check_any_left(const refusals& x, bool any_left) {
   for (const auto& [unused, why] : x) groups += why.groups;
   return configuration_error("licence_forbids",
                              "failed to export: licences keep all of " + counted(groups, "group") +
-                                 " in, the first for " + first.what + ": " +
-                                 first.may.reason,
+                                 " in, the first for " + first.what + ": " + first.may.reason,
                              first.may.hint);
 }
 

@@ -502,7 +502,7 @@ class Live(unittest.TestCase):
                     while state() != wanted:
                         self.assertIsNone(process.poll(), wanted)
 
-                mine = {"Authorization": "Bearer word"}
+                mine = {"Authorization": "Bearer a-word-that-is-long"}
                 self.assertEqual(ask("pause")[0], 401)
                 self.assertEqual(get(url, "/api/v1/about", **mine)[1]["verbs"], ["pause", "resume", "cancel"])
                 self.assertEqual(ask("stop", **mine)[0], 400)
