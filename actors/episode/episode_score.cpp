@@ -81,7 +81,8 @@ void score_episode(wire::EpisodeRecord::Builder out, std::span<const scored_turn
     infrastructure |= turn.infrastructure;
     accepted |= turn.accepted;
     not_timed += turn.evidence.not_timed;
-    if (turn.accepted) best_speedup = std::max(best_speedup, turn.speedup_low);
+    if (turn.accepted && !turn.evidence.copied)
+      best_speedup = std::max(best_speedup, turn.speedup_low);
     if (is_better(turn, turns[best])) best = i;
   }
   auto count = static_cast<unsigned>(turns.size());

@@ -59,7 +59,7 @@ double episode_state::best_reward() const {
 double episode_state::best_speedup_low() const {
   double result = 0;
   for (const auto& x : turns)
-    if (x.accepted) result = std::max(result, x.speedup_low);
+    if (x.accepted && !x.evidence.copied) result = std::max(result, x.speedup_low);
   return result;
 }
 

@@ -114,7 +114,7 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
               std::to_string(counters.accepted) + " accepted, " +
               std::to_string(counters.rejected) + " rejected, " +
               std::to_string(counters.infrastructure()) + " infrastructure, in " +
-              std::to_string(static_cast<long long>(std::ceil(seconds))) + " s";
+              std::to_string(static_cast<long long>(std::ceil(seconds))) + " s of this session";
   if (fault) text += ": " + render(*fault);
   tell(state == "failed" ? log_level::error : log_level::info, text);
 }

@@ -150,7 +150,7 @@ bool controller::narrow() {
   for (size_t more = wish_.nominal.most - wish_.nominal.least; !is_narrow(); --more) {
     if (is_over()) return true;
     if (more == 0 || count_of(pairs_, batch_form::nominal) >= wish_.nominal.most) {
-      reason_ = "the most batches";
+      reason_ = "the most batches were taken, and the interval is wider than was asked for";
       return true;
     }
     if (!take({})) return false;

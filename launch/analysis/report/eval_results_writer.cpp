@@ -116,8 +116,8 @@ expected<written_files> write_eval_results(const std::vector<sample>& samples,
   if (levels.empty())
     return configuration_error(
         "not_found", "failed to write " + file + ": there is no sample of a problem of KernelBench",
-        "its tasks have ids such as kernelbench/level1/19_ReLU; --json prints the report of "
-        "others");
+        "its tasks have ids such as kernelbench/level1/19_ReLU; `kernelmill report RUN` and the "
+        "other forms of `export` take any run");
   if (levels.size() > 1 && file.find("{level}") == std::string::npos) {
     std::string list;
     for (const auto& [level, count] : levels)

@@ -1,6 +1,7 @@
 #include "launch/analysis/report/speedups.hpp"
 
 #include <cmath>
+#include <string_view>
 
 #include "launch/analysis/report/metrics.hpp"
 #include "messages/base/json_value.hpp"
@@ -38,14 +39,14 @@ bool passes(wire::Verdict::Reader x, std::string_view gate) {
 bool is_timed(wire::TurnRecord::Reader x) {
   auto verdict = x.getVerdict();
   bool correct = verdict.getOutcome() == wire::Outcome::ACCEPTED || passes(verdict, "correctness");
-  return correct && x.getFacts().getEvaluation().getTiming().getMeasured();
+  bool is_copy = std::string_view{verdict.getCategory().cStr()} == "unchanged";
+  return correct && !is_copy && x.getFacts().getEvaluation().getTiming().getMeasured();
 }
 
 std::optional<measured_speedup> counted_speedup(wire::TurnRecord::Reader turn,
                                                 uint32_t shared_turns) {
-  auto timing = turn.getFacts().getEvaluation().getTiming();
-  auto s = timing.getSpeedup();
-  bool counts = turn.getTurn() >= shared_turns && timing.getMeasured() && s.getEstimate() > 0 &&
+  auto s = turn.getFacts().getEvaluation().getTiming().getSpeedup();
+  bool counts = turn.getTurn() >= shared_turns && is_timed(turn) && s.getEstimate() > 0 &&
                 turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED;
   if (!counts) return std::nullopt;
   return of_interval(s);

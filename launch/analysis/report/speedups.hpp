@@ -3,7 +3,8 @@
 // The figures that are named after speedups, each computed here alone:
 // docs/reference/glossary.md#figures has their names and definitions.
 //
-//   timed                turns that are correct and were measured
+//   timed                turns that are correct, were measured, and are no copies of a kernel that
+//                        their prompt shows
 //   best_speedup         of the accepted, timed turn with the highest lower bound
 //   best_speedup_lower   the lower bound of that one
 //   geomean_speedup      over episodes: the geometric mean of the estimates of their best turns
@@ -39,9 +40,9 @@ expected<uint32_t> shared_turns_of(const run_directory& run);
 /// Whether a verdict's gate of that name is passed.
 bool passes(wire::Verdict::Reader x, std::string_view gate);
 
-/// Whether a turn counts as timed: it is correct (accepted, or past the correctness gate) and was
-/// measured. What was measured of another, such as a right kernel with a wrong diagnosis, is no
-/// time of an answer.
+/// Whether a turn counts as timed: it is correct (accepted, or past the correctness gate), was
+/// measured, and is no copy of a kernel that its prompt shows ("unchanged"). What was measured of
+/// another, such as a right kernel with a wrong diagnosis, is no time of an answer.
 bool is_timed(wire::TurnRecord::Reader x);
 
 /// The speedup of a turn that was accepted and timed and is no shared one; nothing of another.

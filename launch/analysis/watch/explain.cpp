@@ -216,14 +216,16 @@ finding of_bottleneck(const live_view& of) {
                               of.policy_in_flight)
                 : "Nothing is starved: nothing waits in a queue.",
             ""};
-  auto wait = longest->wait(longest->waiting);
-  return {
-      resource_name(longest->name), false,
-      fmt::format("{} jobs wait for {}; {} can be at work at once, and one takes {}{}.",
-                  longest->waiting, resource_of(longest->name), longest->credits,
-                  format_seconds(longest->mean_seconds),
-                  wait > 0 ? ", so the last of them begins in about " + format_seconds(wait) : ""),
-      ""};
+  auto text = fmt::format("{} job{} for {}", longest->waiting,
+                          longest->waiting == 1 ? " waits" : "s wait", resource_of(longest->name));
+  if (longest->credits > 0)
+    text += fmt::format("; up to {} {} given out at once", longest->credits,
+                        longest->credits == 1 ? "is" : "are");
+  if (longest->mean_seconds > 0)
+    text += ", and one takes " + format_seconds(longest->mean_seconds) + " from there";
+  if (auto wait = longest->wait(longest->waiting); wait > 0)
+    text += ", so the last of them begins in about " + format_seconds(wait);
+  return {resource_name(longest->name), false, text + ".", ""};
 }
 
 } // namespace

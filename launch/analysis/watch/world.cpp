@@ -22,9 +22,8 @@ constexpr int silence_ms = 10'000;
 
 tl::unexpected<error> not_live(const run_directory& run, const std::string& cause) {
   return infrastructure_error("run_not_live", "failed to ask the run '" + run.name + "': " + cause,
-                              "`kernelmill show " + run.path +
-                                  "` reads what is stored; `kernelmill resume " + run.path +
-                                  "` continues it");
+                              "`kernelmill status " + run.path +
+                                  "` says how it ended, and what continues it if anything is left");
 }
 
 /// A path in a run's directory can be longer than the 107 bytes of an address; its descriptor's

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,7 @@ struct asked_budget {
 expected<asked_budget> read_budget(const std::string& text) {
   static const std::vector<std::string> names{"turns", "gpu_minutes", "tokens", "dollars"};
   asked_budget result;
+  std::set<std::string> given;
   for (const auto& part : split(text, ',')) {
     auto equals = part.find('=');
     auto name = part.substr(0, equals);
@@ -57,6 +59,8 @@ expected<asked_budget> read_budget(const std::string& text) {
     if (read.ec != std::errc{} || read.ptr != end || !(value > 0) || value > 1e15)
       return search_usage("'" + cli::clean(part) + "' of --budget has no number above 0",
                           "write --budget turns=200,gpu_minutes=30");
+    if (!given.insert(name).second)
+      return search_usage("--budget gives " + name + " twice", "leave one of them out");
     auto whole = static_cast<uint64_t>(value);
     if (name == "turns")
       result.turns = std::clamp(whole, uint64_t{1}, turns_at_most);

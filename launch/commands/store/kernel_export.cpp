@@ -35,12 +35,28 @@ namespace {
 namespace kf = kernel_forms;
 using kernel_json = nlohmann::ordered_json;
 
+/// Of a search that has ended the kernel that stood when it was measured again.
+expected<void> take_winner(place& at) {
+  auto file = at.run.path + "/search.json";
+  if (!std::filesystem::exists(file)) return {};
+  auto known = read_json(file);
+  KM_TRY(known);
+  const kernel_json::json_pointer where{"/winner/turn"};
+  if (!known->contains(where) || !(*known)[where].is_string()) return {};
+  auto name = parse_name((*known)[where].get<std::string>());
+  if (!name || !name->turn) return {};
+  at.name = *name;
+  at.whole_run = false;
+  return {};
+}
+
 /// "RUN/best" is the whole run, of which the best is taken.
 expected<place> place_of(const cli::invocation& in) {
   auto what = in.value("WHAT");
   if (what.ends_with("/best")) what.resize(what.size() - 5);
   auto at = locate(what, in.value("--root"));
   KM_TRY(at);
+  if (at->whole_run) KM_TRY(take_winner(*at));
   if (!at->whole_run && !at->name.member)
     return configuration_error("usage",
                                "failed to read '" + in.value("WHAT") + "': a group is no kernel",
@@ -209,14 +225,14 @@ expected<leaving> let_out(const cli::invocation& in, const place& at, const stor
 /// The form `patch`: the user's model with the kernel in it, as `task apply` makes it.
 expected<kf::out_files> patch_of(const cli::invocation& in, const leaving& x) {
   const auto& model = in.value("--model");
-  if (model.empty())
-    return configuration_error("usage", "failed to make a patch: the model's file is not named",
-                               "add --model FILE.py: the file that the task was imported from");
   if (x.kernel.what->contract != contract_kind::torch)
     return configuration_error("bad_problem",
                                "failed to make a patch of a kernel of " + x.kernel.what->id +
                                    ": its task was not made of a model",
                                "`--form module` exports it as a library");
+  if (model.empty())
+    return configuration_error("usage", "failed to make a patch: the model's file is not named",
+                               "add --model FILE.py: the file that the task was imported from");
   auto kernel = in.value("--out") + "/kernel.py";
   KM_TRY(write_file(kernel, x.kernel.source));
   auto made =

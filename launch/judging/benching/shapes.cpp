@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "messages/base/json_value.hpp"
 #include "messages/base/suggest.hpp"
@@ -52,12 +53,16 @@ std::optional<std::vector<int64_t>> read_values(std::string_view text) {
 expected<std::vector<bench_shape>> read_scalars(const task& x, const std::string& word) {
   auto names = scalar_names(x);
   std::vector<bench_shape> result{{"", x.timed.scalars}};
+  std::set<std::string> given;
   for (const auto& part : split(word, ',')) {
     auto equals = part.find('=');
     auto name = part.substr(0, equals);
     if (equals == part.npos || std::find(names.begin(), names.end(), name) == names.end())
       return bad_shapes("\"" + part + "\" names no scalar of " + x.id + did_you_mean(name, names),
                         "its scalars are " + joined(names));
+    if (!given.insert(name).second)
+      return bad_shapes("\"" + word + "\" gives " + name + " twice",
+                        "write its values with ':' between, such as " + name + "=128:256");
     auto values = read_values(std::string_view{part}.substr(equals + 1));
     if (!values)
       return bad_shapes("\"" + part + "\" has no integers with ':' between",

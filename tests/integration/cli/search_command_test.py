@@ -206,7 +206,12 @@ class SearchCommand(unittest.TestCase):
         self.assertIn("--root and --head are given", said)
 
     def test_wrong_budgets_and_words_are_told(self):
-        for budget, says in [("hours=3", "has no 'hours'"), ("turns=none", "has no number"), ("turns", "no number")]:
+        for budget, says in [
+            ("hours=3", "has no 'hours'"),
+            ("turns=none", "has no number"),
+            ("turns", "no number"),
+            ("turns=1,turns=2", "turns twice"),
+        ]:
             done = self.do(str(PROGRAM), "search", TASK, "--budget", budget, code=2)
             self.assertIn(says, done.stderr)
         done = self.do(
