@@ -103,7 +103,7 @@ void head_state::dispatch(const Message<wire::ControlRequest>& request, const an
                                   "is the head of another version?"));
   if (!roster_.find(subject))
     return to(configuration_error("not_found", "failed to find the node '" + subject + "'",
-                                  "`kernelmill status` lists the nodes"));
+                                  "`kernelmill status --head ADDR:PORT` lists the nodes"));
   drain(subject);
   to(json{{"node", subject}});
 }

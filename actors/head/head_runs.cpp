@@ -176,7 +176,7 @@ expected<head_state::run_entry_ptr> head_state::live_run(const std::string& name
   auto i = runs_.find(name);
   if (i == runs_.end())
     return configuration_error("not_found", "failed to find the run '" + name + "'",
-                               "`kernelmill status` lists the runs of the head");
+                               "`kernelmill status --head ADDR:PORT` lists the runs of the head");
   if (i->second->live()) return i->second;
   const auto& state = i->second->state;
   return configuration_error("not_live", "failed to change the run '" + name + "': it is " + state,

@@ -237,9 +237,9 @@ std::string text_of(const run_directory& run, const outcome& x) {
   const auto& c = x.counts;
   auto result = fmt::format("judged {} of {} again in {}\n", counted(c.turns, "turn"),
                             counted(c.episodes, "episode"), cli::format_seconds(x.seconds));
-  result += fmt::format("{} verdicts are equal byte for byte; {} have another outcome, {} another "
-                        "reward\n",
-                        c.equal, c.other_outcome, c.other_reward);
+  result += fmt::format("{} of {} verdicts are equal byte for byte; {} have another outcome, {} "
+                        "another reward; what else differs is in gates and components\n",
+                        c.equal, c.turns, c.other_outcome, c.other_reward);
   if (c.paid_both > 0)
     result += fmt::format("mean reward of a turn {:.4f}, was {:.4f}, of {} turns; `stats` has the "
                           "mean of the episodes' best\n",

@@ -80,7 +80,7 @@ expected<int> stats(const invocation& in) {
   cli::print(cli::format_table({"VERDICT", "TURNS>"}, rows));
   cli::print(
       fmt::format("\nmean best reward {}, best speedup lower {}{}, geomean speedup {},\n"
-                  "evidence {}, {} near misses, {} prompt and {} completion tokens, "
+                  "evidence {}, near misses: {}, {} prompt and {} completion tokens, "
                   "{} of working time\n",
                   number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup_lower"),
                   x->value("best_turn", "").empty() ? "" : " (" + cell(*x, "best_turn") + ")",

@@ -99,7 +99,7 @@ expected<int> status(const invocation& in) {
   if (in.has("RUN"))
     return configuration_error(
         "usage", "failed to show '" + in.value("RUN") + "': with a head `status` takes no run",
-        "`kernelmill ps " + in.value("RUN") + "` shows that one");
+        "`kernelmill ps " + in.value("RUN") + " --head ADDR:PORT` shows that one");
   return head_status(in);
 }
 
