@@ -214,7 +214,10 @@ class Torch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = folder_of_class(cls)
-        kernel = SOURCE / "configs/policies/torch_quickstart/gelu_bias.py"
+        # The answer of the quickstart is the problem's own model, and a copy is no run's best.
+        kernel = cls.folder / "own.py"
+        copy = (SOURCE / "configs/policies/torch_quickstart/gelu_bias.py").read_text()
+        kernel.write_text(copy.replace("F.gelu(x + self.bias) * scale", "F.gelu(torch.add(x, self.bias)).mul_(scale)"))
         small = cls.folder / "tasks/small/gelu_bias"  # so that timing takes moments
         shutil.copytree(SOURCE / "configs/tasks/torch/gelu_bias", small)
         document = json.loads((small / "task.json").read_text())
