@@ -216,11 +216,10 @@ finding of_bottleneck(const live_view& of) {
                               of.policy_in_flight)
                 : "Nothing is starved: nothing waits in a queue.",
             ""};
-  auto text = fmt::format("{} job{} for {}", longest->waiting,
-                          longest->waiting == 1 ? " waits" : "s wait", resource_of(longest->name));
+  auto text =
+      counted(longest->waiting, "job waits", "jobs wait") + " for " + resource_of(longest->name);
   if (longest->credits > 0)
-    text += fmt::format("; up to {} {} given out at once", longest->credits,
-                        longest->credits == 1 ? "is" : "are");
+    text += "; up to " + counted(longest->credits, "is", "are") + " given out at once";
   if (longest->mean_seconds > 0)
     text += ", and one takes " + format_seconds(longest->mean_seconds) + " from there";
   if (auto wait = longest->wait(longest->waiting); wait > 0)
