@@ -136,14 +136,17 @@ std::map<std::string, bool> event_stream::impl::search() {
     run_directory place;
     place.path = world.root + "/" + name;
     bool works = watch::is_worked_on(place);
-    worked_on.emplace(name, works);
-    // One that began and ended since the last search is told of, too.
-    auto known = before.find(name);
-    if (!first && (known == before.end() || known->second != works)) changed.emplace(name, works);
-    if (followed.contains(name)) continue;
     struct stat about {};
     auto path = world.root + "/" + name + "/metrics.jsonl";
     bool there = ::stat(path.c_str(), &about) == 0;
+    auto known = before.find(name);
+    // One that is being laid out has not begun: told as ended now, it would not be told of when it
+    // ends before the next search.
+    if (!works && !there && known == before.end()) continue;
+    worked_on.emplace(name, works);
+    // One that began and ended since the last search is told of, too.
+    if (!first && (known == before.end() || known->second != works)) changed.emplace(name, works);
+    if (followed.contains(name)) continue;
     bool fresh = there && now - about.st_mtime < fresh_for / 1s;
     if (!named.contains(name) && (!fresh || followed.size() >= most_followed)) {
       if (there) idle[name] = static_cast<uint64_t>(about.st_size);
