@@ -57,8 +57,8 @@ def evaluate(program_path, url, log):
 
 def openevolve_config(policy, seed, serve, log, every):
     config = {
-        "language": "cpp",
-        "file_suffix": ".cpp",
+        "language": policy.family.language,
+        "file_suffix": policy.family.suffix,
         "random_seed": seed,
         "diff_based_evolution": False,
         "llm": {"api_base": policy.url, "api_key": "none", "primary_model": "variants"},
@@ -80,12 +80,13 @@ class OpenEvolve:
     def __init__(self, folder, policy, seed, asked, every=None):
         self.folder, self.asked = folder, asked
         self.log = folder / "evaluations.ndjson"
-        (folder / "plain.cpp").write_text(variants.source_of(variants.PLAIN))
+        self.plain = f"plain{policy.family.suffix}"
+        (folder / self.plain).write_text(policy.family.source_of(policy.family.plain))
         (folder / "evaluator.py").write_text(EVALUATOR)
         (folder / "config.yaml").write_text(openevolve_config(policy, seed, asked.serve, self.log, every))
 
     def words(self, resume=False):
-        words = [self.asked.openevolve, "plain.cpp", "evaluator.py", "--config", "config.yaml", "--output", "out"]
+        words = [self.asked.openevolve, self.plain, "evaluator.py", "--config", "config.yaml", "--output", "out"]
         done = 0
         if resume and (latest := self.latest()):
             words += ["--checkpoint", str(latest)]
@@ -102,7 +103,7 @@ class OpenEvolve:
         return len(list((latest / "programs").glob("*.json"))) - 1 if latest else 0
 
     def best(self):
-        return (self.folder / "out/best/best_program.cpp").read_text()
+        return (self.folder / f"out/best/best_program{self.asked.family.suffix}").read_text()
 
     def evaluator_seconds(self):
         return sum(json.loads(x)["slot"] for x in self.log.read_text().splitlines())
@@ -119,7 +120,7 @@ class Kernelmill:
             PROGRAM, "search", variants.TASK, "--policy", self.policy.url, "policy.model=variants",
             "--strategy", self.name, "--width", str(WIDTH), "--budget", f"turns={self.asked.answers}",
             f"run.seed={self.seed}", "run.dir=run", "retrieval.enabled=false", "profile.enabled=false",
-            "evaluation.backend=cpu",
+            f"evaluation.backend={self.asked.family.backend}",
         ]  # fmt: skip
 
     def kept(self):
@@ -130,7 +131,7 @@ class Kernelmill:
         return json.loads((self.folder / "run/search.json").read_text())
 
     def best(self):
-        return (self.folder / "run/best.cpp").read_text()
+        return (self.folder / f"run/best{self.asked.family.suffix}").read_text()
 
     def evaluator_seconds(self):
         return self.found()["used"]["slot_seconds"]
@@ -164,7 +165,7 @@ def ended(system, process):
 
 def search(name, seed, folder, asked):
     """One search to its end, as a row of the results."""
-    with VariantPolicy(seed) as policy:
+    with VariantPolicy(seed, asked.family) as policy:
         system = system_of(name, folder, policy, seed, asked)
         begun = time.monotonic()
         ended(system, started(system))
@@ -182,7 +183,7 @@ def search(name, seed, folder, asked):
 
 def killed(name, seed, folder, asked, every=None):
     """A search that is killed after half of its answers, and resumed."""
-    with VariantPolicy(seed) as policy:
+    with VariantPolicy(seed, asked.family) as policy:
         system = system_of(name, folder, policy, seed, asked, **({"every": every} if every else {}))
         process = started(system)
         while policy.answers < asked.answers // 2 and process.poll() is None:
@@ -212,7 +213,7 @@ def compare(asked, folder):
             rows.append(search(name, seed, place, asked))
             print(
                 f"{name:10} seed {seed}: {rows[-1]['answers']} answers, {rows[-1]['seconds']:.0f} s, "
-                f"{variants.variant_of(rows[-1]['source'])}, load {os.getloadavg()[0]:.1f}",
+                f"{asked.family.variant_of(rows[-1]['source'])}, load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
             asked.out.write_text(json.dumps(rows, indent=1))
@@ -224,13 +225,13 @@ def compare(asked, folder):
 def verify(asked, rows):
     """Measures each system's choice again, all of them and the optimum in each round."""
     for x in rows:
-        x["kernel"] = "_".join(map(str, variants.variant_of(x["source"])))
+        x["kernel"] = "_".join(map(str, asked.family.variant_of(x["source"])))
     kernels = {x["kernel"]: x["source"] for x in rows}
     for text in asked.optimum:
-        kernels[text] = variants.source_of(tuple(map(int, text.split("_"))))
+        kernels[text] = asked.family.source_of(tuple(map(int, text.split("_"))))
     times = {x: [] for x in kernels}
     for _ in range(asked.rounds):
-        for x, speedup in judged(kernels).items():
+        for x, speedup in judged(kernels, asked.family).items():
             if speedup:
                 times[x].append(speedup[1])
     known = {x: middle(y) for x, y in times.items() if y}
@@ -274,6 +275,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--openevolve", default="openevolve-run", help="the program of the package")
     parser.add_argument("--systems", nargs="+", default=["openevolve", "tree", "islands", "best_of_n"])
+    parser.add_argument("--language", choices=variants.FAMILIES, default="cpp", help="cuda needs a GPU")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--answers", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each system's choice at the end")
@@ -283,9 +285,13 @@ def main():
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("openevolve_beside.json"))
     asked = parser.parse_args()
+    asked.family = variants.FAMILIES[asked.language]
     with tempfile.TemporaryDirectory() as folder:
         serve = subprocess.Popen(
-            [PROGRAM, "serve", "--backend", "cpu"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [PROGRAM, "serve", "--backend", asked.family.backend],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         try:
             asked.serve = serve.stdout.readline().strip()

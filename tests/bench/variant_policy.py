@@ -15,17 +15,17 @@ import matmul_variants as variants
 PARENT = re.compile(r"^(?:## The kernel to (?:improve|mend)|# Current Program$).*?^```\w*\n(.*?)^```$", re.M | re.S)
 
 
-def parent_of(prompt):
+def parent_of(prompt, family):
     """The variant that a prompt asks to improve; None: it shows none."""
     found = PARENT.search(prompt)
-    return variants.variant_of(found[1]) if found else None
+    return family.variant_of(found[1]) if found else None
 
 
 class VariantPolicy:
     """Serves until it is closed. `answers` and `tokens` are what was asked of it so far."""
 
-    def __init__(self, seed):
-        self.seed, self.answers, self.tokens = seed, 0, {"prompt": 0, "completion": 0}
+    def __init__(self, seed, family=variants.CPP):
+        self.seed, self.family, self.answers, self.tokens = seed, family, 0, {"prompt": 0, "completion": 0}
         self.asked = {}  # how often a kernel was shown
         self.lock = threading.Lock()
         policy = self
@@ -66,11 +66,11 @@ class VariantPolicy:
 
     def complete(self, messages):
         prompt = "\n".join(x["content"] for x in messages)
-        parent = parent_of(prompt) or variants.PLAIN
+        parent = parent_of(prompt, self.family) or self.family.plain
         with self.lock:
             count = self.asked[parent] = self.asked.get(parent, 0) + 1
-        source, changed = variants.answer(parent, self.seed, parent, count)
-        text = f"<think>\n{changed}\n</think>\n<KERNEL>\n```cpp\n{source}```\n</KERNEL>\n"
+        source, changed = self.family.answer(parent, self.seed, parent, count)
+        text = f"<think>\n{changed}\n</think>\n<KERNEL>\n```{self.family.language}\n{source}```\n</KERNEL>\n"
         used = {"prompt": len(prompt.split()), "completion": len(text.split())}
         with self.lock:
             self.answers += 1
