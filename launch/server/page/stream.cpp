@@ -67,6 +67,7 @@ struct event_stream::impl {
   // -- the thread's own ------------------------------------------------------------------------
   std::map<std::string, run_directory> followed;
   places_by_run at;         ///< how far each journal is read
+  places_by_run ended_at;   ///< where it stood when the end of its run was told last
   places_by_run left_out;   ///< turns of the last look that no reader wanted
   size_t newest = SIZE_MAX; ///< turns of a look that readers want
   places_by_run idle;       ///< sizes of those that no reader follows
@@ -136,17 +137,16 @@ std::map<std::string, bool> event_stream::impl::search() {
     run_directory place;
     place.path = world.root + "/" + name;
     bool works = watch::is_worked_on(place);
+    worked_on.emplace(name, works);
+    // One that began and ended since the last search is told of, too.
+    auto known = before.find(name);
+    bool grown = !works && at.contains(name) && at[name] != ended_at[name];
+    if (!first && (known == before.end() || known->second != works || grown))
+      changed.emplace(name, works);
+    if (followed.contains(name)) continue;
     struct stat about {};
     auto path = world.root + "/" + name + "/metrics.jsonl";
     bool there = ::stat(path.c_str(), &about) == 0;
-    auto known = before.find(name);
-    // One that is being laid out has not begun: told as ended now, it would not be told of when it
-    // ends before the next search.
-    if (!works && !there && known == before.end()) continue;
-    worked_on.emplace(name, works);
-    // One that began and ended since the last search is told of, too.
-    if (!first && (known == before.end() || known->second != works)) changed.emplace(name, works);
-    if (followed.contains(name)) continue;
     bool fresh = there && now - about.st_mtime < fresh_for / 1s;
     if (!named.contains(name) && (!fresh || followed.size() >= most_followed)) {
       if (there) idle[name] = static_cast<uint64_t>(about.st_size);
@@ -159,6 +159,7 @@ std::map<std::string, bool> event_stream::impl::search() {
     auto journal = run->metrics_file();
     auto from = first ? journal_size(journal) : idle.contains(name) ? idle[name] : 0;
     at.emplace(name, end_of_lines(journal, from));
+    if (from > 0) ended_at[name] = at[name]; // what stood there is no news
     followed.emplace(name, std::move(*run));
   }
   forget_removed();
@@ -178,13 +179,15 @@ void event_stream::impl::forget_removed() {
     }
     rewritten.insert(name);
     at.erase(name);
+    ended_at.erase(name);
     idle.erase(name);
     i = followed.erase(i);
   }
 }
 
-/// No line of a journal says that a run began or ended. It is told behind the lines that are there.
-/// A run that was being laid out when it was searched for may have some by now.
+/// No line of a journal says that a run began or ended. It is told behind the lines that are there,
+/// and again behind lines that came later: a run that was being laid out when it was searched for
+/// may have ended before the next search.
 void event_stream::impl::tell_of_runs(const std::map<std::string, bool>& changed,
                                       std::vector<event_ptr>& out) {
   for (const auto& [name, works] : changed) {
@@ -192,6 +195,7 @@ void event_stream::impl::tell_of_runs(const std::map<std::string, bool>& changed
     place.path = world.root + "/" + name;
     bool live = works || watch::is_worked_on(place);
     worked_on[name] = live;
+    if (!live && at.contains(name)) ended_at[name] = at[name];
     out.push_back(std::make_shared<const event>(event{
         "run", name, 0, R"({"run":")" + name + R"(","live":)" + (live ? "true}" : "false}")}));
   }
@@ -277,6 +281,7 @@ void event_stream::impl::work() {
     if (readers.empty() && arrived.empty()) {
       followed.clear(); // no reader: nothing is read
       at.clear();
+      ended_at.clear();
       idle.clear();
       searched = {};
       worked_on.clear();

@@ -229,20 +229,23 @@ class Page(unittest.TestCase):
             [told] = events(self.url, f"/api/v1/events?run=late&since=late%3D{before}", 1)
             self.assertEqual(told[2]["turn_id"], "the one behind it")
 
-    def test_a_run_is_told_of_once_it_has_begun(self):
-        laid, other = self.root / "laid_out", self.root / "other"
-        for place in (laid, other):
+    def test_the_end_of_a_run_is_told_behind_its_last_turn(self):
+        # One that is laid out when the page looks, and has ended when it looks again.
+        short, other = self.root / "short", self.root / "then_another"
+        for place in (short, other):
             self.addCleanup(shutil.rmtree, place)
-        with stream(self.url, "/api/v1/events?topics=runs") as lines:
+        with stream(self.url, "/api/v1/events?topics=turns,runs") as lines:
             while not lines.readline().startswith(b"retry: "):
                 pass
-            shutil.copytree(self.root / "first", laid, ignore=shutil.ignore_patterns("metrics.jsonl"))
-            shutil.copytree(self.root / "first", other)  # a search that finds it has seen the one above
-            [told] = read_events(lines, 1)
-            self.assertEqual(told[2], {"run": "other", "live": False})
-            shutil.copy(self.root / "first" / "metrics.jsonl", laid)
-            [told] = read_events(lines, 1)
-            self.assertEqual(told[2], {"run": "laid_out", "live": False})
+            shutil.copytree(self.root / "first", short, ignore=shutil.ignore_patterns("metrics.jsonl"))
+            self.assertEqual([x[0] for x in read_events(lines, 1)], ["run"])
+            shutil.copy(self.root / "first" / "metrics.jsonl", short)
+            told = read_events(lines, 1)
+            shutil.copytree(self.root / "first", other)
+            while told[-1][2] != {"run": other.name, "live": False}:
+                told += read_events(lines, 1)
+        ends = [x[0] == "run" for x in told if x[2]["run"] == short.name]
+        self.assertEqual((ends[0], ends[-1]), (False, True))
 
     def test_a_reader_that_does_not_read_loses_the_oldest_and_is_told_how_many(self):
         noisy = self.root / "noisy"
