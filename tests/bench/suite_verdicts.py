@@ -174,10 +174,10 @@ def parse() -> argparse.Namespace:
     add("--harness-python", help="the one for the suites' harnesses; default: --python")
     add("--backend", default="cuda", choices=("cpu", "cuda"), help="ours; the harnesses need CUDA")
     add("--mode", default="honest", help="of `kernelmill judge --torch-mode`")
-    add("--timing", action="store_true", help="ours also times")
+    add("--timing", action="store_true", help="ours also times, before theirs begin")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="answers that harnesses judge at a time")
     add("--all-configurations", action="store_true", help="in robust-kbench's harness, not the single one alone")
-    add("--limit", type=float, default=120, help="seconds for an answer in a harness; default: %(default)s")
+    add("--limit", type=float, default=150, help="seconds for an answer in a harness; default: %(default)s")
     add("--seconds", type=float, default=math.inf, help="for all; what is not judged by then is left out")
     add("--out", type=path, help="file of verdicts, one a line")
     add("--only", choices=("ours", "theirs"), help="asks one side alone")
@@ -203,12 +203,17 @@ def main() -> int:
         alarm = threading.Timer(min(max(0.0, clock.left()), threading.TIMEOUT_MAX), clock.stop)
         alarm.daemon = True
         alarm.start()
+        slowest_first = sorted(answers, key=lambda x: x.file.suffix != ".cu")
+        sides = ("ours", "theirs") if options.timing else ("theirs", "ours")  # a side that times is alone
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             try:
-                for x in verdicts.missing("theirs", answers) if options.only != "ours" else ():
-                    pool.submit(ask_harness, options, clock, verdicts, x, scratch)
-                if options.only != "theirs" and (missing := verdicts.missing("ours", answers)):
-                    judge(options, clock, verdicts, missing, tasks, scratch)
+                for side in sides if not options.only else [options.only]:
+                    missing = verdicts.missing(side, slowest_first)
+                    if side == "ours" and missing:
+                        judge(options, clock, verdicts, missing, tasks, scratch)
+                    elif side == "theirs":
+                        for x in missing:
+                            pool.submit(ask_harness, options, clock, verdicts, x, scratch)
                 pool.shutdown()
             except (KeyboardInterrupt, SystemExit, TimeoutError):
                 clock.stop()
