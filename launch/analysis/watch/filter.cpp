@@ -269,6 +269,22 @@ bool comes_before(const std::string& a, const std::string& b) {
   return a.size() - i < b.size() - j;
 }
 
+/// Nothing of a row without the key.
+const json* value_of(const json& row, const std::string& key) {
+  auto i = row.find(key);
+  if (i == row.end() || i->is_null()) return nullptr;
+  return i->is_number() && std::isnan(i->get<double>()) ? nullptr : &*i;
+}
+
+bool value_stands_before(const json* a, const json* b, bool down) {
+  if (!a || !b) return a && !b;
+  const auto &x = down ? *b : *a, &y = down ? *a : *b;
+  if (x.is_number() && y.is_number()) return x.get<double>() < y.get<double>();
+  if (x.is_string() && y.is_string())
+    return comes_before(x.get_ref<const std::string&>(), y.get_ref<const std::string&>());
+  return comes_before(text_of(x), text_of(y));
+}
+
 } // namespace
 
 expected<std::string> known_key(const std::string& word, const condition_keys& keys) {
@@ -294,15 +310,7 @@ expected<row_filter> parse_filter(const std::string& text, const std::vector<std
 }
 
 bool stands_before(const json& a, const json& b, const std::string& key, bool down) {
-  auto has_value = [&](const json& x) {
-    auto i = x.find(key);
-    return i != x.end() && !i->is_null() && !(i->is_number() && std::isnan(i->get<double>()));
-  };
-  bool has_a = has_value(a), has_b = has_value(b);
-  if (!has_a || !has_b) return has_a && !has_b;
-  const auto &x = down ? b[key] : a[key], &y = down ? a[key] : b[key];
-  if (x.is_number() && y.is_number()) return x.get<double>() < y.get<double>();
-  return comes_before(text_of(x), text_of(y));
+  return value_stands_before(value_of(a, key), value_of(b, key), down);
 }
 
 expected<void> sort_rows(std::vector<json>& rows, const std::string& key,
@@ -311,8 +319,17 @@ expected<void> sort_rows(std::vector<json>& rows, const std::string& key,
   bool down = key.starts_with("-");
   auto known = known_key(down ? key.substr(1) : key, {keys, {}, {}});
   KM_TRY(known);
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const json& a, const json& b) { return stands_before(a, b, *known, down); });
+  // Each value is looked up once, and a row is moved once.
+  std::vector<std::pair<const json*, size_t>> order;
+  order.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) order.emplace_back(value_of(rows[i], *known), i);
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return value_stands_before(a.first, b.first, down);
+  });
+  std::vector<json> sorted;
+  sorted.reserve(rows.size());
+  for (const auto& [value, i] : order) sorted.push_back(std::move(rows[i]));
+  rows = std::move(sorted);
   return {};
 }
 

@@ -29,9 +29,9 @@ std::string how_to_continue(const std::string& state, const std::string& directo
 
 expected<run_now> look_at_run(const world& in, const run_directory& run,
                               const std::map<uint64_t, std::string>& more_workers) {
-  auto stored = summarize(in, run);
+  auto stored = find_summary(in, run);
   KM_TRY(stored);
-  run_now result{std::move(*stored), std::nullopt};
+  run_now result{**stored, std::nullopt};
   if (result.stored.state != "open") return result;
   if (auto says = in.ask_run(run)) {
     result.live = read_live({run, std::move(*says)}, more_workers);

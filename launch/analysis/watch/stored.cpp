@@ -32,9 +32,12 @@ void note_run(stored_summary& to, wire::RunRecord::Reader x) {
 }
 
 void note_seconds(stored_summary& to, wire::TurnRecord::Reader turn) {
-  add_stages(to.stages, turn);
-  for (const auto& x : stage_times(turn))
+  for (const auto& x : stage_times(turn)) {
+    auto& sum = to.stages[x.stage];
+    sum.seconds += x.seconds;
+    sum.work += x.work;
     if (x.seconds > 0) to.durations[x.stage].add(x.seconds);
+  }
 }
 
 void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Reader verdict) {
@@ -145,6 +148,15 @@ void stage_durations::add(double seconds) {
   sum += seconds;
 }
 
+void add_record(stored_summary& to, wire::Record::Reader x, uint32_t shared_turns) {
+  switch (x.which()) {
+    case wire::Record::RUN: note_run(to, x.getRun()); break;
+    case wire::Record::TURN: note_turn(to, x.getTurn(), shared_turns); break;
+    case wire::Record::EPISODE: note_episode(to, x.getEpisode()); break;
+    case wire::Record::GROUP: ++to.groups; break;
+  }
+}
+
 expected<stored_summary> summarize(const world& in, const run_directory& run) {
   auto from = open_store_of(in, run);
   KM_TRY(from);
@@ -153,16 +165,19 @@ expected<stored_summary> summarize(const world& in, const run_directory& run) {
   stored_summary result;
   result.speedups = reporting::speedup_figures{*shared};
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    switch (x.which()) {
-      case wire::Record::RUN: note_run(result, x.getRun()); break;
-      case wire::Record::TURN: note_turn(result, x.getTurn(), *shared); break;
-      case wire::Record::EPISODE: note_episode(result, x.getEpisode()); break;
-      case wire::Record::GROUP: ++result.groups; break;
-    }
+    add_record(result, x, *shared);
     return true;
   });
   KM_TRY(ok);
   return result;
+}
+
+expected<std::shared_ptr<const stored_summary>> find_summary(const world& in,
+                                                             const run_directory& run) {
+  if (in.kept_summary) return in.kept_summary(run);
+  auto read = summarize(in, run);
+  KM_TRY(read);
+  return std::make_shared<const stored_summary>(std::move(*read));
 }
 
 expected<stored_summary> summarize_silent(const world& in, const run_directory& run,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -89,8 +90,15 @@ expected<store> open_for_reading(const run_directory& run);
 /// The same, or the one that a run of this process already holds open.
 expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run);
 
+/// Adds a record of a run. REQUIRES: they come in the order of the store.
+void add_record(stored_summary& to, wire::Record::Reader x, uint32_t shared_turns);
+
 /// Reads the whole run once.
 expected<stored_summary> summarize(const world& in, const run_directory& run);
+
+/// What `in` has kept of the run, or else reads it.
+expected<std::shared_ptr<const stored_summary>> find_summary(const world& in,
+                                                             const run_directory& run);
 
 /// Of a run that was open as `before` was read and does not answer: it may have ended in between.
 expected<stored_summary> summarize_silent(const world& in, const run_directory& run,

@@ -23,6 +23,8 @@ namespace kernelmill::watch {
 using json = nlohmann::ordered_json;
 using snapshot = Message<wire::Snapshot>;
 
+struct stored_summary; // stored.hpp
+
 struct world {
   std::string root = "runs"; ///< folder that holds the runs
 
@@ -32,6 +34,10 @@ struct world {
   /// The store of a run that this process works on, which cannot be opened a second time; nothing
   /// for another's. May be empty.
   std::function<std::shared_ptr<const store>(const run_directory&)> shared_store;
+
+  /// What a process that shows runs again and again keeps of what it read of one; never older than
+  /// the last change that its readers can know of. Empty: each view reads the run.
+  std::function<expected<std::shared_ptr<const stored_summary>>(const run_directory&)> kept_summary;
 
   /// A head's own: its gate with its nodes below it. Empty: no head is here.
   std::function<expected<snapshot>()> ask_nodes;

@@ -54,6 +54,7 @@ expected<int> page(const invocation& in) {
   auto root = folder_of_runs(in);
   KM_TRY(root);
   (*options)->world = watch::local_world(root->string());
+  (*options)->reads_ahead = true;
   interrupt stop;
   auto service = page::service::start(std::move(**options));
   KM_TRY(service);

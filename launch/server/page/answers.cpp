@@ -66,6 +66,14 @@ void answers::ask_settled(const std::string& key, maker make, http::exchange_ptr
   put(key, keeping::settled, settled_keeping, std::move(make), std::move(to));
 }
 
+void answers::when_idle(std::function<bool()> step) {
+  {
+    std::lock_guard guard{mutex_};
+    idle_ = std::move(step);
+  }
+  wake_.notify_one();
+}
+
 void answers::put(const std::string& key, keeping how, std::chrono::milliseconds fresh, maker make,
                   http::exchange_ptr to) {
   auto version = how == keeping::until_change ? version_() : 0;
@@ -119,12 +127,30 @@ void answers::work() {
   pthread_setname_np(pthread_self(), "km-page");
   for (;;) {
     std::unique_lock lock{mutex_};
-    wake_.wait(lock, [this] { return stop_ || !todo_.empty(); });
+    wake_.wait(lock, [this] { return stop_ || !todo_.empty() || idle_; });
     if (stop_) return;
+    if (todo_.empty()) {
+      do_idle(lock);
+      continue;
+    }
     auto key = todo_.front();
     todo_.pop_front();
     make_one(lock, key);
   }
+}
+
+// What fails here fails again, with its reason, once it is asked for.
+void answers::do_idle(std::unique_lock<std::mutex>& lock) {
+  auto step = std::exchange(idle_, nullptr);
+  lock.unlock();
+  bool more = false;
+  try {
+    more = step();
+  } catch (const kj::Exception&) { // of a record that lies about itself
+  } catch (const std::exception&) {
+  }
+  lock.lock();
+  if (more) idle_ = std::move(step);
 }
 
 void answers::make_one(std::unique_lock<std::mutex>& lock, const std::string& key) {

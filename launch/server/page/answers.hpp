@@ -42,6 +42,9 @@ public:
   /// The same for what nothing changes but a change of the key: kept for a minute after each use.
   void ask_settled(const std::string& key, maker make, http::exchange_ptr to);
 
+  /// Does `step` as long as it returns true, by a thread that has nothing to answer.
+  void when_idle(std::function<bool()> step);
+
 private:
   using clock = std::chrono::steady_clock;
 
@@ -67,6 +70,7 @@ private:
   void put(const std::string& key, keeping how, std::chrono::milliseconds fresh, maker make,
            http::exchange_ptr to);
   void work();
+  void do_idle(std::unique_lock<std::mutex>& lock);
   void make_one(std::unique_lock<std::mutex>& lock, const std::string& key);
   void forget_old(clock::time_point now);
 
@@ -78,6 +82,7 @@ private:
   std::condition_variable wake_;
   std::map<std::string, document> documents_;
   std::deque<std::string> todo_;
+  std::function<bool()> idle_;
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -13,8 +14,6 @@
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
 #include "messages/base/json_value.hpp"
-#include "messages/json.hpp"
-#include "messages/judged.hpp"
 
 namespace kernelmill::page {
 
@@ -27,43 +26,17 @@ const std::vector<std::string>& keys_of_groups() {
   return all;
 }
 
-struct group_member {
-  uint64_t turns = 0;
-  std::string outcome = "open";
-  double best_reward = std::numeric_limits<double>::quiet_NaN();
-  std::optional<reporting::measured_speedup> best_speedup;
-};
-
-struct group_so_far {
-  std::string task;
-  std::map<uint32_t, group_member> members;
-};
-
-using groups_so_far = std::map<uint32_t, group_so_far>;
-
-group_member& member_of(groups_so_far& to, wire::EpisodeRef::Reader x) {
-  auto& group = to[x.getGroup()];
-  if (group.task.empty()) group.task = x.getTask().cStr();
-  return group.members[x.getMember()];
-}
-
-void note_turn_of_member(group_member& to, wire::TurnRecord::Reader x, uint32_t shared_turns) {
-  ++to.turns;
-  auto verdict = x.getVerdict();
-  if (is_judged(verdict) && is_paid(verdict))
-    to.best_reward = std::fmax(to.best_reward, verdict.getReward());
-  reporting::keep_best(to.best_speedup, reporting::counted_speedup(x, shared_turns));
-}
+using members = std::span<const episode_facts>; ///< of one group
 
 json number_or_null(double x) {
   return std::isfinite(x) ? json(x) : json(nullptr);
 }
 
 /// Mean, deviation and ends of the best rewards of a group: what a trainer's advantage is made of.
-void add_rewards(json& row, const std::map<uint32_t, group_member>& members) {
+void add_rewards(json& row, members of_group) {
   std::vector<double> all;
-  for (const auto& [number, x] : members)
-    if (std::isfinite(x.best_reward)) all.push_back(x.best_reward);
+  for (const auto& x : of_group)
+    if (x.best_reward && std::isfinite(*x.best_reward)) all.push_back(*x.best_reward);
   double sum = 0, squares = 0;
   for (auto x : all) sum += x;
   auto count = static_cast<double>(all.size());
@@ -75,31 +48,32 @@ void add_rewards(json& row, const std::map<uint32_t, group_member>& members) {
   row["high"] = number_or_null(all.empty() ? nan : *std::max_element(all.begin(), all.end()));
 }
 
-json row_of_group(uint32_t number, const group_so_far& x) {
-  json row = {{"group", fmt::format("g{}", number)}, {"task", x.task}};
+json row_of_group(members of_group) {
+  json row = {{"group", fmt::format("g{}", of_group.front().group)},
+              {"task", of_group.front().task}};
   uint64_t ended = 0, turns = 0;
   std::optional<reporting::measured_speedup> best;
-  std::map<std::string, uint64_t> outcomes;
-  auto members = json::array();
-  for (const auto& [member, one] : x.members) {
-    ended += one.outcome != "open";
-    turns += one.turns;
-    reporting::keep_best(best, one.best_speedup);
-    ++outcomes[one.outcome];
-    members.push_back({{"id", fmt::format("g{}.e{}", number, member)},
-                       {"outcome", one.outcome},
-                       {"turns", one.turns},
-                       {"best_reward", number_or_null(one.best_reward)},
-                       {"best_speedup_lower", reporting::lower_json(one.best_speedup)}});
+  std::map<std::string_view, uint64_t> outcomes;
+  auto rows = json::array();
+  for (const auto& x : of_group) {
+    ended += x.has_ended;
+    turns += x.turns;
+    reporting::keep_best(best, x.best_speedup);
+    ++outcomes[x.outcome];
+    rows.push_back({{"id", name_of(x)},
+                    {"outcome", x.outcome},
+                    {"turns", x.turns},
+                    {"best_reward", x.best_reward ? number_or_null(*x.best_reward) : json(nullptr)},
+                    {"best_speedup_lower", reporting::lower_json(x.best_speedup)}});
   }
-  row["members"] = x.members.size();
+  row["members"] = of_group.size();
   row["ended"] = ended;
   for (const char* outcome : {"accepted", "rejected", "infrastructure"})
     row[outcome] = outcomes[outcome];
   row["turns"] = turns;
-  add_rewards(row, x.members);
+  add_rewards(row, of_group);
   row["best_speedup_lower"] = reporting::lower_json(best);
-  row["episodes"] = std::move(members);
+  row["episodes"] = std::move(rows);
   return row;
 }
 
@@ -146,27 +120,16 @@ private:
 
 } // namespace
 
-expected<json> groups_document(const watch::world& in, const run_directory& run,
-                               const json& query) {
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  auto shared = reporting::shared_turns_of(run);
-  KM_TRY(shared);
-  groups_so_far groups;
-  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn())
-      note_turn_of_member(member_of(groups, x.getTurn().getEpisode()), x.getTurn(), *shared);
-    if (x.isEpisode())
-      member_of(groups, x.getEpisode().getEpisode()).outcome =
-          enum_name(capnp::DynamicEnum{x.getEpisode().getOutcome()});
-    return true;
-  });
-  KM_TRY(ok);
-  std::vector<json> rows;
-  for (const auto& [number, x] : groups) rows.push_back(row_of_group(number, x));
-  auto chosen = watch::chosen_rows(std::move(rows), query, keys_of_groups());
-  KM_TRY(chosen);
-  return paged(std::move(*chosen), query, "groups");
+expected<json> groups_document(const run_facts& facts, const json& query) {
+  const auto& all = facts.episodes;
+  std::vector<members> groups;
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].group == all[begin].group) ++end;
+    groups.push_back({all.data() + begin, end - begin});
+  }
+  return listed(
+      groups.size(), [&](size_t i) { return row_of_group(groups[i]); }, query, keys_of_groups(),
+      "groups");
 }
 
 expected<json> compare_document(const watch::world& in, const json& query) {

@@ -4,6 +4,7 @@
 // turns side by side.
 
 #include "launch/analysis/watch/world.hpp"
+#include "launch/server/page/run_facts.hpp"
 
 namespace kernelmill::page {
 
@@ -11,7 +12,7 @@ using watch::json;
 
 /// Every group of a run with its members: best rewards, their mean and deviation, outcomes.
 /// {where, sort, offset, limit}
-expected<json> groups_document(const watch::world& in, const run_directory& run, const json& query);
+expected<json> groups_document(const run_facts& facts, const json& query);
 
 /// What `kernelmill compare A B --json` prints. A side is RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2,
 /// its run named by its folder. {a, b} Errors: "usage", "not_found".

@@ -10,12 +10,9 @@
 #include "launch/analysis/report/speedups.hpp"
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
-#include "launch/analysis/watch/stored.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
-#include "messages/json.hpp"
-#include "messages/judged.hpp"
 
 namespace kernelmill::page {
 
@@ -34,63 +31,18 @@ const std::vector<std::string>& keys_of_all_episodes() {
   return all;
 }
 
-std::string name_of(wire::EpisodeRef::Reader x) {
-  return fmt::format("g{}.e{}", x.getGroup(), x.getMember());
-}
-
-/// What the records of an episode come to, before it is a row: a run has many times more turns.
-struct stored_episode_row {
-  std::string task, outcome = "open", categories, stop_reason;
-  uint64_t turns = 0, findings = 0;
-  double committed_at = 0;
-  std::optional<double> best_reward, best_speedup_lower, first_return;
-  bool has_ended = false;
-};
-
-void keep_greater(std::optional<double>& best, double x) {
-  if (!best || x > *best) best = x;
-}
-
-void note_turn(stored_episode_row& row, wire::TurnRecord::Reader x, uint32_t shared_turns) {
-  auto verdict = x.getVerdict();
-  if (row.turns++ == 0)
-    row.task = x.getEpisode().getTask().cStr();
-  else
-    row.categories += ' ';
-  row.categories += verdict.getCategory().cStr();
-  row.findings += verdict.getFindings().size();
-  row.committed_at = x.getCommittedAt();
-  if (is_judged(verdict) && is_paid(verdict) && !std::isnan(verdict.getReward()))
-    keep_greater(row.best_reward, verdict.getReward());
-  if (auto counted = reporting::counted_speedup(x, shared_turns))
-    keep_greater(row.best_speedup_lower, counted->low);
-}
-
-void note_end(stored_episode_row& row, wire::EpisodeRecord::Reader x) {
-  if (row.turns == 0) {
-    row.task = x.getEpisode().getTask().cStr();
-    row.turns = x.getTurns();
-  }
-  row.has_ended = true;
-  row.outcome = enum_name(capnp::DynamicEnum{x.getOutcome()});
-  row.stop_reason = x.getStopReason().cStr();
-  row.committed_at = x.getCommittedAt();
-  auto returns = x.getReturns();
-  if (returns.size() > 0 && !std::isnan(returns[0])) row.first_return = returns[0];
-}
-
 json or_null(const std::optional<double>& x) {
   return x ? json(*x) : json(nullptr);
 }
 
-json row_of_episode(const std::string& name, const stored_episode_row& x) {
-  json row = {{"id", name},
+json row_of_episode(const episode_facts& x) {
+  json row = {{"id", name_of(x)},
               {"task", x.task},
               {"state", x.outcome},
-              {"turns", x.turns},
+              {"turns", x.turns > 0 ? x.turns : x.said_turns},
               {"outcome", x.outcome},
               {"best_reward", or_null(x.best_reward)},
-              {"best_speedup_lower", or_null(x.best_speedup_lower)},
+              {"best_speedup_lower", reporting::lower_json(x.best_speedup)},
               {"categories", x.categories},
               {"findings", x.findings},
               {"committed_at", x.committed_at}};
@@ -101,28 +53,6 @@ json row_of_episode(const std::string& name, const stored_episode_row& x) {
 }
 
 using episode_rows = std::map<std::pair<uint32_t, uint32_t>, json>;
-
-expected<episode_rows> stored_rows(const watch::world& in, const run_directory& run) {
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  auto shared = reporting::shared_turns_of(run);
-  KM_TRY(shared);
-  std::map<std::pair<uint32_t, uint32_t>, stored_episode_row> found;
-  auto of = [&](wire::EpisodeRef::Reader x) -> stored_episode_row& {
-    return found[{x.getGroup(), x.getMember()}];
-  };
-  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn()) note_turn(of(x.getTurn().getEpisode()), x.getTurn(), *shared);
-    if (x.isEpisode()) note_end(of(x.getEpisode().getEpisode()), x.getEpisode());
-    return true;
-  });
-  KM_TRY(ok);
-  episode_rows result;
-  for (const auto& [at, x] : found)
-    result.emplace_hint(result.end(), at,
-                        row_of_episode(fmt::format("g{}.e{}", at.first, at.second), x));
-  return result;
-}
 
 /// What is live now stands over what is stored.
 void add_live(episode_rows& rows, const watch::live_view& live) {
@@ -146,13 +76,6 @@ void add_live(episode_rows& rows, const watch::live_view& live) {
   }
 }
 
-/// An evaluation, before it is a row: most are on other pages of the list.
-struct slot_use {
-  std::string lane, category;
-  uint32_t group, member, turn;
-  double begin, end, waited; ///< seconds
-};
-
 json row_of_use(const slot_use& x) {
   return {{"lane", x.lane},
           {"turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn)},
@@ -162,14 +85,10 @@ json row_of_use(const slot_use& x) {
           {"category", x.category}};
 }
 
-/// Values by the position of their turn in its episode.
-using by_position = std::map<uint32_t, std::vector<double>>;
-
 /// Mean and band of each position. `logarithms`: of ratios, whose mean is geometric.
-json positions_json(by_position all, bool logarithms) {
+json positions_json(const by_position& all, bool logarithms) {
   auto result = json::array();
-  for (auto& [position, values] : all) {
-    std::sort(values.begin(), values.end());
+  for (const auto& [position, values] : all) {
     double sum = 0;
     for (auto x : values) sum += logarithms ? std::log(x) : x;
     auto mean = sum / static_cast<double>(values.size());
@@ -197,117 +116,104 @@ expected<run_directory> run_below(const watch::world& in, const std::string& nam
   return find_run(in.root + "/" + name, in.root);
 }
 
-json paged(std::vector<json> rows, const json& query, const char* name) {
-  auto offset = std::min<uint64_t>(count_in(query, "offset", 0), rows.size());
+namespace {
+
+/// The part of `count` rows that the query asks for: the first one, and the one behind the last.
+std::pair<uint64_t, uint64_t> part_of(uint64_t count, const json& query) {
+  auto offset = std::min<uint64_t>(count_in(query, "offset", 0), count);
   auto limit = count_in(query, "limit", 0);
   limit = std::min(limit == 0 ? rows_otherwise : limit, most_rows);
-  json result = {{"matching", rows.size()}, {"offset", offset}};
-  auto end = std::min<uint64_t>(rows.size(), offset + limit);
+  return {offset, std::min<uint64_t>(count, offset + limit)};
+}
+
+} // namespace
+
+json paged(std::vector<json> rows, const json& query, const char* name) {
+  auto [begin, end] = part_of(rows.size(), query);
+  json result = {{"matching", rows.size()}, {"offset", begin}};
   auto shown = json::array();
-  for (auto i = offset; i < end; ++i) shown.push_back(std::move(rows[i]));
+  for (auto i = begin; i < end; ++i) shown.push_back(std::move(rows[i]));
   result[name] = std::move(shown);
   return result;
 }
 
-expected<json> episodes_document(const watch::world& in, const run_directory& run,
-                                 const json& query) {
-  auto rows = stored_rows(in, run);
-  KM_TRY(rows);
-  bool live = false;
-  if (auto says = in.ask_run(run)) {
-    live = true;
-    add_live(*rows, watch::read_live({run, std::move(*says)}, watch::workers_of_nodes(in)));
+expected<json> listed(size_t count, const std::function<json(size_t)>& row, const json& query,
+                      const std::vector<std::string>& keys, const char* name) {
+  if (text_in(query, "where").empty() && text_in(query, "sort").empty()) {
+    auto [begin, end] = part_of(count, query);
+    json result = {{"matching", count}, {"offset", begin}};
+    auto shown = json::array();
+    for (auto i = begin; i < end; ++i) shown.push_back(row(i));
+    result[name] = std::move(shown);
+    return result;
   }
-  std::vector<json> all;
-  for (auto& [key, row] : *rows) all.push_back(std::move(row));
-  auto total = all.size();
-  auto chosen = watch::chosen_rows(std::move(all), query, keys_of_all_episodes());
+  std::vector<json> rows;
+  rows.reserve(count);
+  for (size_t i = 0; i < count; ++i) rows.push_back(row(i));
+  auto chosen = watch::chosen_rows(std::move(rows), query, keys);
   KM_TRY(chosen);
-  auto result = paged(std::move(*chosen), query, "episodes");
-  result["run"] = run.name;
-  result["live"] = live;
-  result["total"] = total;
+  return paged(std::move(*chosen), query, name);
+}
+
+expected<json> episodes_document(const watch::world& in, const run_directory& run,
+                                 const run_facts& facts, const json& query) {
+  const auto& stored = facts.episodes;
+  auto says = in.ask_run(run);
+  auto total = stored.size();
+  auto result = [&]() -> expected<json> {
+    if (!says)
+      return listed(
+          stored.size(), [&](size_t i) { return row_of_episode(stored[i]); }, query,
+          keys_of_all_episodes(), "episodes");
+    episode_rows rows;
+    for (const auto& x : stored)
+      rows.emplace_hint(rows.end(), std::pair{x.group, x.member}, row_of_episode(x));
+    add_live(rows, watch::read_live({run, std::move(*says)}, watch::workers_of_nodes(in)));
+    std::vector<json> all;
+    for (auto& [key, row] : rows) all.push_back(std::move(row));
+    total = all.size();
+    auto chosen = watch::chosen_rows(std::move(all), query, keys_of_all_episodes());
+    KM_TRY(chosen);
+    return paged(std::move(*chosen), query, "episodes");
+  }();
+  KM_TRY(result);
+  (*result)["run"] = run.name;
+  (*result)["live"] = says.has_value();
+  (*result)["total"] = total;
   return result;
 }
 
 // By position and not by time: first turns come first, so that a curve over time would rise even
 // where no turn is better than the one before it.
-expected<json> positions_document(const watch::world& in, const run_directory& run, const json&) {
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  auto shared = reporting::shared_turns_of(run);
-  KM_TRY(shared);
-  by_position rewards, speedups;
-  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (!x.isTurn()) return true;
-    auto turn = x.getTurn();
-    auto verdict = turn.getVerdict();
-    if (turn.getTurn() >= *shared && is_judged(verdict) && is_paid(verdict) &&
-        std::isfinite(verdict.getReward()))
-      rewards[turn.getTurn()].push_back(verdict.getReward());
-    if (auto counted = reporting::counted_speedup(turn, *shared))
-      speedups[turn.getTurn()].push_back(counted->estimate);
-    return true;
-  });
-  KM_TRY(ok);
-  return json{{"run", run.name},
-              {"reward", positions_json(std::move(rewards), false)},
-              {"speedup", positions_json(std::move(speedups), true)}};
+expected<json> positions_document(const run_facts& facts, const json&) {
+  return json{{"run", facts.run},
+              {"reward", positions_json(facts.rewards, false)},
+              {"speedup", positions_json(facts.speedups, true)}};
 }
 
-expected<json> findings_document(const watch::world& in, const run_directory& run,
-                                 const json& query) {
+expected<json> findings_document(const run_facts& facts, const json& query) {
   static const std::vector<std::string> keys{"turn",     "task",     "rule",    "severity",
                                              "evidence", "category", "outcome", "committed_at"};
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  std::vector<json> rows;
-  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (!x.isTurn()) return true;
-    auto turn = x.getTurn();
-    for (auto f : turn.getVerdict().getFindings())
-      rows.push_back({{"turn", fmt::format("{}.t{}", name_of(turn.getEpisode()), turn.getTurn())},
-                      {"task", std::string{turn.getEpisode().getTask()}},
-                      {"rule", std::string{f.getRule()}},
-                      {"severity", enum_name(capnp::DynamicEnum{f.getSeverity()})},
-                      {"evidence", std::string{f.getEvidence()}},
-                      {"category", std::string{turn.getVerdict().getCategory()}},
-                      {"outcome", enum_name(capnp::DynamicEnum{turn.getVerdict().getOutcome()})},
-                      {"committed_at", turn.getCommittedAt()}});
-    return true;
-  });
-  KM_TRY(ok);
-  auto chosen = watch::chosen_rows(std::move(rows), query, keys, "-committed_at");
-  KM_TRY(chosen);
-  return paged(std::move(*chosen), query, "findings");
+  return listed(
+      facts.findings.size(),
+      [&](size_t i) -> json {
+        const auto& x = facts.findings[i];
+        return {{"turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn)},
+                {"task", x.task},
+                {"rule", x.rule},
+                {"severity", x.severity},
+                {"evidence", x.evidence},
+                {"category", x.category},
+                {"outcome", x.outcome},
+                {"committed_at", x.committed_at}};
+      },
+      query, keys, "findings");
 }
 
-expected<json> lanes_document(const watch::world& in, const run_directory& run, const json& query) {
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  std::vector<slot_use> uses;
-  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (!x.isTurn()) return true;
-    auto turn = x.getTurn();
-    auto facts = turn.getFacts().getEvaluation();
-    if (facts.getSeconds() <= 0) return true;
-    auto episode = turn.getEpisode();
-    // The slot's part ends before what comes after it: profile and judgement.
-    auto end =
-        turn.getCommittedAt() - turn.getSeconds().getProfile() - turn.getSeconds().getJudge();
-    auto lane = facts.getDeviceUuid().size() > 0 ? facts.getDeviceUuid() : facts.getDevice();
-    uses.push_back({lane.cStr(), turn.getVerdict().getCategory().cStr(), episode.getGroup(),
-                    episode.getMember(), turn.getTurn(), end - facts.getSeconds(), end,
-                    std::max(0.0, turn.getSeconds().getEvaluate() - facts.getSeconds())});
-    return true;
-  });
-  KM_TRY(ok);
-  std::sort(uses.begin(), uses.end(),
-            [](const slot_use& a, const slot_use& b) { return a.begin > b.begin; });
-  auto result = paged(std::vector<json>(uses.size()), query, "evaluations");
-  auto at = result["offset"].get<size_t>();
-  for (auto& row : result["evaluations"]) row = row_of_use(uses[at++]);
-  return result;
+expected<json> lanes_document(const run_facts& facts, const json& query) {
+  return listed(
+      facts.uses.size(), [&](size_t i) { return row_of_use(facts.uses[i]); }, query, {},
+      "evaluations");
 }
 
 expected<json> policies_document(const watch::world& in) {

@@ -3,9 +3,12 @@
 // What the page shows of a run beyond the views of launch/analysis/watch: all of its episodes, one
 // episode turn by turn, rewards by position, findings, and which turn held which slot when.
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "launch/analysis/watch/world.hpp"
+#include "launch/server/page/run_facts.hpp"
 
 namespace kernelmill::page {
 
@@ -19,7 +22,7 @@ expected<run_directory> run_below(const watch::world& in, const std::string& nam
 
 /// Every episode of a run, live or ended. {where, sort, offset, limit}
 expected<json> episodes_document(const watch::world& in, const run_directory& run,
-                                 const json& query);
+                                 const run_facts& facts, const json& query);
 
 /// An episode with its turns: prompt, completion, candidate, build, cases, gates, findings, timing,
 /// profile, feedback, calls of tools; and the graph of its candidates. Errors: "not_found".
@@ -33,15 +36,13 @@ expected<std::string> turn_text(const watch::world& in, const run_directory& run
 /// Reward of rewarded turns, and speedup of accepted, timed ones, by the turn's position in its
 /// episode, from 1: mean (of speedups the geometric one), how many, and the band from the tenth to
 /// the ninetieth part of a hundred.
-expected<json> positions_document(const watch::world& in, const run_directory& run,
-                                  const json& query);
+expected<json> positions_document(const run_facts& facts, const json& query);
 
 /// Findings of integrity with their evidence, the latest first. {where, sort, offset, limit}
-expected<json> findings_document(const watch::world& in, const run_directory& run,
-                                 const json& query);
+expected<json> findings_document(const run_facts& facts, const json& query);
 
 /// Evaluations by the device that did them, with begin and end, the latest first. {limit}
-expected<json> lanes_document(const watch::world& in, const run_directory& run, const json& query);
+expected<json> lanes_document(const run_facts& facts, const json& query);
 
 /// Policy servers of runs in progress: window, requests, errors, tokens.
 expected<json> policies_document(const watch::world& in);
@@ -49,5 +50,10 @@ expected<json> policies_document(const watch::world& in);
 /// Cuts a list by the query's `offset` and `limit`; adds "matching", "offset" and the rows below
 /// `name`. A limit of 0 is 100.
 json paged(std::vector<json> rows, const json& query, const char* name);
+
+/// The same of `count` rows that `row` makes, filtered and sorted by `where` and `sort` over
+/// `keys`. Without these it makes no row that is not shown. Errors: "usage".
+expected<json> listed(size_t count, const std::function<json(size_t)>& row, const json& query,
+                      const std::vector<std::string>& keys, const char* name);
 
 } // namespace kernelmill::page

@@ -3,6 +3,7 @@
 // INTERNAL to launch/server/page: what was made of each run that no process writes to, for
 // documents over all runs. A change to one run costs making that one again.
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "launch/analysis/library/kernel_library.hpp"
+#include "launch/server/page/kept_facts.hpp"
 #include "launch/server/page/settled.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/run_directory.hpp"
@@ -56,6 +58,14 @@ struct kernels_of_run {
 };
 
 struct kept_runs {
+  /// `version` counts changes that were told to readers.
+  explicit kept_runs(std::function<uint64_t()> version) : facts(std::move(version)) {}
+
+  expected<kept_facts::facts_ptr> facts_of(const watch::world& in, const run_directory& run) {
+    return facts.of(run, [&] { return read_facts(in, run); });
+  }
+
+  kept_facts facts;
   kept_by_run<nlohmann::ordered_json> rows; ///< of the list of runs
   kept_by_run<kernels_of_run> kernels;
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "launch/server/page/reading_ahead.hpp"
 #include "launch/server/page/routes.hpp"
 
 namespace kernelmill::page {
@@ -98,6 +99,7 @@ expected<std::unique_ptr<service>> service::start(options x) {
   auto& world = result->shared->settings.world;
   world.ask_run = [looks = std::make_shared<recent_looks>(world.ask_run)](
                       const run_directory& run) { return (*looks)(run); };
+  world = with_kept(world, result->shared->kept);
   // One: LMDB lets a process open a store only once at a time, and each document opens its own.
   constexpr unsigned makers = 1;
   result->shared->events = std::make_unique<event_stream>(result->shared->settings.world);
@@ -105,6 +107,8 @@ expected<std::unique_ptr<service>> service::start(options x) {
       std::make_unique<answers>(makers, [x = result->shared.get()] { return x->version(); });
   auto server = http::server::start(routes_of(result->shared), std::move(web));
   KM_TRY(server);
+  if (result->shared->settings.reads_ahead)
+    result->shared->documents->when_idle(reading_ahead(world, result->shared->kept));
   result->server = std::move(*server);
   return std::unique_ptr<service>{new service{std::move(result)}};
 }

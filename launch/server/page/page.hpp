@@ -30,6 +30,10 @@ struct options {
                                       const std::string& document)>
       cluster;
 
+  /// Whether runs that are over are read before they are asked for. Not in a process that works on
+  /// a run: it would take processor time from what is measured.
+  bool reads_ahead = false;
+
   http::limits bounds;
 };
 

@@ -91,9 +91,6 @@ expected<json> explain(const watch::world& in, const run_directory& run, const j
 const std::map<std::string, maker>& makers() {
   static const std::map<std::string, maker> all{
       {"run", of_one_run(stats)},
-      {"episodes", of_one_run(episodes_document)},
-      {"groups", of_one_run(groups_document)},
-      {"tasks", of_one_run(tasks_document)},
       {"config", of_one_run([](const watch::world&, const run_directory& run, const json&) {
          return config_document(run);
        })},
@@ -105,9 +102,6 @@ const std::map<std::string, maker>& makers() {
       {"compare", [](const watch::world& in, const http::request&,
                      const json& query) { return compare_document(in, query); }},
       {"explain", of_one_run(explain)},
-      {"positions", of_one_run(positions_document)},
-      {"findings", of_one_run(findings_document)},
-      {"lanes", of_one_run(lanes_document)},
       {"search", of_one_run([](const watch::world& in, const run_directory& run, const json&) {
          return search_of(in, run);
        })},
@@ -142,15 +136,48 @@ const std::map<std::string, maker>& makers() {
   return all;
 }
 
-/// Documents over all runs keep what they are made of.
+using kept_maker = std::function<expected<json>(const watch::world&, const http::request&,
+                                                const json&, kept_runs&)>;
+
+kept_maker over_runs(expected<json> (*make)(const watch::world&, const json&, kept_runs&)) {
+  return [make](const watch::world& in, const http::request&, const json& query, kept_runs& kept) {
+    return make(in, query, kept);
+  };
+}
+
+kept_maker of_facts(std::function<expected<json>(const watch::world&, const run_directory&,
+                                                 const run_facts&, const json&)>
+                        make) {
+  return [make = std::move(make)](const watch::world& in, const http::request& r, const json& query,
+                                  kept_runs& kept) -> expected<json> {
+    auto run = run_below(in, part(r, "run"));
+    KM_TRY(run);
+    auto facts = kept.facts_of(in, *run);
+    KM_TRY(facts);
+    return make(in, *run, **facts, query);
+  };
+}
+
+kept_maker of_facts(expected<json> (*make)(const run_facts&, const json&)) {
+  return of_facts([make](const watch::world&, const run_directory&, const run_facts& facts,
+                         const json& query) { return make(facts, query); });
+}
+
+/// Documents of what is kept of runs.
+const std::map<std::string, kept_maker>& kept_makers() {
+  static const std::map<std::string, kept_maker> all{
+      {"runs", over_runs(runs_document)},        {"kernels", over_runs(kernels_document)},
+      {"episodes", of_facts(episodes_document)}, {"groups", of_facts(groups_document)},
+      {"tasks", of_facts(tasks_document)},       {"positions", of_facts(positions_document)},
+      {"findings", of_facts(findings_document)}, {"lanes", of_facts(lanes_document)}};
+  return all;
+}
+
 maker maker_of(const std::string& id, kept_runs& kept) {
-  using over_runs = expected<json> (*)(const watch::world&, const json&, kept_runs&);
-  static const std::map<std::string, over_runs> all{{"runs", runs_document},
-                                                    {"kernels", kernels_document}};
-  auto i = all.find(id);
-  if (i == all.end()) return makers().at(id);
-  return [make = i->second, &kept](const watch::world& in, const http::request&,
-                                   const json& query) { return make(in, query, kept); };
+  auto i = kept_makers().find(id);
+  if (i == kept_makers().end()) return makers().at(id);
+  return [&make = i->second, &kept](const watch::world& in, const http::request& r,
+                                    const json& query) { return make(in, r, query, kept); };
 }
 
 /// Documents made of what the monitors sample.
@@ -319,11 +346,22 @@ http::handler handler_of(const page_state_ptr& x, const operation& of) {
 } // namespace
 
 expected<json> document_of(const watch::world& in, const std::string& id,
-                           std::map<std::string, std::string> parts, const json& query) {
+                           std::map<std::string, std::string> parts, const json& query,
+                           kept_runs& kept) {
   http::request asked;
   asked.parts = std::move(parts);
-  kept_runs none;
-  return maker_of(id, none)(in, asked, query.is_null() ? json::object() : query);
+  return maker_of(id, kept)(in, asked, query.is_null() ? json::object() : query);
+}
+
+watch::world with_kept(const watch::world& in, kept_runs& kept) {
+  auto result = in;
+  using summary_ptr = std::shared_ptr<const watch::stored_summary>;
+  result.kept_summary = [&in, &kept](const run_directory& run) -> expected<summary_ptr> {
+    auto facts = kept.facts_of(in, run);
+    KM_TRY(facts);
+    return summary_ptr{*facts, &(*facts)->summary};
+  };
+  return result;
 }
 
 std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x) {

@@ -45,7 +45,7 @@ struct page_state {
   std::atomic<uint64_t> changes = 0; ///< that readers made here
   metrics_table metrics;
   std::mutex metrics_mutex;
-  kept_runs kept;
+  kept_runs kept{[this] { return version(); }};
   std::unique_ptr<event_stream> events;
   std::unique_ptr<answers> documents;
 
@@ -60,7 +60,10 @@ std::vector<http::route> routes_of(const std::shared_ptr<page_state>& x);
 /// path.
 expected<watch::json> document_of(const watch::world& in, const std::string& id,
                                   std::map<std::string, std::string> parts,
-                                  const watch::json& query);
+                                  const watch::json& query, kept_runs& kept);
+
+/// `in` as views of launch/analysis/watch see it that go by what `kept` has. Both outlive it.
+watch::world with_kept(const watch::world& in, kept_runs& kept);
 
 /// A file of the page, from the program itself.
 struct asset {

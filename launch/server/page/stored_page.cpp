@@ -24,7 +24,8 @@ constexpr uint64_t all_rows = 10'000; // as many as one document has
 
 class disk_writer {
 public:
-  disk_writer(const watch::world& in, fs::path folder) : in_(in), folder_(std::move(folder)) {}
+  disk_writer(const watch::world& in, fs::path folder, kept_runs& kept)
+      : in_(in), folder_(std::move(folder)), kept_(kept) {}
 
   stored_page_counts counts;
 
@@ -50,7 +51,7 @@ public:
 
   expected<json> ask(const char* id, std::map<std::string, std::string> parts,
                      const json& query = json::object()) const {
-    return document_of(in_, id, std::move(parts), query);
+    return document_of(in_, id, std::move(parts), query, kept_);
   }
 
   expected<void> add_run(const std::string& run) {
@@ -150,14 +151,14 @@ private:
 
   const watch::world& in_;
   fs::path folder_;
+  kept_runs& kept_;
   json files_ = json::object(); ///< by the path that a server has them at
 };
 
-expected<std::vector<std::string>> readable_runs(const watch::world& in) {
+expected<std::vector<std::string>> readable_runs(const watch::world& in, kept_runs& kept) {
   std::vector<std::string> result;
   for (const auto& name : list_runs(in.root))
-    if (auto run = run_below(in, name); run && document_of(in, "run", {{"run", name}}, {}))
-      result.push_back(name);
+    if (document_of(in, "run", {{"run", name}}, {}, kept)) result.push_back(name);
   if (result.empty())
     return configuration_error("not_found", "failed to find a run below " + in.root,
                                "name the folder that holds the runs, such as `runs`");
@@ -166,10 +167,12 @@ expected<std::vector<std::string>> readable_runs(const watch::world& in) {
 
 } // namespace
 
-expected<stored_page_counts> store_page(const watch::world& in, const std::string& folder,
+expected<stored_page_counts> store_page(const watch::world& of, const std::string& folder,
                                         const std::vector<std::string>& runs,
                                         const std::function<void(const std::string&)>& before) {
-  auto chosen = runs.empty() ? readable_runs(in) : expected<std::vector<std::string>>{runs};
+  kept_runs kept{[] { return uint64_t{0}; }};
+  auto in = with_kept(of, kept);
+  auto chosen = runs.empty() ? readable_runs(in, kept) : expected<std::vector<std::string>>{runs};
   KM_TRY(chosen);
   for (const auto& name : *chosen) KM_TRY(run_below(in, name));
   std::error_code code;
@@ -182,7 +185,7 @@ expected<stored_page_counts> store_page(const watch::world& in, const std::strin
   if (code)
     return infrastructure_error("io_error", "failed to make " + folder + ": " + code.message(),
                                 "check the folder's rights");
-  disk_writer to{in, folder};
+  disk_writer to{in, folder, kept};
   for (const auto& name : *chosen) {
     if (before) before(name);
     KM_TRY(to.add_run(name));

@@ -1,6 +1,5 @@
 #include "launch/server/page/summaries.hpp"
 
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -16,49 +15,40 @@
 #include "launch/analysis/watch/views.hpp"
 #include "launch/server/page/documents.hpp"
 #include "messages/base/json_value.hpp"
-#include "messages/judged.hpp"
 
 namespace kernelmill::page {
 
 namespace {
 
 struct task_so_far {
-  std::map<std::pair<uint32_t, uint32_t>, double> best_rewards; ///< NaN: none was rewarded
-  uint64_t turns = 0, accepted = 0, findings = 0;
+  uint64_t episodes = 0, turns = 0, accepted = 0, findings = 0;
+  double reward_sum = 0; ///< of the best turn of each rewarded episode
+  uint64_t rewarded = 0;
   std::optional<reporting::measured_speedup> best;
   std::string best_turn;
 };
 
-std::string name_of_turn(wire::TurnRecord::Reader x) {
-  auto e = x.getEpisode();
-  return fmt::format("g{}.e{}.t{}", e.getGroup(), e.getMember(), x.getTurn());
+void add_episode(task_so_far& to, const episode_facts& x) {
+  ++to.episodes;
+  to.turns += x.turns;
+  to.accepted += x.accepted_turns;
+  to.findings += x.findings;
+  if (x.best_reward) {
+    to.reward_sum += *x.best_reward;
+    ++to.rewarded;
+  }
+  if (reporting::keep_best(to.best, x.best_speedup))
+    to.best_turn = fmt::format("{}.t{}", name_of(x), x.best_turn);
 }
 
-void add_turn(task_so_far& to, wire::TurnRecord::Reader x, uint32_t shared_turns) {
-  auto verdict = x.getVerdict();
-  auto [i, fresh] = to.best_rewards.try_emplace(
-      {x.getEpisode().getGroup(), x.getEpisode().getMember()}, std::nan(""));
-  if (is_judged(verdict) && is_paid(verdict)) i->second = std::fmax(i->second, verdict.getReward());
-  ++to.turns;
-  to.accepted += verdict.getOutcome() == wire::Outcome::ACCEPTED;
-  to.findings += verdict.getFindings().size();
-  if (reporting::keep_best(to.best, reporting::counted_speedup(x, shared_turns)))
-    to.best_turn = name_of_turn(x);
-}
-
-json row_of_task(const std::string& task, const task_so_far& x) {
-  double sum = 0;
-  uint64_t rewarded = 0;
-  for (const auto& [episode, reward] : x.best_rewards)
-    if (!std::isnan(reward)) {
-      sum += reward;
-      ++rewarded;
-    }
+json row_of_task(std::string_view task, const task_so_far& x) {
+  auto reward =
+      x.rewarded > 0 ? json(x.reward_sum / static_cast<double>(x.rewarded)) : json(nullptr);
   return {{"task", task},
-          {"episodes", x.best_rewards.size()},
+          {"episodes", x.episodes},
           {"turns", x.turns},
           {"accepted", x.accepted},
-          {"reward", rewarded > 0 ? json(sum / static_cast<double>(rewarded)) : json(nullptr)},
+          {"reward", std::move(reward)},
           {"best_speedup_lower", reporting::lower_json(x.best)},
           {"best_turn", x.best_turn},
           {"findings", x.findings}};
@@ -66,20 +56,12 @@ json row_of_task(const std::string& task, const task_so_far& x) {
 
 } // namespace
 
-expected<json> tasks_document(const watch::world& in, const run_directory& run, const json& query) {
+expected<json> tasks_document(const run_facts& facts, const json& query) {
   static const std::vector<std::string> keys{"task",   "episodes",           "turns",   "accepted",
                                              "reward", "best_speedup_lower", "findings"};
-  auto from = watch::open_store_of(in, run);
-  KM_TRY(from);
-  auto shared = reporting::shared_turns_of(run);
-  KM_TRY(shared);
-  std::map<std::string, task_so_far> tasks;
-  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
-    if (x.isTurn())
-      add_turn(tasks[x.getTurn().getEpisode().getTask().cStr()], x.getTurn(), *shared);
-    return true;
-  });
-  KM_TRY(ok);
+  std::map<std::string_view, task_so_far> tasks;
+  for (const auto& x : facts.episodes)
+    if (x.turns > 0) add_episode(tasks[x.task], x);
   std::vector<json> rows;
   for (const auto& [task, x] : tasks) rows.push_back(row_of_task(task, x));
   auto chosen = watch::chosen_rows(std::move(rows), query, keys);

@@ -14,7 +14,7 @@ using watch::json;
 
 /// A row a task: episodes, turns, accepted turns, mean best reward of episodes, best speedup.
 /// {where, sort, offset, limit}
-expected<json> tasks_document(const watch::world& in, const run_directory& run, const json& query);
+expected<json> tasks_document(const run_facts& facts, const json& query);
 
 /// All runs below the root. {where, sort, offset, limit}
 expected<json> runs_document(const watch::world& in, const json& query, kept_runs& kept);

@@ -119,6 +119,22 @@ TEST(answers, what_is_settled_is_kept_under_its_key_alone) {
   EXPECT_EQ(x.made, 2);
 }
 
+TEST(answers, what_can_wait_is_done_while_nothing_is_asked_until_there_is_no_more) {
+  world x;
+  std::promise<void> done;
+  int steps = 0;
+  x.all.when_idle([&] {
+    if (++steps < 3) return true;
+    done.set_value();
+    return false;
+  });
+  done.get_future().wait();
+  asker first;
+  x.all.ask("key", 1h, x.document(), first.to);
+  EXPECT_EQ(first.answer(), "0");
+  EXPECT_EQ(steps, 3);
+}
+
 TEST(answers, clients_that_wait_at_the_end_are_told_so) {
   auto x = std::make_unique<world>();
   asker first, second;

@@ -33,7 +33,11 @@ export const number = (x, digits = 2) =>
 /** A speedup: a multiple of the baseline's speed. */
 export const times = (x) => (x === null || x === undefined ? '–' : `${number(x)}×`);
 
-export const count = (x) => (x === null || x === undefined ? '–' : Number(x).toLocaleString('en'));
+// Made once: toLocaleString() looks for one at each call.
+const grouped = new Intl.NumberFormat('en');
+const dated = new Intl.DateTimeFormat(undefined, {dateStyle: 'medium', timeStyle: 'short'});
+
+export const count = (x) => (x === null || x === undefined ? '–' : grouped.format(x));
 
 export function seconds(x) {
   if (x === null || x === undefined) return '–';
@@ -46,7 +50,7 @@ export function seconds(x) {
 /** Turns are counted from 1 where people read; ids such as g3.e1.t0 have the number from 0. */
 export const turnWord = (index, of = 0) => (of ? `turn ${index + 1} of ${of}` : `turn ${index + 1}`);
 
-export const when = (at) => (at ? new Date(at * 1000).toLocaleString(undefined, {dateStyle: 'medium', timeStyle: 'short'}) : '–');
+export const when = (at) => (at ? dated.format(at * 1000) : '–');
 
 const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live', 'ok', 'verified']);
 const bad = new Set(['rejected', 'failed', 'fail', 'stuck', 'unreadable', 'lost', 'critical', 'failure']);
