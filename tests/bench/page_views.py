@@ -53,7 +53,7 @@ def views(run, other):
         ("one episode", f"{of_run}/episodes/g1000.e0", [f"{api}/episodes/g1000.e0"], "main pre"),
         ("groups", f"{of_run}/groups", [f"{api}/groups{page}"], rows),
         ("violations", f"{of_run}/findings", [f"{api}/findings{page}"], rows),
-        ("slots", f"{of_run}/lanes", [f"{api}/lanes?limit=1000"], "main figure"),
+        ("slots", f"{of_run}/lanes", [f"{api}/lanes?limit=400"], "main figure"),
         ("configuration", f"{of_run}/config", [f"{api}/config"], "main pre"),
         ("kernels", "#/kernels", [f"/api/v1/kernels{page}"], rows),
         ("compare", f"#/compare?a={other}&b={run}", [f"/api/v1/compare?a={other}&b={run}"], "main figure circle"),

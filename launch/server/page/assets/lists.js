@@ -17,10 +17,10 @@ export function filterBar(page, example, keys) {
 
 export const sorting = (page) => ({now: page.query.sort ?? '', set: (key) => page.go({sort: key, offset: ''})});
 
-export function pager(page, x) {
-  const at = x.offset, end = Math.min(x.matching, at + PAGE);
-  if (x.matching <= PAGE && at === 0) return el('p', {class: 'note', id: 'matching'}, `${count(x.matching)} shown`);
-  return el('p', {}, el('button', {type: 'button', disabled: at === 0, onclick: () => page.go({offset: Math.max(0, at - PAGE) || ''})}, 'Earlier'), ' ',
+export function pager(page, x, size = PAGE) {
+  const at = x.offset, end = Math.min(x.matching, at + size);
+  if (x.matching <= size && at === 0) return el('p', {class: 'note', id: 'matching'}, `${count(x.matching)} shown`);
+  return el('p', {}, el('button', {type: 'button', disabled: at === 0, onclick: () => page.go({offset: Math.max(0, at - size) || ''})}, 'Earlier'), ' ',
     el('span', {id: 'matching'}, `${at + 1} to ${end} of ${count(x.matching)}`), ' ',
-    el('button', {type: 'button', disabled: end >= x.matching, onclick: () => page.go({offset: at + PAGE})}, 'Later'));
+    el('button', {type: 'button', disabled: end >= x.matching, onclick: () => page.go({offset: at + size})}, 'Later'));
 }

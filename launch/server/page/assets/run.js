@@ -166,12 +166,14 @@ async function findings(page, run) {
     x.findings.length ? table('Violations', columns, x.findings, sorting(page), (r) => `${r.turn} ${r.rule} ${r.evidence}`) : el('p', {}, 'No violation.'), pager(page, x)];
 }
 
+const SLOT_USES = 400; // more are no longer to be told apart
+
 async function lanesOf(page, run) {
-  const x = await get(path('runs', run, 'lanes'), {limit: 1000, offset: page.query.offset}, page.signal);
+  const x = await get(path('runs', run, 'lanes'), {limit: SLOT_USES, offset: page.query.offset}, page.signal);
   const picture = lanes(x.evaluations, (e) => page.address(['runs', run, 'episodes', e.turn.slice(0, e.turn.lastIndexOf('.'))], {turn: e.turn.split('.t')[1]}));
   const waits = [...x.evaluations].sort((a, b) => b.waited_seconds - a.waited_seconds).slice(0, 20);
-  return [picture ?? el('p', {}, 'Nothing was evaluated yet.'),
-    waits.length > 0 && table('Longest waits for a slot', [['turn', 'Turn', plain], ['waited_seconds', 'Waited', seconds, true],
+  return [picture ?? el('p', {}, 'Nothing was evaluated yet.'), x.matching > SLOT_USES && [el('p', {class: 'note'}, 'The latest first.'), pager(page, x, SLOT_USES)],
+    waits.length > 0 && table(x.matching > SLOT_USES ? 'Longest waits of these for a slot' : 'Longest waits for a slot', [['turn', 'Turn', plain], ['waited_seconds', 'Waited', seconds, true],
       ['held', 'Held it', (_, r) => seconds(r.end - r.begin), true], ['lane', 'Device', plain], ['category', 'Verdict', plain]], waits, null, (r) => r.turn)];
 }
 
