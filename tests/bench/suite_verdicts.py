@@ -33,7 +33,7 @@ from suite_harnesses import HARNESSES, Clock
 
 PROBLEMS = {  # the first ones that are imported
     "gpu-mode": "pmpp_v2/*,helion/*",
-    "robust-kbench": "mnist_cr*,mnist_l*,*,kernelbench/level_1/task_19",
+    "robust-kbench": "mnist_l*,*,kernelbench/level_1/task_19",
 }
 NO_VERDICT = ("task", "configuration", "infrastructure")  # classes of errors that tell nothing of an answer
 SHOWN = 110  # characters of a side's words in the table
@@ -166,7 +166,7 @@ def parse() -> argparse.Namespace:
         add(f"--{suite}-problems", metavar="GLOBS", default=PROBLEMS[suite], help="with commas; default: %(default)s")
     add("--count", type=int, default=12, help="problems of a suite; default: %(default)s")
     add("--answers", type=lambda x: x.split(","), default=["honest", "element"], help=f"some of {','.join(KINDS)}")
-    add("--native", type=int, default=3, help="problems of robust-kbench with .cu answers; default: %(default)s")
+    add("--native", type=int, default=2, help="problems of robust-kbench with .cu answers; default: %(default)s")
     add("--shapes", type=int, default=3, help="of a task, judged by ours; 0: the import's own; default: %(default)s")
     add("--trials", type=int, default=5, help="of robust-kbench's harness; default: %(default)s, which is its own")
     add("--kernelmill", type=path, default=program)
