@@ -31,10 +31,14 @@ tl::unexpected<error> nothing_there(const compared_side& x) {
 
 expected<compared_run> scores_of(const opened_run& x) {
   compared_run result;
-  auto fork = fork_of(x.manifest);
-  auto scores = read_scores(*x.lineage, x.where.name, fork ? fork->turns : 0);
-  KM_TRY(scores);
-  result.scores = std::move(*scores);
+  if (x.scores) {
+    result.scores = *x.scores;
+  } else {
+    auto fork = fork_of(x.manifest);
+    auto scores = read_scores(*x.lineage, x.where.name, fork ? fork->turns : 0);
+    KM_TRY(scores);
+    result.scores = std::move(*scores);
+  }
   for (const auto& task : x.manifest.value("tasks", json::array()))
     result.tasks[task.value("id", std::string{})] = {task.value("digest", std::string{}),
                                                      task.value("split", std::string{})};
@@ -151,14 +155,15 @@ std::string name_of(const compared_side& x) {
 }
 
 expected<std::shared_ptr<const opened_run>> read_run(const run_directory& where,
-                                                     std::shared_ptr<const store> lineage) {
+                                                     std::shared_ptr<const store> lineage,
+                                                     std::shared_ptr<const run_scores> scores) {
   auto config = read_json(where.config_file());
   KM_TRY(config);
   auto manifest = read_json(where.manifest_file());
   KM_TRY(manifest);
-  return std::make_shared<const opened_run>(opened_run{where, std::move(lineage),
-                                                       artifact_store{where.artifacts},
-                                                       std::move(*config), std::move(*manifest)});
+  return std::make_shared<const opened_run>(
+      opened_run{where, std::move(lineage), artifact_store{where.artifacts}, std::move(*config),
+                 std::move(*manifest), std::move(scores)});
 }
 
 expected<json> compare_sides(const compared_side& a, const compared_side& b,

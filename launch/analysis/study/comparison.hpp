@@ -20,11 +20,13 @@ struct opened_run {
   std::shared_ptr<const store> lineage;
   artifact_store artifacts;
   json config, manifest;
+  std::shared_ptr<const run_scores> scores; ///< where they are known; else they are read
 };
 
 /// Errors: those of reading the run's own files.
 expected<std::shared_ptr<const opened_run>> read_run(const run_directory& where,
-                                                     std::shared_ptr<const store> lineage);
+                                                     std::shared_ptr<const store> lineage,
+                                                     std::shared_ptr<const run_scores> scores = {});
 
 /// A run, or what is named of it.
 struct compared_side {

@@ -6,37 +6,6 @@
 
 namespace kernelmill::study {
 
-namespace {
-
-/// An episode while its records are read.
-struct open_episode {
-  std::string task;
-  episode_score score;
-  uint64_t judged = 0;
-};
-
-void take_turn(open_episode& to, wire::TurnRecord::Reader turn, uint32_t shared_turns) {
-  if (turn.getTurn() < shared_turns) return;
-  auto verdict = turn.getVerdict();
-  if (!is_judged(verdict)) return;
-  ++to.judged;
-  auto& x = to.score;
-  if (is_paid(verdict) && (!x.reward || verdict.getReward() > *x.reward))
-    x.reward = verdict.getReward();
-  if (verdict.getOutcome() != wire::Outcome::ACCEPTED) return;
-  x.correct = true;
-  reporting::keep_best(x.best_speedup, reporting::counted_speedup(turn, shared_turns));
-}
-
-void close(task_scores& to, const open_episode& x, wire::EpisodeRecord::Reader end) {
-  if (end.getOutcome() == wire::Outcome::INFRASTRUCTURE || x.judged == 0)
-    ++to.infrastructure;
-  else
-    to.episodes.push_back(x.score);
-}
-
-} // namespace
-
 uint64_t task_scores::correct() const {
   return static_cast<uint64_t>(
       std::count_if(episodes.begin(), episodes.end(), [](const auto& x) { return x.correct; }));
@@ -66,30 +35,52 @@ std::optional<double> task_scores::geomean_speedup() const {
   return reporting::geomean_speedup(estimates);
 }
 
+void score_reader::add(wire::Record::Reader record) {
+  if (record.isTurn()) add(record.getTurn());
+  if (record.isEpisode()) add(record.getEpisode());
+}
+
+void score_reader::add(wire::TurnRecord::Reader turn) {
+  auto episode = turn.getEpisode();
+  auto& to = open_[{episode.getGroup(), episode.getMember()}];
+  if (to.task.empty()) to.task = episode.getTask().cStr();
+  if (turn.getTurn() < shared_turns_) return;
+  auto verdict = turn.getVerdict();
+  if (!is_judged(verdict)) return;
+  ++to.judged;
+  auto& x = to.score;
+  if (is_paid(verdict) && (!x.reward || verdict.getReward() > *x.reward))
+    x.reward = verdict.getReward();
+  if (verdict.getOutcome() != wire::Outcome::ACCEPTED) return;
+  x.correct = true;
+  reporting::keep_best(x.best_speedup, reporting::counted_speedup(turn, shared_turns_));
+}
+
+void score_reader::add(wire::EpisodeRecord::Reader end) {
+  auto episode = end.getEpisode();
+  auto& to = result_[episode.getTask().cStr()];
+  auto& x = open_[{episode.getGroup(), episode.getMember()}];
+  if (end.getOutcome() == wire::Outcome::INFRASTRUCTURE || x.judged == 0)
+    ++to.infrastructure;
+  else
+    to.episodes.push_back(x.score);
+  open_.erase({episode.getGroup(), episode.getMember()});
+}
+
+run_scores score_reader::finish() {
+  for (const auto& [name, x] : open_) ++result_[x.task].open;
+  open_.clear();
+  return std::move(result_);
+}
+
 expected<run_scores> read_scores(const store& from, const std::string& run, uint32_t shared_turns) {
-  run_scores result;
-  auto groups = from.groups(run);
-  KM_TRY(groups);
-  for (auto group : *groups) {
-    std::map<uint32_t, open_episode> open;
-    auto scanned = from.scan_group(run, group, [&](wire::Record::Reader record) {
-      if (record.isTurn()) {
-        auto turn = record.getTurn();
-        auto& x = open[turn.getEpisode().getMember()];
-        x.task = turn.getEpisode().getTask().cStr();
-        take_turn(x, turn, shared_turns);
-      } else if (record.isEpisode()) {
-        auto end = record.getEpisode();
-        auto member = end.getEpisode().getMember();
-        close(result[end.getEpisode().getTask().cStr()], open[member], end);
-        open.erase(member);
-      }
-      return true;
-    });
-    KM_TRY(scanned);
-    for (const auto& [member, x] : open) ++result[x.task].open;
-  }
-  return result;
+  score_reader reader{shared_turns};
+  auto scanned = from.scan_run(run, [&](wire::Record::Reader record) {
+    reader.add(record);
+    return true;
+  });
+  KM_TRY(scanned);
+  return reader.finish();
 }
 
 } // namespace kernelmill::study

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/analysis/report/speedups.hpp"
@@ -35,9 +36,33 @@ struct task_scores {
 
 using run_scores = std::map<std::string, task_scores>; ///< by id of the task
 
-/// `shared_turns`: first turns of a fork, which are another run's. Episodes that the infrastructure
-/// lost or that have not ended are left out, as in `kernelmill report`. Errors: those of
-/// the store.
+/// Takes a run's records in the order of the store. Episodes that the infrastructure lost or that
+/// have not ended are left out, as in `kernelmill report`.
+class score_reader {
+public:
+  /// `shared_turns`: first turns of a fork, which are another run's.
+  explicit score_reader(uint32_t shared_turns) : shared_turns_(shared_turns) {}
+
+  void add(wire::Record::Reader record);
+  run_scores finish();
+
+private:
+  /// An episode while its records are read.
+  struct open_episode {
+    std::string task;
+    episode_score score;
+    uint64_t judged = 0;
+  };
+
+  void add(wire::TurnRecord::Reader turn);
+  void add(wire::EpisodeRecord::Reader end);
+
+  uint32_t shared_turns_;
+  std::map<std::pair<uint32_t, uint32_t>, open_episode> open_; ///< by group and member
+  run_scores result_;
+};
+
+/// Reads the whole run once. Errors: those of the store.
 expected<run_scores> read_scores(const store& from, const std::string& run, uint32_t shared_turns);
 
 } // namespace kernelmill::study

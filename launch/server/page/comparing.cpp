@@ -80,7 +80,20 @@ json row_of_group(members of_group) {
 /// Two sides may be of one store, which a process opens only once at a time.
 class sides {
 public:
-  explicit sides(const watch::world& in) : in_(in) {}
+  sides(const watch::world& in, kept_runs& kept) : in_(in), kept_(kept) {}
+
+  /// Of each side that is a whole run. REQUIRES: none is open yet, for the same reason.
+  expected<void> read_facts(std::initializer_list<std::string> all) {
+    for (const auto& what : all) {
+      if (what.find('/') != what.npos) continue;
+      auto where = run_below(in_, what);
+      KM_TRY(where);
+      auto facts = kept_.facts_of(in_, *where);
+      KM_TRY(facts);
+      scores_[where->path] = {*facts, &(*facts)->scores};
+    }
+    return {};
+  }
 
   expected<study::compared_side> open(const std::string& what) {
     auto slash = what.find('/');
@@ -104,7 +117,7 @@ public:
         KM_TRY(opened);
         lineage = std::move(*opened);
       }
-      auto read = study::read_run(*where, lineage);
+      auto read = study::read_run(*where, lineage, scores_[where->path]);
       KM_TRY(read);
       run = std::move(*read);
     }
@@ -114,6 +127,8 @@ public:
 
 private:
   const watch::world& in_;
+  kept_runs& kept_;
+  std::map<std::string, std::shared_ptr<const study::run_scores>> scores_; ///< by a run's path
   std::map<std::string, std::shared_ptr<const study::opened_run>> runs_;
   std::map<std::string, std::shared_ptr<const store>> stores_; ///< by their folder
 };
@@ -132,11 +147,13 @@ expected<json> groups_document(const run_facts& facts, const json& query) {
       "groups");
 }
 
-expected<json> compare_document(const watch::world& in, const json& query) {
-  sides open{in};
-  auto a = open.open(text_in(query, "a"));
+expected<json> compare_document(const watch::world& in, const json& query, kept_runs& kept) {
+  auto of_a = text_in(query, "a"), of_b = text_in(query, "b");
+  sides open{in, kept};
+  KM_TRY(open.read_facts({of_a, of_b}));
+  auto a = open.open(of_a);
   KM_TRY(a);
-  auto b = open.open(text_in(query, "b"));
+  auto b = open.open(of_b);
   KM_TRY(b);
   return study::compare_sides(*a, *b, {});
 }

@@ -4,7 +4,7 @@
 // turns side by side.
 
 #include "launch/analysis/watch/world.hpp"
-#include "launch/server/page/run_facts.hpp"
+#include "launch/server/page/kept_runs.hpp"
 
 namespace kernelmill::page {
 
@@ -16,6 +16,6 @@ expected<json> groups_document(const run_facts& facts, const json& query);
 
 /// What `kernelmill compare A B --json` prints. A side is RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2,
 /// its run named by its folder. {a, b} Errors: "usage", "not_found".
-expected<json> compare_document(const watch::world& in, const json& query);
+expected<json> compare_document(const watch::world& in, const json& query, kept_runs& kept);
 
 } // namespace kernelmill::page

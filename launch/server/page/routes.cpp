@@ -99,8 +99,6 @@ const std::map<std::string, maker>& makers() {
          query["tail"] = std::clamp<uint64_t>(count_in(query, "tail", 100), 1, 10'000);
          return watch::logs_view(in, query);
        })},
-      {"compare", [](const watch::world& in, const http::request&,
-                     const json& query) { return compare_document(in, query); }},
       {"explain", of_one_run(explain)},
       {"search", of_one_run([](const watch::world& in, const run_directory& run, const json&) {
          return search_of(in, run);
@@ -166,10 +164,11 @@ kept_maker of_facts(expected<json> (*make)(const run_facts&, const json&)) {
 /// Documents of what is kept of runs.
 const std::map<std::string, kept_maker>& kept_makers() {
   static const std::map<std::string, kept_maker> all{
-      {"runs", over_runs(runs_document)},        {"kernels", over_runs(kernels_document)},
-      {"episodes", of_facts(episodes_document)}, {"groups", of_facts(groups_document)},
-      {"tasks", of_facts(tasks_document)},       {"positions", of_facts(positions_document)},
-      {"findings", of_facts(findings_document)}, {"lanes", of_facts(lanes_document)}};
+      {"runs", over_runs(runs_document)},          {"kernels", over_runs(kernels_document)},
+      {"compare", over_runs(compare_document)},    {"episodes", of_facts(episodes_document)},
+      {"groups", of_facts(groups_document)},       {"tasks", of_facts(tasks_document)},
+      {"positions", of_facts(positions_document)}, {"findings", of_facts(findings_document)},
+      {"lanes", of_facts(lanes_document)}};
   return all;
 }
 

@@ -20,18 +20,21 @@ void keep_greater(std::optional<double>& best, double x) {
 /// Takes records in the order of the store: the turns of an episode, then its end.
 class facts_reader {
 public:
-  facts_reader(run_facts& to, uint32_t shared_turns) : to_(to), shared_turns_(shared_turns) {
+  facts_reader(run_facts& to, uint32_t shared_turns)
+      : to_(to), shared_turns_(shared_turns), scores_(shared_turns) {
     to_.summary.speedups = reporting::speedup_figures{shared_turns};
   }
 
   void add(wire::Record::Reader x) {
     watch::add_record(to_.summary, x, shared_turns_);
+    scores_.add(x);
     if (x.isTurn()) add_turn(x.getTurn());
     if (x.isEpisode()) add_end(x.getEpisode());
   }
 
   void finish() {
     close_episode();
+    to_.scores = scores_.finish();
     auto latest = [](const auto& a, const auto& b) { return a.committed_at > b.committed_at; };
     std::stable_sort(to_.findings.begin(), to_.findings.end(), latest);
     std::sort(to_.uses.begin(), to_.uses.end(),
@@ -134,6 +137,7 @@ private:
 
   run_facts& to_;
   const uint32_t shared_turns_;
+  study::score_reader scores_;
   std::string categories_; ///< of the episode that is read
   std::array<std::string_view, 8> latest_{};
   size_t next_ = 0;
@@ -147,6 +151,8 @@ size_t run_facts::bytes() const {
   for (const auto& x : findings) result += x.evidence.capacity();
   for (const auto* all : {&rewards, &speedups})
     for (const auto& [position, values] : *all) result += values.capacity() * sizeof(double);
+  for (const auto& [task, x] : scores)
+    result += x.episodes.capacity() * sizeof(study::episode_score);
   constexpr size_t of_node = 32; // and what the allocator adds to it
   for (const auto& x : words) result += sizeof x + x.capacity() + of_node;
   return result + summary.speedups.timed_episodes() * sizeof(double);

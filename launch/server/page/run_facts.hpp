@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launch/analysis/report/speedups.hpp"
+#include "launch/analysis/study/run_scores.hpp"
 #include "launch/analysis/watch/stored.hpp"
 
 namespace kernelmill::page {
@@ -55,6 +56,7 @@ struct run_facts {
   std::vector<finding_facts> findings; ///< the latest first
   std::vector<slot_use> uses;          ///< the latest first
   by_position rewards, speedups;
+  study::run_scores scores;
   std::unordered_set<std::string> words; ///< each text once, where it stays
 
   run_facts() = default;
