@@ -13,6 +13,7 @@
 #include "launch/analysis/watch/query.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "launch/server/page/documents.hpp"
+#include "launch/server/page/listing.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::page {
@@ -33,7 +34,7 @@ json number_or_null(double x) {
 }
 
 /// Mean, deviation and ends of the best rewards of a group: what a trainer's advantage is made of.
-void add_rewards(json& row, members of_group) {
+void add_rewards(row_builder& to, members of_group) {
   std::vector<double> all;
   for (const auto& x : of_group)
     if (x.best_reward && std::isfinite(*x.best_reward)) all.push_back(*x.best_reward);
@@ -42,39 +43,44 @@ void add_rewards(json& row, members of_group) {
   auto count = static_cast<double>(all.size());
   for (auto x : all) squares += (x - sum / count) * (x - sum / count);
   auto nan = std::numeric_limits<double>::quiet_NaN();
-  row["reward"] = number_or_null(all.empty() ? nan : sum / count);
-  row["deviation"] = number_or_null(all.size() < 2 ? nan : std::sqrt(squares / (count - 1)));
-  row["low"] = number_or_null(all.empty() ? nan : *std::min_element(all.begin(), all.end()));
-  row["high"] = number_or_null(all.empty() ? nan : *std::max_element(all.begin(), all.end()));
+  to.add("reward", number_or_null(all.empty() ? nan : sum / count));
+  to.add("deviation", number_or_null(all.size() < 2 ? nan : std::sqrt(squares / (count - 1))));
+  to.add("low", number_or_null(all.empty() ? nan : *std::min_element(all.begin(), all.end())));
+  to.add("high", number_or_null(all.empty() ? nan : *std::max_element(all.begin(), all.end())));
 }
 
-json row_of_group(members of_group) {
-  json row = {{"group", fmt::format("g{}", of_group.front().group)},
-              {"task", of_group.front().task}};
+json member_rows(members of_group) {
+  auto result = json::array();
+  for (const auto& x : of_group)
+    result.push_back(
+        {{"id", name_of(x)},
+         {"outcome", x.outcome},
+         {"turns", x.turns},
+         {"best_reward", x.best_reward ? number_or_null(*x.best_reward) : json(nullptr)},
+         {"best_speedup_lower", reporting::lower_json(x.best_speedup)}});
+  return result;
+}
+
+void add_group_row(row_builder& to, members of_group) {
+  to.add("group", fmt::format("g{}", of_group.front().group));
+  to.add("task", of_group.front().task);
   uint64_t ended = 0, turns = 0;
   std::optional<reporting::measured_speedup> best;
   std::map<std::string_view, uint64_t> outcomes;
-  auto rows = json::array();
   for (const auto& x : of_group) {
     ended += x.has_ended;
     turns += x.turns;
     reporting::keep_best(best, x.best_speedup);
     ++outcomes[x.outcome];
-    rows.push_back({{"id", name_of(x)},
-                    {"outcome", x.outcome},
-                    {"turns", x.turns},
-                    {"best_reward", x.best_reward ? number_or_null(*x.best_reward) : json(nullptr)},
-                    {"best_speedup_lower", reporting::lower_json(x.best_speedup)}});
   }
-  row["members"] = of_group.size();
-  row["ended"] = ended;
+  to.add("members", of_group.size());
+  to.add("ended", ended);
   for (const char* outcome : {"accepted", "rejected", "infrastructure"})
-    row[outcome] = outcomes[outcome];
-  row["turns"] = turns;
-  add_rewards(row, of_group);
-  row["best_speedup_lower"] = reporting::lower_json(best);
-  row["episodes"] = std::move(rows);
-  return row;
+    to.add(outcome, outcomes[outcome]);
+  to.add("turns", turns);
+  add_rewards(to, of_group);
+  to.add("best_speedup_lower", reporting::lower_json(best));
+  if (to.wants("episodes")) to.add("episodes", member_rows(of_group));
 }
 
 /// Two sides may be of one store, which a process opens only once at a time.
@@ -142,9 +148,8 @@ expected<json> groups_document(const run_facts& facts, const json& query) {
     while (end < all.size() && all[end].group == all[begin].group) ++end;
     groups.push_back({all.data() + begin, end - begin});
   }
-  return listed(
-      groups.size(), [&](size_t i) { return row_of_group(groups[i]); }, query, keys_of_groups(),
-      "groups");
+  auto add = [&](size_t i, row_builder& to) { add_group_row(to, groups[i]); };
+  return listed(groups.size(), add, query, keys_of_groups(), "groups");
 }
 
 expected<json> compare_document(const watch::world& in, const json& query, kept_runs& kept) {

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/report/speedups.hpp"
+#include "launch/analysis/watch/filter.hpp"
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/query.hpp"
+#include "launch/server/page/listing.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/identity.hpp"
@@ -35,21 +37,26 @@ json or_null(const std::optional<double>& x) {
   return x ? json(*x) : json(nullptr);
 }
 
+void add_episode_row(row_builder& to, const episode_facts& x) {
+  to.add("id", name_of(x));
+  to.add("task", x.task);
+  to.add("state", x.outcome);
+  to.add("turns", x.turns > 0 ? x.turns : x.said_turns);
+  to.add("outcome", x.outcome);
+  to.add("best_reward", or_null(x.best_reward));
+  to.add("best_speedup_lower", reporting::lower_json(x.best_speedup));
+  to.add("categories", x.categories);
+  to.add("findings", x.findings);
+  to.add("committed_at", x.committed_at);
+  if (!x.has_ended) return;
+  to.add("stop_reason", x.stop_reason);
+  to.add("return", or_null(x.first_return));
+}
+
 json row_of_episode(const episode_facts& x) {
-  json row = {{"id", name_of(x)},
-              {"task", x.task},
-              {"state", x.outcome},
-              {"turns", x.turns > 0 ? x.turns : x.said_turns},
-              {"outcome", x.outcome},
-              {"best_reward", or_null(x.best_reward)},
-              {"best_speedup_lower", reporting::lower_json(x.best_speedup)},
-              {"categories", x.categories},
-              {"findings", x.findings},
-              {"committed_at", x.committed_at}};
-  if (!x.has_ended) return row;
-  row["stop_reason"] = x.stop_reason;
-  row["return"] = or_null(x.first_return);
-  return row;
+  row_builder to;
+  add_episode_row(to, x);
+  return std::move(to.row);
 }
 
 using episode_rows = std::map<std::pair<uint32_t, uint32_t>, json>;
@@ -76,13 +83,13 @@ void add_live(episode_rows& rows, const watch::live_view& live) {
   }
 }
 
-json row_of_use(const slot_use& x) {
-  return {{"lane", x.lane},
-          {"turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn)},
-          {"begin", x.begin},
-          {"end", x.end},
-          {"waited_seconds", x.waited},
-          {"category", x.category}};
+void add_use_row(row_builder& to, const slot_use& x) {
+  to.add("lane", x.lane);
+  to.add("turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn));
+  to.add("begin", x.begin);
+  to.add("end", x.end);
+  to.add("waited_seconds", x.waited);
+  to.add("category", x.category);
 }
 
 /// Mean and band of each position. `logarithms`: of ratios, whose mean is geometric.
@@ -137,22 +144,56 @@ json paged(std::vector<json> rows, const json& query, const char* name) {
   return result;
 }
 
-expected<json> listed(size_t count, const std::function<json(size_t)>& row, const json& query,
+namespace {
+
+constexpr const char* place = "#"; ///< of a row among all: no key has this name
+
+/// What rows are chosen by. Errors: "usage".
+expected<std::vector<std::string>> asked_keys(const json& query,
+                                              const std::vector<std::string>& keys) {
+  auto where = watch::parse_condition(text_in(query, "where"), {keys, {}, {}});
+  KM_TRY(where);
+  auto result = std::move(where->keys);
+  if (auto sort = text_in(query, "sort"); !sort.empty()) {
+    auto key = watch::known_key(sort.starts_with("-") ? sort.substr(1) : sort, {keys, {}, {}});
+    KM_TRY(key);
+    result.push_back(std::move(*key));
+  }
+  return result;
+}
+
+} // namespace
+
+expected<json> listed(size_t count, const row_maker& make, const json& query,
                       const std::vector<std::string>& keys, const char* name) {
-  if (text_in(query, "where").empty() && text_in(query, "sort").empty()) {
+  auto asked = asked_keys(query, keys);
+  KM_TRY(asked);
+  auto whole = [&](size_t i) {
+    row_builder to;
+    make(i, to);
+    return std::move(to.row);
+  };
+  if (asked->empty()) {
     auto [begin, end] = part_of(count, query);
     json result = {{"matching", count}, {"offset", begin}};
     auto shown = json::array();
-    for (auto i = begin; i < end; ++i) shown.push_back(row(i));
+    for (auto i = begin; i < end; ++i) shown.push_back(whole(i));
     result[name] = std::move(shown);
     return result;
   }
   std::vector<json> rows;
   rows.reserve(count);
-  for (size_t i = 0; i < count; ++i) rows.push_back(row(i));
+  for (size_t i = 0; i < count; ++i) {
+    row_builder to{&*asked};
+    make(i, to);
+    to.row[place] = i;
+    rows.push_back(std::move(to.row));
+  }
   auto chosen = watch::chosen_rows(std::move(rows), query, keys);
   KM_TRY(chosen);
-  return paged(std::move(*chosen), query, name);
+  auto result = paged(std::move(*chosen), query, name);
+  for (auto& row : result[name]) row = whole(row[place].get<size_t>());
+  return result;
 }
 
 expected<json> episodes_document(const watch::world& in, const run_directory& run,
@@ -163,7 +204,7 @@ expected<json> episodes_document(const watch::world& in, const run_directory& ru
   auto result = [&]() -> expected<json> {
     if (!says)
       return listed(
-          stored.size(), [&](size_t i) { return row_of_episode(stored[i]); }, query,
+          stored.size(), [&](size_t i, row_builder& to) { add_episode_row(to, stored[i]); }, query,
           keys_of_all_episodes(), "episodes");
     episode_rows rows;
     for (const auto& x : stored)
@@ -194,26 +235,23 @@ expected<json> positions_document(const run_facts& facts, const json&) {
 expected<json> findings_document(const run_facts& facts, const json& query) {
   static const std::vector<std::string> keys{"turn",     "task",     "rule",    "severity",
                                              "evidence", "category", "outcome", "committed_at"};
-  return listed(
-      facts.findings.size(),
-      [&](size_t i) -> json {
-        const auto& x = facts.findings[i];
-        return {{"turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn)},
-                {"task", x.task},
-                {"rule", x.rule},
-                {"severity", x.severity},
-                {"evidence", x.evidence},
-                {"category", x.category},
-                {"outcome", x.outcome},
-                {"committed_at", x.committed_at}};
-      },
-      query, keys, "findings");
+  auto add = [&](size_t i, row_builder& to) {
+    const auto& x = facts.findings[i];
+    to.add("turn", fmt::format("g{}.e{}.t{}", x.group, x.member, x.turn));
+    to.add("task", x.task);
+    to.add("rule", x.rule);
+    to.add("severity", x.severity);
+    to.add("evidence", x.evidence);
+    to.add("category", x.category);
+    to.add("outcome", x.outcome);
+    to.add("committed_at", x.committed_at);
+  };
+  return listed(facts.findings.size(), add, query, keys, "findings");
 }
 
 expected<json> lanes_document(const run_facts& facts, const json& query) {
-  return listed(
-      facts.uses.size(), [&](size_t i) { return row_of_use(facts.uses[i]); }, query, {},
-      "evaluations");
+  auto add = [&](size_t i, row_builder& to) { add_use_row(to, facts.uses[i]); };
+  return listed(facts.uses.size(), add, query, {}, "evaluations");
 }
 
 expected<json> policies_document(const watch::world& in) {

@@ -3,7 +3,6 @@
 // What the page shows of a run beyond the views of launch/analysis/watch: all of its episodes, one
 // episode turn by turn, rewards by position, findings, and which turn held which slot when.
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,10 +49,5 @@ expected<json> policies_document(const watch::world& in);
 /// Cuts a list by the query's `offset` and `limit`; adds "matching", "offset" and the rows below
 /// `name`. A limit of 0 is 100.
 json paged(std::vector<json> rows, const json& query, const char* name);
-
-/// The same of `count` rows that `row` makes, filtered and sorted by `where` and `sort` over
-/// `keys`. Without these it makes no row that is not shown. Errors: "usage".
-expected<json> listed(size_t count, const std::function<json(size_t)>& row, const json& query,
-                      const std::vector<std::string>& keys, const char* name);
 
 } // namespace kernelmill::page
