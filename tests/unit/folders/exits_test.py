@@ -44,7 +44,6 @@ STAY = {
     "launch/analysis/searching/search_story.cpp": "report: figures of a search, no texts",
     "launch/commands/judge/winner.cpp": "the best kernel of a search is judged again and laid into its own run",
     "launch/analysis/study/comparison.cpp": "compare",
-    "launch/analysis/study/run_scores.cpp": "compare",
     "launch/analysis/study/turn_query.cpp": "query",
     "launch/server/trackers/otlp.cpp": "spans for the run's own collector; texts only with otlp.content",
     "launch/analysis/watch/episode_views.cpp": "show, ps",
