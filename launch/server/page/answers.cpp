@@ -66,7 +66,7 @@ void answers::ask_settled(const std::string& key, maker make, http::exchange_ptr
   put(key, keeping::settled, settled_keeping, std::move(make), std::move(to));
 }
 
-void answers::when_idle(std::function<bool()> step) {
+void answers::when_idle(idle_step step) {
   {
     std::lock_guard guard{mutex_};
     idle_ = std::move(step);
@@ -112,6 +112,7 @@ void answers::put(const std::string& key, keeping how, std::chrono::milliseconds
   if (x.working) return; // the thread that makes it now makes it once more
   x.queued = true;
   todo_.push_back(key);
+  waiting_ = todo_.size();
   lock.unlock();
   wake_.notify_one();
 }
@@ -135,6 +136,7 @@ void answers::work() {
     }
     auto key = todo_.front();
     todo_.pop_front();
+    waiting_ = todo_.size();
     make_one(lock, key);
   }
 }
@@ -145,7 +147,7 @@ void answers::do_idle(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   bool more = false;
   try {
-    more = step();
+    more = step(waiting_);
   } catch (const kj::Exception&) { // of a record that lies about itself
   } catch (const std::exception&) {
   }
@@ -175,6 +177,7 @@ void answers::make_one(std::unique_lock<std::mutex>& lock, const std::string& ke
   if (!x.waiting.empty()) {
     x.queued = true;
     todo_.push_back(key);
+    waiting_ = todo_.size();
     wake_.notify_one();
   }
   lock.unlock();

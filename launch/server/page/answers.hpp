@@ -5,6 +5,7 @@
 // the last change that their clients can know of: a client that asks because of an event sees its
 // effect.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -42,8 +43,12 @@ public:
   /// The same for what nothing changes but a change of the key: kept for a minute after each use.
   void ask_settled(const std::string& key, maker make, http::exchange_ptr to);
 
+  /// A part of work that can wait: returns whether there is more. It returns early, with true, once
+  /// `waiting` questions are above 0.
+  using idle_step = std::function<bool(const std::atomic<size_t>& waiting)>;
+
   /// Does `step` as long as it returns true, by a thread that has nothing to answer.
-  void when_idle(std::function<bool()> step);
+  void when_idle(idle_step step);
 
 private:
   using clock = std::chrono::steady_clock;
@@ -82,7 +87,8 @@ private:
   std::condition_variable wake_;
   std::map<std::string, document> documents_;
   std::deque<std::string> todo_;
-  std::function<bool()> idle_;
+  std::atomic<size_t> waiting_ = 0; ///< as many as todo_ has
+  idle_step idle_;
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

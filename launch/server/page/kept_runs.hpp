@@ -61,8 +61,10 @@ struct kept_runs {
   /// `version` counts changes that were told to readers.
   explicit kept_runs(std::function<uint64_t()> version) : facts(std::move(version)) {}
 
-  expected<kept_facts::facts_ptr> facts_of(const watch::world& in, const run_directory& run) {
-    return facts.of(run, [&] { return read_facts(in, run); });
+  /// As kept_facts::of() and read_facts().
+  expected<kept_facts::facts_ptr> facts_of(const watch::world& in, const run_directory& run,
+                                           const std::function<bool()>& goes_on = {}) {
+    return facts.of(run, [&] { return read_facts(in, run, goes_on); });
   }
 
   kept_facts facts;

@@ -54,13 +54,14 @@ plan_ahead plan_of(const watch::world& in) {
 
 } // namespace
 
-std::function<bool()> reading_ahead(const watch::world& in, kept_runs& kept) {
-  return [&in, &kept, plan = std::shared_ptr<plan_ahead>{}]() mutable {
+answers::idle_step reading_ahead(const watch::world& in, kept_runs& kept) {
+  return [&in, &kept, plan = std::shared_ptr<plan_ahead>{}](const auto& waiting) mutable {
     if (!plan) plan = std::make_shared<plan_ahead>(plan_of(in));
     if (!plan->runs.empty()) {
-      auto run = std::move(plan->runs.back().run);
-      plan->runs.pop_back();
-      kept.facts_of(in, run); // an error is told to the reader who asks for the run
+      auto goes_on = [&] { return waiting == 0; };
+      auto done = kept.facts_of(in, plan->runs.back().run, goes_on);
+      // Another error is told to the reader who asks for the run.
+      if (done || done.error().category != "busy") plan->runs.pop_back();
       return true;
     }
     if (plan->fits) {

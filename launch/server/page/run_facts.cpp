@@ -162,7 +162,8 @@ std::string name_of(const episode_facts& x) {
   return fmt::format("g{}.e{}", x.group, x.member);
 }
 
-expected<run_facts> read_facts(const watch::world& in, const run_directory& run) {
+expected<run_facts> read_facts(const watch::world& in, const run_directory& run,
+                               const std::function<bool()>& goes_on) {
   auto from = watch::open_store_of(in, run);
   KM_TRY(from);
   auto shared = reporting::shared_turns_of(run);
@@ -170,11 +171,17 @@ expected<run_facts> read_facts(const watch::world& in, const run_directory& run)
   run_facts result;
   result.run = run.name;
   facts_reader reader{result, *shared};
+  constexpr uint64_t looks_after = 256; // records
+  uint64_t read = 0;
+  bool stopped = false;
   auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
     reader.add(x);
-    return true;
+    return !goes_on || ++read % looks_after != 0 || !(stopped = !goes_on());
   });
   KM_TRY(ok);
+  if (stopped)
+    return infrastructure_error("busy", "failed to read " + run.path + ": it was to end early",
+                                "ask again");
   reader.finish();
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -71,7 +72,9 @@ struct run_facts {
 /// "g3.e1".
 std::string name_of(const episode_facts& x);
 
-/// Reads the whole run once. Errors: those of the store and of the manifest.
-expected<run_facts> read_facts(const watch::world& in, const run_directory& run);
+/// Reads the whole run once. `goes_on` is asked now and then; empty: it does. Errors: those of the
+/// store and of the manifest; "busy": it was to end early.
+expected<run_facts> read_facts(const watch::world& in, const run_directory& run,
+                               const std::function<bool()>& goes_on = {});
 
 } // namespace kernelmill::page

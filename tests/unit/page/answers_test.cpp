@@ -123,7 +123,8 @@ TEST(answers, what_can_wait_is_done_while_nothing_is_asked_until_there_is_no_mor
   world x;
   std::promise<void> done;
   int steps = 0;
-  x.all.when_idle([&] {
+  x.all.when_idle([&](const std::atomic<size_t>& waiting) {
+    EXPECT_EQ(waiting, 0U);
     if (++steps < 3) return true;
     done.set_value();
     return false;
