@@ -24,16 +24,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("KERNELMILL_BIN_DIR", ROOT / "build/bin")) / "kernelmill"
 
 
-def judged(kernels, family=variants.CPP, part=192):
+def judged(kernels, family=variants.CPP, until=math.inf, part=128):
     """Judges `kernels` (name: source) once each. Name: (low, estimate, high), or None where it was not timed.
 
-    Those of a `part` are lost together where judging is cut off."""
+    No further `part` is begun after `until` (seconds of time.monotonic())."""
     result = dict.fromkeys(kernels)
     rest = list(kernels.items())
-    while rest:
+    while rest and time.monotonic() < until:
         result |= judged_at_once(dict(rest[:part]), family)
         rest = rest[part:]
-    if not any(result.values()):
+    if len(rest) < len(kernels) and not any(result.values()):
         sys.exit("no kernel was timed")
     return result
 
@@ -77,13 +77,18 @@ def main():
     parser.add_argument("--finalists", type=int, default=16)
     parser.add_argument("--final-rounds", type=int, default=5)
     parser.add_argument("--limit", type=int, help="measures only so many variants, for a trial")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no further variants are begun after this time")
     asked = parser.parse_args()
     family = variants.FAMILIES[asked.language]
     begun = time.monotonic()
     names = {"_".join(map(str, x)): x for x in family.all_variants()[: asked.limit]}
+    # The plain one, and the others in an order that has nothing to do with what they are: what there is time for is a
+    # sample of them.
+    order = sorted(names, key=lambda x: (names[x] != family.plain, variants.draw(x)))
+    kernels = {name: family.source_of(names[name]) for name in order}
     seen = {name: [] for name in names}
     for number in range(asked.rounds):
-        for name, x in judged({name: family.source_of(x) for name, x in names.items()}, family).items():
+        for name, x in judged(kernels, family, begun + asked.seconds).items():
             if x:
                 seen[name].append(x)
         print(f"round {number + 1}: {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}", flush=True)
@@ -91,7 +96,7 @@ def main():
     finalists = sorted(estimate, key=estimate.get, reverse=True)[: asked.finalists]
     final = {name: [] for name in finalists}
     for _ in range(asked.final_rounds):
-        for name, x in judged({name: family.source_of(names[name]) for name in finalists}, family).items():
+        for name, x in judged({name: kernels[name] for name in finalists}, family).items():
             if x:
                 final[name].append(x)
                 seen[name].append(x)
