@@ -80,7 +80,8 @@ TEST_F(gpu_mode, an_output_that_the_reference_does_not_write_is_written_for_it) 
   problem("double", shapes, replaced(reference, "y[...] = 2 * x", "y = 2 * x"));
   auto task = only();
   EXPECT_EQ(document_of(task)["mutates"], nlohmann::json::array({1}));
-  EXPECT_THAT(file_of(task, "problem.py"), HasSubstr("data[1].copy_(output)"));
+  EXPECT_THAT(file_of(task, "problem.py"),
+              HasSubstr("output = output.to(data[1].dtype)\n        data[1].copy_(output)"));
 }
 
 TEST_F(gpu_mode, memory_that_is_filled_is_no_output) {
