@@ -27,7 +27,20 @@ json lost_row(const member_facts& x) {
           {"since", x.since}};
 }
 
+/// Why a run in progress gets nothing done, or why one has ended.
+error why_of(const run_row& x, const roster& nodes, size_t slots) {
+  if (x.state != "running" || slots > 0 || !x.fault.category.empty()) return x.fault;
+  std::string lost;
+  for (const auto& one : nodes.lost_members())
+    if (one.lane() == x.lane) lost += (lost.empty() ? "; lost: " : ", ") + one.name;
+  return {fault_class::infrastructure, "no_nodes",
+          "the run " + x.name + " waits: no node offers slots of " + x.lane + lost,
+          "start one with `kernelmill node --head ...`"};
+}
+
 json row_of(const run_row& x, const roster& nodes) {
+  auto slots = nodes.facts_of(x.lane, x.required_layers).slots.size();
+  auto why = why_of(x, nodes, slots);
   auto unfit = json::array();
   for (const auto& [node, layers] : nodes.unfit_nodes(x.lane, x.required_layers))
     unfit.push_back(lack_text(node, layers));
@@ -45,10 +58,10 @@ json row_of(const run_row& x, const roster& nodes) {
           {"rejected", x.numbers.rejected},
           {"infrastructure", x.numbers.infrastructure},
           {"seconds", x.seconds},
-          {"category", x.fault.category},
-          {"message", x.fault.message},
+          {"category", why.category},
+          {"message", why.message},
           {"required_layers", x.required_layers},
-          {"slots", nodes.facts_of(x.lane, x.required_layers).slots.size()},
+          {"slots", slots},
           {"unfit_nodes", unfit}};
 }
 

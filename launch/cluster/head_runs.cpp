@@ -10,6 +10,7 @@
 #include "launch/config/load.hpp"
 #include "launch/node/hosted_run.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/head_mark.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {
@@ -17,10 +18,6 @@ namespace kernelmill {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string marker_of(const std::string& directory) {
-  return directory + "/head.json";
-}
 
 // "cuda/sm_90" as a machine that evaluates; what it is made of stands in `facts`.
 chosen_backend backend_of(const lane_facts& facts) {
@@ -50,7 +47,7 @@ public:
     KM_TRY(run);
     auto toolchain = where.toolchain.empty() ? "lane " + where.lane : where.toolchain;
     KM_TRY((*run)->open({toolchain, where.slots, {}, where.sandbox_complete}));
-    KM_TRY(write_json(marker_of(facts_.directory), {{"lane", where.lane}}));
+    KM_TRY(write_json(head_mark_of(facts_.directory), {{"lane", where.lane}}));
     run_ = std::move(*run);
     stores_->put(facts_.name, run_->records());
     return {};
@@ -68,7 +65,7 @@ public:
   void close(bool over) override {
     run_.reset();
     std::error_code code;
-    if (over) fs::remove(marker_of(facts_.directory), code);
+    if (over) fs::remove(head_mark_of(facts_.directory), code);
   }
 
 private:
@@ -107,7 +104,7 @@ public:
     auto loaded = load_config(sources);
     KM_TRY(loaded);
     std::string lane;
-    if (auto marker = read_json(marker_of(found->path))) lane = marker->value("lane", "");
+    if (auto marker = read_json(head_mark_of(found->path))) lane = marker->value("lane", "");
     auto options = options_of(std::move(loaded->config));
     options.config.run.name = found->name;
     options.config.run.dir = found->path;
@@ -118,7 +115,7 @@ public:
   std::vector<std::string> left_over() override {
     std::vector<std::string> result;
     for (auto& name : list_runs(root_))
-      if (is_marked_by_head(root_ + "/" + name)) result.push_back(std::move(name));
+      if (is_of_head({root_ + "/" + name, {}, {}, {}})) result.push_back(std::move(name));
     return result;
   }
 
@@ -174,11 +171,6 @@ std::shared_ptr<const store> open_stores::of(const std::string& run) const {
   std::lock_guard guard{mutex_};
   auto i = all_.find(run);
   return i == all_.end() ? nullptr : i->second.lock();
-}
-
-bool is_marked_by_head(const std::string& directory) {
-  std::error_code code;
-  return fs::exists(marker_of(directory), code);
 }
 
 std::shared_ptr<run_host> make_head_runs(std::string root, logger log,

@@ -17,9 +17,6 @@
 
 namespace kernelmill {
 
-/// Whether a head works on the run of a directory, or did when it ended.
-bool is_marked_by_head(const std::string& directory);
-
 /// The stores that this process has open: a view must not open one a second time. Thread-safe.
 class open_stores {
 public:

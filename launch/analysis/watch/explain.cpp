@@ -12,6 +12,7 @@
 #include "messages/base/clock.hpp"
 #include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/head_mark.hpp"
 
 namespace kernelmill::watch {
 
@@ -52,28 +53,65 @@ const char* role_of(const std::string& queue) {
   return queue == "build" ? "compiler" : queue == "profile" ? "profiler" : "gpu_runner";
 }
 
-// No worker takes jobs of this queue.
-finding no_worker(const live_view& of, const queue_row& queue, const surroundings& around) {
-  finding result{resource_name(queue.name), true, {}, {}};
-  auto lost = lost_nodes(around.status);
-  auto gone = gone_workers(of, role_of(queue.name));
+std::string waiting_text(uint64_t jobs, double oldest_seconds) {
+  return counted(jobs, "job waits", "jobs wait") + ", the oldest for " +
+         format_seconds(oldest_seconds) + ".";
+}
+
+bool no_worker_takes(const queue_row& x) {
+  return x.waiting > 0 && x.credits == 0 && x.name != "policy";
+}
+
+/// "a compiler, a slot or a profiler".
+std::string joined_by_or(const std::vector<std::string>& words) {
+  std::string result;
+  for (size_t i = 0; i < words.size(); ++i)
+    result += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + words[i];
+  return result;
+}
+
+// On a cluster compilers, slots and profilers come with nodes, so a node is what all of them lack.
+finding no_node(const live_view& of, const std::vector<const queue_row*>& queues,
+                const surroundings& around) {
+  std::vector<std::string> resources;
+  uint64_t jobs = 0;
+  double oldest = 0;
+  for (const auto* x : queues) {
+    resources.push_back(resource_of(x->name));
+    jobs += x->waiting;
+    oldest = std::max(oldest, x->oldest_wait_seconds);
+  }
+  finding result{"node", true, {}, {}};
   result.text =
-      fmt::format("There is no {}: {} job{} wait{}, the oldest for {}.", resource_name(queue.name),
-                  queue.waiting, queue.waiting == 1 ? "" : "s", queue.waiting == 1 ? "s" : "",
-                  format_seconds(queue.oldest_wait_seconds));
-  if (!lost.empty()) {
-    result.resource = "node";
+      fmt::format("No node offers {}: {}", joined_by_or(resources), waiting_text(jobs, oldest));
+  if (auto lost = lost_nodes(around.status); !lost.empty()) {
     result.text += " The " + lost + ".";
     result.next = "start the node again, or another one: `kernelmill node --head ...`";
-  } else if (around.status.is_object()) {
-    result.resource = "node";
-    result.text += " No node offers one.";
-    result.next = "start one with `kernelmill node --head ...`";
-  } else if (!gone.empty()) {
-    result.text += " The worker " + gone + ".";
-    result.next = "repair the machine, then resume the run";
   } else {
-    result.next = "`kernelmill doctor` says what this machine can do";
+    result.next = "start one with `kernelmill node --head ...`";
+  }
+  if (!around.status.is_object())
+    result.next += "; `kernelmill explain " + of.run + " --head ADDR:PORT` says which was lost";
+  return result;
+}
+
+// No worker takes jobs of these queues.
+std::vector<finding> no_worker(const live_view& of, const std::vector<const queue_row*>& queues,
+                               const surroundings& around) {
+  if (queues.empty()) return {};
+  if (around.of_head) return {no_node(of, queues, around)};
+  std::vector<finding> result;
+  for (const auto* x : queues) {
+    finding one{resource_name(x->name), true, {}, {}};
+    one.text =
+        "There is no " + one.resource + ": " + waiting_text(x->waiting, x->oldest_wait_seconds);
+    if (auto gone = gone_workers(of, role_of(x->name)); !gone.empty()) {
+      one.text += " The worker " + gone + ".";
+      one.next = "repair the machine, then resume the run";
+    } else {
+      one.next = "`kernelmill doctor` says what this machine can do";
+    }
+    result.push_back(std::move(one));
   }
   return result;
 }
@@ -94,10 +132,10 @@ finding of_policy(const live_view& of, const tried_row& x) {
 
 std::string infrastructure_resource(const std::string& category) {
   auto has = [&](const char* x) { return category.find(x) != std::string::npos; };
+  if (has("no_nodes") || has("worker_lost") || has("stale_epoch") || has("parcel_")) return "node";
   if (has("disk") || has("io_error") || has("read_only")) return "disk";
   if (has("policy")) return "policy server";
-  if (has("compile") || has("toolchain") || has("build") || has("worker_lost") || has("linker"))
-    return "compiler";
+  if (has("compile") || has("toolchain") || has("build") || has("linker")) return "compiler";
   if (has("lineage") || has("store") || has("commit")) return "store";
   return "slot";
 }
@@ -238,6 +276,7 @@ surroundings look_around(const world& in, const run_directory& run) {
     result.disk_bytes = static_cast<double>(space.capacity);
   }
   if (in.status) result.status = in.status();
+  result.of_head = result.status.is_object() || is_of_head(run);
   return result;
 }
 
@@ -247,9 +286,10 @@ std::vector<finding> findings_of(const live_view& of, const stored_summary& stor
   run_directory where;
   where.path = of.directory;
   if (auto disk = of_disk(where, around)) result.push_back(*disk);
+  std::vector<const queue_row*> starved;
   for (const auto& queue : of.queues)
-    if (queue.waiting > 0 && queue.credits == 0 && queue.name != "policy")
-      result.push_back(no_worker(of, queue, around));
+    if (no_worker_takes(queue)) starved.push_back(&queue);
+  for (auto& x : no_worker(of, starved, around)) result.push_back(std::move(x));
   if (auto layers = of_layers(of, around)) result.push_back(*layers);
   if (auto tried = of_tried(of)) result.push_back(*tried);
   for (auto& x : of_actors(of)) result.push_back(std::move(x));
@@ -298,8 +338,7 @@ finding finding_of(const live_view& of, const episode_row& x, const surroundings
   if (x.tried) return of_policy(of, *x.tried);
   if (x.queued) {
     const auto* queue = of.queue(x.queued->queue);
-    if (queue && queue->credits == 0 && queue->name != "policy")
-      return no_worker(of, *queue, around);
+    if (queue && no_worker_takes(*queue)) return no_worker(of, {queue}, around).front();
     auto wait = queue ? queue->wait(x.queued->position) : 0;
     bool too_late = x.left_seconds > 0 && wait > x.left_seconds;
     if (x.queued->queue == "policy" && of.policy_window > 0)

@@ -24,7 +24,8 @@ struct finding {
 struct surroundings {
   double free_bytes = -1; ///< on the file system of the run's directory; below 0: not known
   double disk_bytes = 0;
-  json status; ///< of a head; null: none
+  json status;          ///< of a head that was asked; null: none was
+  bool of_head = false; ///< nodes do the run's work, not the machine on which its process is
 };
 surroundings look_around(const world& in, const run_directory& run);
 

@@ -9,7 +9,6 @@
 #include "launch/analysis/watch/world.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
@@ -25,6 +24,7 @@
 #include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/json.hpp"
+#include "storage/head_mark.hpp"
 #include "storage/restore/restore.hpp"
 #include "storage/run_directory.hpp"
 
@@ -131,8 +131,7 @@ expected<void> check_not_imported(const run_directory& run, bool from_traces) {
 /// Ends the pause of a run in progress, which another process has; so `resume` of one that is not
 /// paused changes nothing. False: there is none, or it is a head's, or more was asked.
 expected<bool> goes_on_elsewhere(const invocation& in, const run_directory& run) {
-  if (in.has("OVERRIDE") || in.has("--from-traces") || !watch::is_worked_on(run) ||
-      is_marked_by_head(run.path))
+  if (in.has("OVERRIDE") || in.has("--from-traces") || !watch::is_worked_on(run) || is_of_head(run))
     return false;
   auto now = watch::ask_control_socket(run);
   bool was_paused = now && watch::read_live({run, std::move(*now)}).state == "paused";
@@ -185,7 +184,7 @@ expected<int> resume(const invocation& in) {
   if (finished && after->origins["log.level"] != "the command line")
     options.config.log.level = "warn";
   auto result = drive_run(in, std::move(options), finished ? told::end_of_done : told::all);
-  if (!result && result.error().category == "store_locked" && is_marked_by_head(directory))
+  if (!result && result.error().category == "store_locked" && is_of_head(*found))
     return configuration_error(
         "store_locked", "failed to resume " + found->name + ": a head works on it",
         "`kernelmill resume " + found->name + " --head ADDR:PORT` asks that head");

@@ -2,6 +2,7 @@
 // ends.
 
 #include "actors/head/head.hpp"
+#include "actors/head/head_documents.hpp"
 #include "messages/base/json_value.hpp"
 
 #include <condition_variable>
@@ -489,6 +490,24 @@ TEST(roster, remembers_a_lost_node_until_it_is_back) {
   x.put(facts);
   x.remove(facts.name, 0);
   EXPECT_EQ(x.lost(), 150u) << "it had said so";
+}
+
+TEST(status_document, says_of_a_run_in_progress_that_no_node_does_its_work) {
+  head_view view;
+  view.runs.push_back({"first", "running", "cpu/x", "runs/first", 0, {}, 0, {}, {}});
+  member_facts node;
+  node.name = "n0";
+  node.backend = "cpu";
+  node.architecture = "x";
+  node.slots = {"cpu0"};
+  view.nodes.put(node);
+  EXPECT_EQ(status_document(view)["runs"][0]["category"], "");
+  view.nodes.remove("n0", 1);
+  auto row = status_document(view)["runs"][0];
+  EXPECT_EQ(row["category"], "no_nodes");
+  EXPECT_EQ(row["message"], "the run first waits: no node offers slots of cpu/x; lost: n0");
+  view.runs[0].state = "finished";
+  EXPECT_EQ(status_document(view)["runs"][0]["category"], "") << "it needs none";
 }
 
 } // namespace head_test

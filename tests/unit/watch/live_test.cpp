@@ -275,12 +275,17 @@ TEST(explain, names_the_lost_node_where_no_runner_takes_the_jobs) {
   auto alone = finding_of(view, view.episodes[1], around);
   EXPECT_TRUE(alone.starved);
   EXPECT_THAT(alone.text, HasSubstr("There is no slot: 3 jobs wait, the oldest for 7"));
+  around.of_head = true;
   around.status = {{"lost", {{{"node", "n1"}, {"since", seconds_since_1970() - 3 * 3600}}}}};
   auto lost = finding_of(view, view.episodes[1], around);
   EXPECT_EQ(lost.resource, "node");
   EXPECT_THAT(lost.text, HasSubstr("The node n1 was lost 3 h"));
   auto all = findings_of(view, {}, around);
   EXPECT_EQ(all.front().resource, "node") << "what starves stands first";
+  for (const auto& x : all) {
+    bool named = x.resource == "node" || x.resource == "policy server";
+    EXPECT_TRUE(named || !x.starved) << x.text;
+  }
 }
 
 TEST(explain, names_the_nodes_that_a_run_goes_past_for_a_missing_layer) {
@@ -301,13 +306,25 @@ TEST(explain, names_the_nodes_that_a_run_goes_past_for_a_missing_layer) {
 TEST(explain, says_so_where_no_node_of_a_head_takes_the_jobs) {
   auto view = read_live(tree(0));
   surroundings around;
+  around.of_head = true;
+  auto unasked = finding_of(view, view.episodes[1], around);
+  EXPECT_EQ(unasked.resource, "node") << "the run's directory says so where no head was asked";
+  EXPECT_THAT(unasked.next, HasSubstr("--head ADDR:PORT` says which was lost"));
   around.status = {{"nodes", json::array()}, {"lost", json::array()}};
   auto one = finding_of(view, view.episodes[1], around);
   EXPECT_EQ(one.resource, "node");
   EXPECT_TRUE(one.starved);
-  EXPECT_THAT(one.text, HasSubstr("There is no slot: 3 jobs wait, the oldest for 7"));
-  EXPECT_THAT(one.text, HasSubstr(" No node offers one."));
+  EXPECT_THAT(one.text, HasSubstr("No node offers a slot: 3 jobs wait, the oldest for 7"));
   EXPECT_THAT(one.next, HasSubstr("kernelmill node --head"));
+}
+
+TEST(explain, what_is_lost_with_the_nodes_is_a_node) {
+  stored_summary stored;
+  stored.turns = 3;
+  stored.troubles["worker_lost"] = {3, "the worker is gone", "", "g0.e0.t0"};
+  auto all = findings_of(read_live(tree(2)), stored, {});
+  EXPECT_EQ(all.front().resource, "node");
+  EXPECT_TRUE(all.front().starved) << "no turn came through";
 }
 
 TEST(explain, a_full_disk_is_named_before_all_else) {
