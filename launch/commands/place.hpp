@@ -2,6 +2,10 @@
 
 // What users name: a run, or a group, an episode or a turn of one.
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "messages/identity.hpp"
 #include "storage/run_directory.hpp"
 
@@ -13,8 +17,11 @@ struct place {
   bool whole_run = false;
 };
 
-/// "runs/x/g3.e1" is the run "runs/x" and the name "g3.e1"; without such an end it is a run.
-/// Errors: those of find_run.
+/// The turn that won a search that has ended with so many turns; nothing of any other run.
+std::optional<name_parts> winner_of(const run_directory& run, uint64_t turns);
+
+/// "runs/x/g3.e1" is the run "runs/x" and the name "g3.e1"; "runs/x/best" the turn with the best
+/// speedup, of a search its winner; without such an end it is a run. Errors: those of find_run.
 expected<place> locate(const std::string& what, const std::string& root);
 
 } // namespace kernelmill::commands

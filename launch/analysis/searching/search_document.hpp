@@ -35,7 +35,7 @@ expected<search_story> read_whole_story(const store& from, const std::string& ru
 struct search_progress {
   bool live = false;             ///< a process works on it
   std::set<std::string> running; ///< names of the episodes that are in progress: "g3.e1"
-  nlohmann::ordered_json ended;  ///< search.json of the run; null: there is none
+  nlohmann::ordered_json ended;  ///< search.json of what is stored now; null: there is none
 };
 
 /// docs/reference/page-openapi.json says what is in it. `tree` has the last 10,000 episodes.

@@ -44,10 +44,19 @@ expected<json> explain_run(const world& in, const run_directory& run) {
     result["live"] = view.live;
     add_findings(result, findings_of(view, now->stored, around));
   } else {
-    result["episodes"] = planned_episodes(run);
+    auto plan = read_plan(run);
+    result["episodes"] = plan.episodes;
     result["ended"] = now->stored.episodes;
     result["live"] = 0;
-    add_findings(result, findings_of_ended(run, now->stored, around));
+    auto all = findings_of_ended(run, now->stored, around);
+    if (now->lacks_winner(run, plan)) {
+      std::erase_if(all, [](const auto& x) { return x.resource == "none"; });
+      all.insert(all.begin(),
+                 {"the end of its process", true,
+                  std::string{"All its episodes have ended, and "} + winner_not_measured + ".",
+                  how_to_measure_winner(run.path)});
+    }
+    add_findings(result, all);
   }
   return result;
 }

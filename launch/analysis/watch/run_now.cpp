@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "messages/base/clock.hpp"
+#include "storage/search_end.hpp"
 
 namespace kernelmill::watch {
 
@@ -19,8 +20,16 @@ uint64_t run_now::infrastructure() const {
   return stored.closed_as_lost + (live ? live->lost_open : stored.lost_open);
 }
 
+bool run_now::lacks_winner(const run_directory& run, const run_plan& plan) const {
+  return plan.search && !live && stored.state == "finished" && !read_search_end(run, stored.turns);
+}
+
 std::string run_now::next(const run_directory& run) const {
   return live ? std::string{} : how_to_continue(state(), run.path);
+}
+
+std::string how_to_measure_winner(const std::string& directory) {
+  return "`kernelmill search --resume " + directory + "` measures it";
 }
 
 std::string how_to_continue(const std::string& state, const std::string& directory) {

@@ -28,9 +28,17 @@ struct run_now {
   /// left for resume: the same number as at the end of `run`.
   uint64_t infrastructure() const;
 
+  /// Of a search that has finished: a process was killed before it had measured the winner again,
+  /// or does so now, or a head has no GPU to do it.
+  bool lacks_winner(const run_directory& run, const run_plan& plan) const;
+
   /// What continues it: a command in a sentence. Empty: it has finished, or a process works on it.
   std::string next(const run_directory& run) const;
 };
+
+/// What is told of a run that lacks its winner, and the command that measures it.
+inline constexpr const char* winner_not_measured = "its winner is not measured yet";
+std::string how_to_measure_winner(const std::string& directory);
 
 /// How a command continues a run whose latest session ended as `state`, "interrupted" and "open" of
 /// one that was cut off. Empty: it has finished.

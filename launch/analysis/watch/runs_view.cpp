@@ -86,7 +86,9 @@ json row_of(const world& in, const run_directory& run) {
       {"run", run.name}, {"folder", folder}, {"directory", run.path}, {"tags", tags_of(run)}};
   row["state"] = now->state();
   row["live"] = live ? live->live : 0;
-  auto planned = live ? live->planned : planned_episodes(run);
+  auto plan = live ? run_plan{live->planned, false} : read_plan(run);
+  auto planned = plan.episodes;
+  bool lacks_winner = now->lacks_winner(run, plan);
   auto ended = live ? std::max(live->ended, stored.episodes) : stored.episodes;
   row["episodes"] = planned;
   row["ended"] = ended;
@@ -104,10 +106,12 @@ json row_of(const world& in, const run_directory& run) {
   row["began_at"] = stored.worked.began_at();
   row["seconds"] = now->seconds();
   row["left_seconds"] = number(live ? left_of(*now) : std::nullopt);
-  row["failure"] = !live && stored.state == "open" ? "it was cut off" : stored.fault.message;
+  row["failure"] = !live && stored.state == "open" ? "it was cut off"
+                   : lacks_winner                  ? winner_not_measured
+                                                   : stored.fault.message;
   row["failure_category"] = stored.fault.category;
   row["failure_hint"] = stored.fault.hint;
-  row["next"] = now->next(run);
+  row["next"] = lacks_winner ? how_to_measure_winner(run.path) : now->next(run);
   return row;
 }
 

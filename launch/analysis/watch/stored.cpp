@@ -13,6 +13,7 @@
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"
+#include "storage/search_end.hpp"
 
 namespace kernelmill::watch {
 
@@ -142,6 +143,16 @@ void add_stages(std::map<std::string, stage_sum>& to, wire::TurnRecord::Reader t
   }
 }
 
+expected<uint64_t> lost_open_of(const store& from, const std::string& run) {
+  stored_summary own;
+  auto ok = from.scan_openings(run, [&](wire::Record::Reader x) {
+    note_run(own, x.getRun());
+    return true;
+  });
+  KM_TRY(ok);
+  return own.lost_open;
+}
+
 void stage_durations::add(double seconds) {
   auto place = std::lower_bound(limits.begin(), limits.end(), seconds) - limits.begin();
   ++counts[static_cast<size_t>(place)];
@@ -196,21 +207,23 @@ expected<stored_summary> summarize_silent(const world& in, const run_directory& 
   return summarize(in, run);
 }
 
-uint64_t planned_episodes(const run_directory& run) {
+run_plan read_plan(const run_directory& run) {
+  run_plan result;
   auto manifest = read_json(run.manifest_file());
   auto config = read_json(run.config_file());
-  if (!manifest || !config) return 0;
+  if (!manifest || !config) return result;
+  result.search = asks_for_search(*config);
   auto tasks = manifest->find("tasks");
   auto section = config->find("tasks");
   if (tasks == manifest->end() || !tasks->is_array() || section == config->end() ||
       !section->is_object())
-    return 0;
+    return result;
   try {
-    return tasks->size() * section->value("groups", uint64_t{1}) *
-           section->value("group_size", uint64_t{1});
+    result.episodes = tasks->size() * section->value("groups", uint64_t{1}) *
+                      section->value("group_size", uint64_t{1});
   } catch (const json::exception&) { // of another version
-    return 0;
   }
+  return result;
 }
 
 } // namespace kernelmill::watch

@@ -32,6 +32,9 @@ struct stage_durations {
 /// server.
 uint64_t lost_open_of(wire::RunRecord::Reader end);
 
+/// The same of a run's latest end, from its own records alone. Errors: those of the store.
+expected<uint64_t> lost_open_of(const store& from, const std::string& run);
+
 /// Of all turns. They run side by side, so that the sum may be longer than the run.
 struct stage_sum {
   double seconds = 0, work = 0; ///< launch/analysis/watch/stage_times.hpp
@@ -104,7 +107,12 @@ expected<std::shared_ptr<const stored_summary>> find_summary(const world& in,
 expected<stored_summary> summarize_silent(const world& in, const run_directory& run,
                                           stored_summary before);
 
-/// Episodes that the configuration plans, by its tasks, groups and members; 0: it does not say.
-uint64_t planned_episodes(const run_directory& run);
+/// What the run's configuration says of it.
+struct run_plan {
+  uint64_t episodes = 0; ///< by its tasks, groups and members; 0: it does not say
+  bool search = false;
+};
+
+run_plan read_plan(const run_directory& run);
 
 } // namespace kernelmill::watch

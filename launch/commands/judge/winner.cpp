@@ -85,6 +85,7 @@ benching::bench_sample sample_of_timing(wire::Timing::Reader x) {
 /// Judges a candidate so many times. Answers why it fell; empty: it stands, and `to` has its speed.
 expected<std::string> judge_again(winner_bench& by, const run_config& config,
                                   const offered_candidate& x, measured_winner& to) {
+  cli::show_activity("building " + to.turn + " again");
   auto built = build_candidate(by.bench.toolchain(), x);
   if (!built.open()->getCompiled()) return std::string{"it does not compile now"};
   auto referee = by.bench.referee();
@@ -94,6 +95,8 @@ expected<std::string> judge_again(winner_bench& by, const run_config& config,
   benching::bench_row row;
   to.evaluations = 0;
   while (to.evaluations < config.search.evaluations) {
+    cli::show_activity(fmt::format("measuring {} again: evaluation {} of {}", to.turn,
+                                   to.evaluations + 1, config.search.evaluations));
     auto evaluated = evaluate_candidate(**referee, how, x, *built.open());
     KM_TRY(evaluated);
     auto facts = facts_of(x, built, *evaluated, std::nullopt);
@@ -131,7 +134,6 @@ expected<std::optional<measured_winner>> measure_winner(const run_directory& run
     measured_winner result;
     auto x = candidate_of(run, bench->what, story, order[i], result);
     KM_TRY(x);
-    cli::show_activity("measuring " + result.turn + " again");
     auto why = judge_again(*bench, config, *x, result);
     KM_TRY(why);
     if (why->empty()) {

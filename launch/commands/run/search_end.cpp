@@ -9,16 +9,13 @@
 #include "messages/base/counted.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
+#include "storage/search_end.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::string file_of(const run_directory& run) {
-  return run.path + "/search.json";
-}
 
 /// What people call a file of the candidate.
 std::string best_file(const measured_winner& x) {
@@ -47,11 +44,8 @@ json winner_json(const measured_winner& x) {
 
 /// What an earlier session has measured, of the same candidates.
 std::optional<json> known_winner(const run_directory& run, const searching::search_story& story) {
-  auto known = read_json(file_of(run));
-  if (!known || !known->is_object() || known->value("winner", json()).is_null())
-    return std::nullopt;
-  if (known->value(json::json_pointer{"/used/turns"}, uint64_t{0}) != story.used.turns)
-    return std::nullopt;
+  auto known = read_search_end(run, story.used.turns);
+  if (!known || (*known)["winner"].is_null()) return std::nullopt;
   return (*known)["winner"];
 }
 
@@ -95,7 +89,7 @@ expected<searching::search_story> story_of(const run_directory& run) {
 expected<json> find_winner(const run_directory& run, const run_config& config,
                            const searching::search_story& story) {
   if (auto known = known_winner(run, story)) return std::move(*known);
-  cli::talk("measuring the fastest candidates again, in fresh processes");
+  cli::talk("measuring the fastest candidates again, in fresh processes; this takes a few seconds");
   auto winner = measure_winner(run, config, story);
   KM_TRY(winner);
   if (!*winner) return json(nullptr);
@@ -116,7 +110,7 @@ expected<search_end> end_search(const run_directory& run, const run_config& conf
   result.document = {{"strategy", config.search.strategy}, {"task", config.tasks.ids.front()}};
   result.document.update(searching::story_json(*story));
   result.document["winner"] = *winner;
-  KM_TRY(write_json(file_of(run), result.document));
+  KM_TRY(write_search_end(run, result.document));
   result.text = searching::story_text(*story, config.search.strategy, cli::terminal_width(1));
   result.text += winner_text(*winner, config.tasks.ids.front(), shown_directory);
   return result;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/library/kernel_library.hpp"
+#include "launch/analysis/watch/stored.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/kernel_export.hpp"
@@ -27,6 +28,7 @@
 #include "storage/export/licences/licence_gate.hpp"
 #include "storage/files.hpp"
 #include "storage/lineage/group_reader.hpp"
+#include "storage/search_end.hpp"
 
 namespace kernelmill::commands {
 
@@ -37,14 +39,12 @@ using kernel_json = nlohmann::ordered_json;
 
 /// Of a search that has ended the kernel that stood when it was measured again.
 expected<void> take_winner(place& at) {
-  auto file = at.run.path + "/search.json";
-  if (!std::filesystem::exists(file)) return {};
-  auto known = read_json(file);
-  KM_TRY(known);
-  const kernel_json::json_pointer where{"/winner/turn"};
-  if (!known->contains(where) || !(*known)[where].is_string()) return {};
-  auto name = parse_name((*known)[where].get<std::string>());
-  if (!name || !name->turn) return {};
+  auto config = read_json(at.run.config_file());
+  if (!config || !asks_for_search(*config)) return {};
+  auto stored = watch::summarize(watch::local_world({}), at.run);
+  KM_TRY(stored);
+  auto name = winner_of(at.run, stored->turns);
+  if (!name) return {};
   at.name = *name;
   at.whole_run = false;
   return {};
@@ -306,35 +306,36 @@ expected<int> export_kernel(const cli::invocation& in) {
 } // namespace
 
 cli::command kernel_export_row() {
-  return {
-      "kernel export",
-      "Writes a verified kernel as a drop-in: a module, a package or a patch, each with its test.",
-      "kernelmill kernel export runs/first/best --form module --out softmax --task native/softmax\n"
-      "kernelmill kernel export runs/mine/g0.e1.t2 --form patch --model net.py --out patched",
-      "module: of a task in Python a package with an nn.Module, of one in C++ or CUDA a library "
-      "with a "
-      "C header and a\nCMakeLists.txt. package: a folder of Hugging Face's `kernels`. patch: the "
-      "file "
-      "that `task import model` read, with the\nkernel put in. Each has verdict.json, "
-      "provenance.json and the licence. What was not verified, and what its licence\nkeeps for "
-      "evaluation, is refused.",
-      {{"WHAT", "RUN/best, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
-      {{"--form",
-        "NAME",
-        "What is written.",
-        "module",
-        false,
-        {"module", "package", "patch"},
-        nothing},
-       {"--out", "DIR", "Folder to write to; new or empty.", "", true, {}, completes::directory},
-       {"--task", "T", "The task, of a run of several.", "", false, {}, completes::task},
-       {"--gpu", "NAME", "Only devices whose name holds this.", "", false, {}, nothing},
-       {"--model", "FILE", "Of a patch: the model's file.", "", false, {}, completes::file},
-       flag("--force", "Replaces files that are there."),
-       accept_terms_option(),
-       python_path(),
-       runs_root()},
-      export_kernel};
+  return without_tables(
+      {"kernel export",
+       "Writes a verified kernel as a drop-in: a module, a package or a patch, each with its test.",
+       "kernelmill kernel export runs/first/best --form module --out softmax --task "
+       "native/softmax\n"
+       "kernelmill kernel export runs/mine/g0.e1.t2 --form patch --model net.py --out patched",
+       "module: of a task in Python a package with an nn.Module, of one in C++ or CUDA a library "
+       "with a "
+       "C header and a\nCMakeLists.txt. package: a folder of Hugging Face's `kernels`. patch: the "
+       "file "
+       "that `task import model` read, with the\nkernel put in. Each has verdict.json, "
+       "provenance.json and the licence. What was not verified, and what its licence\nkeeps for "
+       "evaluation, is refused.",
+       {{"WHAT", "RUN/best, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
+       {{"--form",
+         "NAME",
+         "What is written.",
+         "module",
+         false,
+         {"module", "package", "patch"},
+         nothing},
+        {"--out", "DIR", "Folder to write to; new or empty.", "", true, {}, completes::directory},
+        {"--task", "T", "The task, of a run of several.", "", false, {}, completes::task},
+        {"--gpu", "NAME", "Only devices whose name holds this.", "", false, {}, nothing},
+        {"--model", "FILE", "Of a patch: the model's file.", "", false, {}, completes::file},
+        flag("--force", "Replaces files that are there."),
+        accept_terms_option(),
+        python_path(),
+        runs_root()},
+       export_kernel});
 }
 
 } // namespace kernelmill::commands

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/watch/run_now.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/head_asking.hpp"
@@ -43,11 +44,14 @@ std::string episodes_table(const run_view& view) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& e : view.episodes) {
     rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
-                    return_text(e.first_return), speedup_text(e.best),
-                    joined(e.categories, " > ")});
+                    return_text(e.first_return)});
+    cli::add_cells(rows.back(), speedup_cells(e.best));
+    rows.back().push_back(joined(e.categories, " > "));
   }
-  return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
-                           rows);
+  std::vector<std::string> head{"EPISODE", "TASK", "OUTCOME", "RETURN>"};
+  cli::add_cells(head, cli::interval_headers("BEST SPEEDUP"));
+  head.emplace_back("TURNS");
+  return cli::format_table(head, rows);
 }
 
 /// The origin of a run's figures where not all of them were measured in this run.
@@ -68,19 +72,29 @@ std::string origin_text(const run_directory& run) {
   return result;
 }
 
-/// Of a run whose latest session has no end: what its actors say, or that it was cut off.
-expected<void> settle_state(run_view& view, const run_directory& run) {
+/// Of a run whose latest session has no end: what its actors say, or that it was cut off. Answers
+/// what else is to be said: of a search that its winner is to be measured.
+expected<std::string> settle_state(run_view& view, const run_directory& run) {
+  auto plan = watch::read_plan(run);
+  if (view.state != "open" && !plan.search) return std::string{};
   auto now = watch::look_at_run(watch::local_world({}), run);
   KM_TRY(now);
   view.state = now->state();
-  return {};
+  if (!now->lacks_winner(run, plan)) return std::string{};
+  return fmt::format("; {}\nnext: {}", watch::winner_not_measured,
+                     watch::how_to_measure_winner(view.directory));
 }
 
 expected<int> show_run(const invocation& in, const place& at, const std::string& directory) {
   auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
   KM_TRY(view);
   view->directory = directory;
-  if (view->state == "open" && !asks_head(in)) KM_TRY(settle_state(*view, at.run));
+  std::string more;
+  if (!asks_head(in)) {
+    auto settled = settle_state(*view, at.run);
+    KM_TRY(settled);
+    more = std::move(*settled);
+  }
   if (!at.whole_run && view->episodes.empty())
     return configuration_error(
         "not_found",
@@ -91,8 +105,8 @@ expected<int> show_run(const invocation& in, const place& at, const std::string&
     cli::print_json(to_json(*view));
     return 0;
   }
-  cli::print(fmt::format("run {} in {}\n{}\n{}\n", view->run, view->directory, state_text(*view),
-                         origin_text(at.run)));
+  cli::print(fmt::format("run {} in {}\n{}{}\n{}\n", view->run, view->directory, state_text(*view),
+                         more, origin_text(at.run)));
   if (view->episodes.empty()) {
     cli::print("no turn is committed\n");
     return 0;
@@ -219,10 +233,10 @@ std::string end_text(wire::EpisodeRecord::Reader end) {
   std::string returns, reasons;
   for (auto r : end.getReturns()) returns += " " + return_text(r);
   for (auto r : end.getReadiness().getReasons()) reasons += "\n  " + cli::clean(r.cStr());
-  return fmt::format("{} ({}), returns{}\n{}{}{}\n",
-                     enum_name(capnp::DynamicEnum{end.getOutcome()}), end.getStopReason().cStr(),
-                     returns, tool_end_text(end),
-                     enum_name(capnp::DynamicEnum{end.getReadiness().getKind()}), reasons);
+  return fmt::format(
+      "{} ({}), returns{}\n{}data label: {}{}\n", enum_name(capnp::DynamicEnum{end.getOutcome()}),
+      end.getStopReason().cStr(), returns, tool_end_text(end),
+      label_text(enum_name(capnp::DynamicEnum{end.getReadiness().getKind()})), reasons);
 }
 
 /// One call of a turn, whole.
@@ -423,7 +437,8 @@ cli::command show_row() {
       "kernelmill show first --head 10.0.0.5\nkernelmill show first/g3.e1.t2 --call 0",
       "A candidate's SHA-256 is searched below --root only, not at a head.",
       {{"WHAT",
-        "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
+        "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, RUN/best, or the first digits of a candidate's "
+        "SHA-256.",
         true,
         false,
         completes::run,

@@ -4,6 +4,7 @@
 #include "launch/analysis/watch/live.hpp"
 #include "launch/analysis/watch/stored.hpp"
 #include "messages/base/json_value.hpp"
+#include "storage/search_end.hpp"
 
 namespace kernelmill::page {
 
@@ -18,7 +19,6 @@ searching::search_progress progress_of(const watch::world& in, const run_directo
     for (const auto& x : watch::read_live({run, std::move(*says)}).episodes)
       result.running.insert(x.id);
   }
-  if (auto ended = read_json(run.path + "/search.json")) result.ended = std::move(*ended);
   return result;
 }
 
@@ -36,6 +36,7 @@ expected<watch::json> search_of(const watch::world& in, const run_directory& run
   KM_TRY(from);
   auto story = searching::read_whole_story(**from, run.name, artifact_store{run.artifacts});
   KM_TRY(story);
+  now.ended = read_search_end(run, story->used.turns).value_or(watch::json{});
   watch::json result = {{"run", run.name}};
   result.update(searching::search_document(*story, *plan, now));
   return result;

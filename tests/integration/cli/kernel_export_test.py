@@ -118,6 +118,10 @@ class Native(unittest.TestCase):
         said = self.kernelmill("kernel", "export", "old/first/best", "--out", "never", "--json", expect=2).stderr
         self.assertIn("task_changed", said)
 
+    def test_the_best_turn_is_shown_by_the_word_that_exports_it(self):
+        best = self.kernelmill("show", "runs/first/best", "--json").stdout
+        self.assertEqual(best, self.kernelmill("show", "runs/first/g0.e0.t1", "--json").stdout)
+
     def test_a_module_builds_and_passes_its_own_test_which_finds_a_wrong_kernel(self):
         self.kernelmill("kernel", "export", "runs/first/best", "--form", "module", "--out", "module")
         module = self.folder / "module"

@@ -12,6 +12,7 @@
 #include "storage/journal/event_file.hpp"
 #include "storage/journal/event_tags.hpp"
 #include "storage/journal/run_journal.hpp"
+#include "storage/search_end.hpp"
 #include "tests/oracles/canonical.hpp"
 
 namespace kernelmill {
@@ -34,6 +35,27 @@ std::vector<ordered_json> lines_of(const std::string& path) {
   std::ifstream in{path};
   for (std::string line; std::getline(in, line);) result.push_back(ordered_json::parse(line));
   return result;
+}
+
+TEST(search_end, is_of_the_turns_that_are_stored_now) {
+  temporary_folder folder;
+  run_directory run{folder.path(), "first", folder.path() + "/lineage", folder.path()};
+  EXPECT_FALSE(read_search_end(run, 4)) << "the search was killed before it wrote one";
+  ordered_json end = {{"used", {{"turns", 4}}}, {"winner", {{"turn", "g1.e0.t0"}}}};
+  ASSERT_TRUE(write_search_end(run, end));
+  ASSERT_TRUE(read_search_end(run, 4));
+  EXPECT_EQ((*read_search_end(run, 4))["winner"]["turn"], "g1.e0.t0");
+  EXPECT_FALSE(read_search_end(run, 8)) << "it was resumed since";
+  EXPECT_TRUE(is_end_of_search({{"used", {{"turns", 4}}}, {"winner", nullptr}}, 4));
+  for (const auto& other : {ordered_json{{"used", 4}}, ordered_json::array(), ordered_json{}})
+    EXPECT_FALSE(is_end_of_search(other, 4)) << other;
+}
+
+TEST(search_end, is_written_by_runs_that_ask_for_a_search) {
+  EXPECT_TRUE(asks_for_search({{"search", {{"strategy", "tree"}}}}));
+  EXPECT_FALSE(asks_for_search({{"search", {{"strategy", "off"}}}}));
+  EXPECT_FALSE(asks_for_search({{"search", 1}}));
+  EXPECT_FALSE(asks_for_search(ordered_json::object()));
 }
 
 TEST(run_directory, is_laid_out_and_found_again) {
