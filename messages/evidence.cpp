@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "messages/copied.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill {
@@ -90,7 +91,7 @@ turn_quality quality_of(wire::TurnRecord::Reader turn) {
 turn_quality quality_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict) {
   if (!is_judged(verdict)) return turn_quality::unusable;
   if (verdict.getOutcome() == wire::Outcome::ACCEPTED)
-    return verdict.getCategory() == "unchanged" ? turn_quality::negative : turn_quality::positive;
+    return is_unchanged(verdict) ? turn_quality::negative : turn_quality::positive;
   auto cases = turn.getFacts().getEvaluation().getCases();
   unsigned passed = 0;
   for (auto x : cases) passed += x.getPass();

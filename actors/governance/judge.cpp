@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "actors/governance/reward.hpp"
+#include "messages/copied.hpp"
 #include "messages/sol_score.hpp"
 
 namespace kernelmill {
@@ -171,7 +172,7 @@ private:
 
   // A copy is no work of the policy, however fast it is.
   std::string category_of_accepted() const {
-    if (failed(originality)) return "unchanged";
+    if (failed(originality)) return std::string{unchanged_category};
     if (evaluation_.getTiming().getNotTimed() != wire::NotTimed::NO) return not_timed;
     return failed(performance) ? "slower" : "success";
   }
@@ -406,7 +407,7 @@ void set_findings(wire::Verdict::Builder out, wire::TurnFacts::Reader facts) {
   for (unsigned i = 0; i < from.size(); ++i) into.setWithCaveats(i, from[i]);
   for (unsigned i = 0; i < memory.size(); ++i) into.setWithCaveats(from.size() + i, memory[i]);
   if (!copied) return;
-  into[count].setRule("unchanged");
+  into[count].setRule(unchanged_category.data());
   into[count].setSeverity(wire::Severity::WARNING);
   into[count].setEvidence(unchanged_evidence(facts));
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "actors/governance/judge.hpp"
+#include "messages/copied.hpp"
 
 namespace kernelmill {
 
@@ -138,7 +139,7 @@ evidence evidence_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdic
   bool accepted = x.outcome == wire::Outcome::ACCEPTED;
   x.slower = accepted && verdict.getCategory() == "slower";
   x.not_timed = accepted && verdict.getCategory() == "not_timed";
-  x.copied = accepted && verdict.getCategory() == "unchanged";
+  x.copied = accepted && is_unchanged(verdict);
   if (!accepted && x.has_candidate) x.shown = cause_of(turn.getFacts());
   return x;
 }

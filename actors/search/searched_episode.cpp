@@ -8,6 +8,7 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/search/search_niche.hpp"
 #include "messages/base/text.hpp"
+#include "messages/copied.hpp"
 
 namespace kernelmill::search {
 
@@ -44,7 +45,7 @@ node node_of(wire::TurnRecord::Reader x) {
   if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return result;
   result.sha256 = x.getCandidateSha256().cStr();
   bool right = verdict.getOutcome() == wire::Outcome::ACCEPTED && !result.sha256.empty() &&
-               std::string_view{verdict.getCategory().cStr()} != "unchanged";
+               !is_unchanged(verdict);
   result.state = right ? node_state::verified : node_state::failed;
   auto timing = x.getFacts().getEvaluation().getTiming();
   auto speedup = timing.getSpeedup();

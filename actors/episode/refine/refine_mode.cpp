@@ -3,6 +3,7 @@
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/patch/text_patch.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/copied.hpp"
 
 namespace kernelmill {
 
@@ -77,8 +78,8 @@ private:
     auto evaluation = episode_.current->evaluation.open();
     auto low = evaluation->getTiming().getSpeedup().getLow();
     if (accepted && settings.stop_on_correct) return "completed";
-    bool copied = std::string_view{verdict.getCategory().cStr()} == "unchanged";
-    if (accepted && !copied && settings.stop_speedup > 0 && low >= settings.stop_speedup)
+    if (accepted && !is_unchanged(verdict) && settings.stop_speedup > 0 &&
+        low >= settings.stop_speedup)
       return "completed";
     if (episode_.turn + 1 >= settings.max_turns) return "max_turns";
     return {};

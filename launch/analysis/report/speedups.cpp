@@ -5,6 +5,7 @@
 
 #include "launch/analysis/report/metrics.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/copied.hpp"
 #include "storage/lineage/fork.hpp"
 
 namespace kernelmill::reporting {
@@ -39,8 +40,8 @@ bool passes(wire::Verdict::Reader x, std::string_view gate) {
 bool is_timed(wire::TurnRecord::Reader x) {
   auto verdict = x.getVerdict();
   bool correct = verdict.getOutcome() == wire::Outcome::ACCEPTED || passes(verdict, "correctness");
-  bool is_copy = std::string_view{verdict.getCategory().cStr()} == "unchanged";
-  return correct && !is_copy && x.getFacts().getEvaluation().getTiming().getMeasured();
+  return correct && !is_unchanged(verdict) &&
+         x.getFacts().getEvaluation().getTiming().getMeasured();
 }
 
 std::optional<measured_speedup> counted_speedup(wire::TurnRecord::Reader turn,

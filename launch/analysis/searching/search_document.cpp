@@ -4,7 +4,9 @@
 #include <map>
 
 #include "launch/analysis/searching/story_text.hpp"
+#include "messages/copied.hpp"
 #include "messages/identity.hpp"
+#include "storage/search_end.hpp"
 
 namespace kernelmill::searching {
 
@@ -93,11 +95,7 @@ private:
     return has ? plan_.strategy.islands : 0;
   }
 
-  /// Whether search.json is of what is stored now: a search that was resumed outgrows it.
-  bool is_told() const {
-    return now_.ended.is_object() && now_.ended.contains("winner") &&
-           now_.ended.value(json::json_pointer{"/used/turns"}, uint64_t{0}) == story_.used.turns;
-  }
+  bool is_told() const { return is_end_of_search(now_.ended, story_.used.turns); }
 
   std::string state() const {
     if (now_.live) return "running";
@@ -109,7 +107,7 @@ private:
     if (open_.contains(at)) return now_.running.contains(x.name) ? "running" : "interrupted";
     if (x.what.state == node_state::lost) return "lost";
     if (x.what.state == node_state::verified) return "verified";
-    return x.category == "unchanged" ? "unchanged" : "failed";
+    return is_unchanged(x.category) ? "unchanged" : "failed";
   }
 
   json row_of(const std::string& episode) const {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "launch/analysis/searching/search_document.hpp"
+#include "messages/copied.hpp"
 #include "storage/lineage/group_reader.hpp"
 
 namespace kernelmill::searching {
@@ -44,7 +45,7 @@ void add(search_story& to, search::searched_episode x) {
                 : x.what.state == search::node_state::failed ? to.failed
                                                              : to.lost;
   ++count;
-  to.unchanged += x.what.state == search::node_state::failed && x.category == "unchanged";
+  to.unchanged += x.what.state == search::node_state::failed && is_unchanged(x.category);
   bool better = improves(to, x.what);
   to.episodes.push_back(std::move(x));
   if (better) to.improvements.push_back({static_cast<uint32_t>(to.episodes.size() - 1), to.used});

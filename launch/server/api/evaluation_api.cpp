@@ -12,6 +12,7 @@
 #include "launch/server/api/seat_api.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/copied.hpp"
 
 namespace kernelmill::services {
 
@@ -210,7 +211,7 @@ nlohmann::ordered_json speedup_of(const nlohmann::ordered_json& verdict) {
   bool timed = timing.value("measured", false) && timing["speedup"]["low"].is_number();
   if (!timed || !is_accepted(verdict)) return nullptr;
   auto low = timing["speedup"]["low"].get<double>();
-  return verdict["category"] == "unchanged" ? std::min(low, 1.0) : low;
+  return is_unchanged(verdict["category"].get<std::string>()) ? std::min(low, 1.0) : low;
 }
 
 expected<body_json> read_json(const std::string& text) {
