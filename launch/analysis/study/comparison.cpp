@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/study/episode_comparison.hpp"
+#include "launch/analysis/watch/stored.hpp"
 #include "storage/lineage/fork.hpp"
 
 namespace kernelmill::study {
@@ -39,6 +40,9 @@ expected<compared_run> scores_of(const opened_run& x) {
     KM_TRY(scores);
     result.scores = std::move(*scores);
   }
+  auto lost = watch::lost_open_of(*x.lineage, x.where.name);
+  KM_TRY(lost);
+  result.lost_open = *lost;
   for (const auto& task : x.manifest.value("tasks", json::array()))
     result.tasks[task.value("id", std::string{})] = {task.value("digest", std::string{}),
                                                      task.value("split", std::string{})};

@@ -59,7 +59,10 @@ std::vector<pair_of_tasks> pair_up(const compared_run& a, const compared_run& b,
   return result;
 }
 
-json left_out(const std::vector<pair_of_tasks>& pairs, bool of_b) {
+/// The end of a run counts the episodes that it lost and left open, and does not say of which
+/// tasks: they count whole where no task of the run is left out. Those without a turn have no
+/// record.
+json left_out(const compared_run& run, const std::vector<pair_of_tasks>& pairs, bool of_b) {
   uint64_t infrastructure = 0, open = 0, counted = 0;
   for (const auto& x : pairs) {
     const auto& t = of_b ? x.b : x.a;
@@ -67,7 +70,11 @@ json left_out(const std::vector<pair_of_tasks>& pairs, bool of_b) {
     open += t.open;
     counted += t.episodes.size();
   }
-  return {{"episodes", counted}, {"infrastructure", infrastructure}, {"open", open}};
+  auto lost = std::min(run.lost_open, open);
+  bool whole = pairs.size() == run.scores.size();
+  return {{"episodes", counted},
+          {"infrastructure", infrastructure + (whole ? run.lost_open : lost)},
+          {"open", open - lost}};
 }
 
 // -- statistics -----------------------------------------------------------------------------------
@@ -204,7 +211,7 @@ json compare_scores(const compared_run& a, const compared_run& b, const comparis
   json named;
   auto pairs = pair_up(a, b, by.held_out, named);
   json result = {{"tasks", std::move(named)},
-                 {"left_out", {{"a", left_out(pairs, false)}, {"b", left_out(pairs, true)}}}};
+                 {"left_out", {{"a", left_out(a, pairs, false)}, {"b", left_out(b, pairs, true)}}}};
   result["statistics"] = statistics(pairs, by);
   result["intervals"] = {{"level", 0.95},
                          {"method", "means of subsets of the tasks"},

@@ -21,6 +21,7 @@ struct task_identity {
 struct compared_run {
   run_scores scores;
   std::map<std::string, task_identity> tasks; ///< of its manifest
+  uint64_t lost_open = 0; ///< episodes that its latest end left open by a fault of a machine
 };
 
 struct comparison_options {

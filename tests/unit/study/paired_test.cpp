@@ -2,6 +2,7 @@
 // arithmetic anew for whole runs.
 
 #include "launch/analysis/study/paired.hpp"
+#include "launch/analysis/study/run_comparison.hpp"
 
 #include <cmath>
 #include <vector>
@@ -62,6 +63,22 @@ TEST(paired, the_same_seed_gives_the_same_interval_and_another_one_nearly_so) {
   EXPECT_NEAR(*x->low, *other->low, 4);
   // 288.7 / sqrt(200) is the standard error of a mean of 200 numbers below 1000.
   EXPECT_NEAR(*x->high - *x->low, 2 * 1.96 * 288.7 / 14.142, 8);
+}
+
+// As `runs` and `status` count them: launch/analysis/watch/run_now.hpp.
+TEST(run_comparison, episodes_that_a_fault_of_a_machine_left_open_are_lost) {
+  compared_run away, other;
+  away.scores["native/gelu"].open = 3;
+  away.scores["native/row_sum"].infrastructure = 1;
+  away.lost_open = 4; // one of them has no turn, and so no record
+  other.scores = {{"native/gelu", {}}, {"native/row_sum", {}}};
+  auto left = compare_scores(away, other, {})["left_out"];
+  EXPECT_EQ(left["a"]["infrastructure"], 5) << left;
+  EXPECT_EQ(left["a"]["open"], 0) << left;
+  EXPECT_EQ(left["b"]["infrastructure"], 0) << left;
+  other.scores.erase("native/row_sum");
+  left = compare_scores(away, other, {})["left_out"];
+  EXPECT_EQ(left["a"]["infrastructure"], 3) << "those of the tasks that are compared: " << left;
 }
 
 // -- coverage -------------------------------------------------------------------------------------
