@@ -123,8 +123,9 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {
         auto what = request.open()->getCandidateSha256();
         return work<wire::EvaluateResult>(
-            self, std::string{what.cStr()}.substr(0, 12), atom::evaluate_v, where, request,
-            referee_deadline(request) + turn_patience + runner_patience, self->state.note(where));
+            self, "candidate " + std::string{what.cStr()}.substr(0, 12), atom::evaluate_v, where,
+            request, referee_deadline(request) + turn_patience + runner_patience,
+            self->state.note(where));
       },
       [self](atom::cancel, const envelope& where) { self->state.cancel(where); },
   };

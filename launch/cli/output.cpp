@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -225,6 +227,29 @@ std::string seconds_or_plain(double seconds) {
 
 std::string percent_or_plain(double share) {
   return plain_cells() ? fmt::format("{:.4g}", 100 * share) : fmt::format("{:.1f} %", 100 * share);
+}
+
+std::vector<std::string> one_or_plain(std::string shown, std::vector<std::string> plain) {
+  if (plain_cells()) return plain;
+  return {std::move(shown)};
+}
+
+std::vector<std::string> interval_headers(const std::string& name) {
+  return one_or_plain(name, {name, name + " LOW", name + " HIGH"});
+}
+
+std::vector<std::string> interval_cells(std::string shown, std::optional<double> estimate,
+                                        std::optional<double> low, std::optional<double> high) {
+  return one_or_plain(std::move(shown),
+                      {plain_number(estimate), plain_number(low), plain_number(high)});
+}
+
+std::string plain_number(std::optional<double> x) {
+  return x ? fmt::format("{:.6g}", *x) : "-";
+}
+
+void add_cells(std::vector<std::string>& to, std::vector<std::string> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 void drop_text() {

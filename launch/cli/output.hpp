@@ -3,6 +3,7 @@
 // In which form a command's results go to stdout: -o, --columns and --no-headers of every command.
 // A command prints as ever; its tables and documents pass through here.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,23 @@ std::string seconds_or_plain(double seconds);
 
 /// "12.5 %" of 0.125, or "12.5" where plain_cells().
 std::string percent_or_plain(double share);
+
+/// What people read in one column and programs in several, headers and cells alike: `shown`, or
+/// `plain` where plain_cells().
+std::vector<std::string> one_or_plain(std::string shown, std::vector<std::string> plain);
+
+/// Headers of a value with its 95 % interval: NAME, or NAME, NAME LOW and NAME HIGH.
+std::vector<std::string> interval_headers(const std::string& name);
+
+/// The cells below them; without a value "-".
+std::vector<std::string> interval_cells(std::string shown, std::optional<double> estimate,
+                                        std::optional<double> low, std::optional<double> high);
+
+/// "1.46" with up to six digits, or "-".
+std::string plain_number(std::optional<double> x);
+
+/// Puts several cells behind those that are there.
+void add_cells(std::vector<std::string>& to, std::vector<std::string> more);
 
 /// Notes that a text was not printed for that.
 void drop_text();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "actors/governance/bias.hpp"
 #include "launch/analysis/watch/run_now.hpp"
 #include "launch/analysis/watch/stage_times.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/fault.hpp"
@@ -38,8 +40,22 @@ json use_json(const episode_use& x) {
   return {{"eligible", x.eligible}, {"reasons", x.reasons}};
 }
 
-std::string use_line(const char* name, bool eligible, const std::vector<std::string>& reasons) {
-  auto first = std::string{name} + ": ";
+/// A use of docs/explanation/governance.md in the words of a sentence; of another version as it is.
+std::string use_words(const std::string& use) {
+  static const std::map<std::string, std::string> words{
+      {"benchmark", "usable as a benchmark result"},
+      {"sft", "usable for SFT"},
+      {"rl", "usable for RL"},
+      {"benchmark_reporting", "usable for benchmark reports"},
+      {"sft_collection", "usable for SFT"},
+      {"rl_reward_trace", "usable for RL"}};
+  auto known = words.find(use);
+  return known == words.end() ? use : known->second;
+}
+
+std::string use_line(const std::string& use, bool eligible,
+                     const std::vector<std::string>& reasons) {
+  auto first = use_words(use) + ": ";
   std::string result = eligible ? "yes" : "no";
   for (const auto& reason : reasons) result += "; " + cli::clean(reason);
   return cli::hanging(first, first.size(), result);
@@ -173,6 +189,16 @@ json evidence_json(const episode_evidence& x) {
           {"rl", use_json(x.rl)}};
 }
 
+std::string label_text(const std::string& kind) {
+  static const std::map<std::string, std::string> words{
+      {"usable_positive_sft", "positive example for SFT"},
+      {"usable_negative_debug", "negative example of debugging"},
+      {"usable_negative_transition", "negative example of an edit"},
+      {"benchmark_only", "for benchmark results alone"}};
+  auto known = words.find(kind);
+  return known == words.end() ? kind : known->second + " (" + kind + ")";
+}
+
 std::string evidence_text(const episode_evidence& x) {
   return fmt::format("evidence {:.2f}, {}\n", x.score, to_string(x.quality)) +
          use_line("benchmark", x.benchmark.eligible, x.benchmark.reasons) +
@@ -190,13 +216,22 @@ std::string evidence_text(const run_view& view) {
   if (!uses.is_object()) return result;
   for (const auto& [name, use] : uses.items())
     if (use.is_object())
-      result += use_line(name.c_str(), use.value("eligible", false),
+      result += use_line(name, use.value("eligible", false),
                          use.value("reasons", std::vector<std::string>{}));
   return result;
 }
 
 std::string speedup_text(const best_speedup& x) {
   return x ? fmt::format("{:.2f} [{:.2f}, {:.2f}]", x->estimate, x->low, x->high) : "-";
+}
+
+std::vector<std::string> speedup_cells(const best_speedup& x) {
+  auto part = [&](double reporting::measured_speedup::*value) {
+    return x ? std::optional{(*x).*value} : std::nullopt;
+  };
+  return cli::interval_cells(speedup_text(x), part(&reporting::measured_speedup::estimate),
+                             part(&reporting::measured_speedup::low),
+                             part(&reporting::measured_speedup::high));
 }
 
 std::string speedups_text(const run_view& view) {
@@ -230,12 +265,15 @@ std::string state_text(const run_view& view) {
 
 std::string task_table(const run_view& view) {
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [id, x] : view.tasks)
+  for (const auto& [id, x] : view.tasks) {
     rows.push_back({id, fmt::to_string(x.episodes), fmt::to_string(x.turns),
                     fmt::to_string(x.accepted), fmt::to_string(x.rejected),
-                    fmt::to_string(x.infrastructure), speedup_text(x.best)});
-  return cli::format_table(
-      {"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>", "BEST SPEEDUP"}, rows);
+                    fmt::to_string(x.infrastructure)});
+    cli::add_cells(rows.back(), speedup_cells(x.best));
+  }
+  std::vector<std::string> head{"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>"};
+  cli::add_cells(head, cli::interval_headers("BEST SPEEDUP"));
+  return cli::format_table(head, rows);
 }
 
 std::string alarm_text(const std::string& alarm) {

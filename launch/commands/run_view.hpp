@@ -72,6 +72,9 @@ std::string evidence_text(const run_view& view);
 
 /// The same of an episode.
 std::string evidence_text(const episode_evidence& x);
+/// A data label of docs/reference/glossary.md: "positive example for SFT (usable_positive_sft)", so
+/// that the word of `export --governance` is there, too.
+std::string label_text(const std::string& kind);
 nlohmann::ordered_json evidence_json(const episode_evidence& x);
 
 using watch::open_for_reading;
@@ -81,6 +84,9 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group = nu
 
 /// "3.71 [3.65, 3.78]", or "-".
 std::string speedup_text(const best_speedup& x);
+
+/// The same as the cells of a table, below cli::interval_headers().
+std::vector<std::string> speedup_cells(const best_speedup& x);
 
 /// The run's speedups as a line, or nothing where nothing was timed.
 std::string speedups_text(const run_view& view);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "launch/analysis/report/report.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_value.hpp"
 
@@ -11,15 +12,27 @@ namespace {
 using json = nlohmann::ordered_json;
 using row_of_cells = std::vector<std::string>;
 
-/// "0.625 (5/8)", or "-" where there is nothing to share.
-std::string share_cell(uint64_t count, uint64_t n) {
-  if (n == 0) return "-";
-  return fmt::format("{:.3f} ({}/{})", static_cast<double>(count) / static_cast<double>(n), count,
-                     n);
+/// "0.625 (5/8)", or "-" where there is nothing to share; for programs share and count.
+std::vector<std::string> share_cells(uint64_t count, uint64_t n) {
+  if (n == 0) return cli::one_or_plain("-", {"-", fmt::to_string(count)});
+  auto share = static_cast<double>(count) / static_cast<double>(n);
+  return cli::one_or_plain(fmt::format("{:.3f} ({}/{})", share, count, n),
+                           {cli::plain_number(share), fmt::to_string(count)});
 }
 
-std::string average_cell(const std::optional<double>& value, uint64_t n, int digits) {
-  return value ? fmt::format("{:.{}f} (n {})", *value, digits, n) : fmt::format("- (n {})", n);
+std::vector<std::string> share_headers(const std::string& name) {
+  return cli::one_or_plain(name + ">", {name + ">", name + " COUNT>"});
+}
+
+/// "1.46 (n 2)"; for programs the value and how many it is of.
+std::vector<std::string> average_cells(const std::optional<double>& value, uint64_t n, int digits) {
+  auto shown =
+      value ? fmt::format("{:.{}f} (n {})", *value, digits, n) : fmt::format("- (n {})", n);
+  return cli::one_or_plain(std::move(shown), {cli::plain_number(value), fmt::to_string(n)});
+}
+
+std::vector<std::string> average_headers(const std::string& name) {
+  return cli::one_or_plain(name + ">", {name + ">", name + " N>"});
 }
 
 json number(const std::optional<double>& x) {
@@ -41,25 +54,27 @@ const char* word(grouping by) {
 }
 
 std::string rates(const std::vector<const report_row*>& rows, const report& of) {
-  row_of_cells head{heading(of.by), "PROBLEMS>", "SAMPLES>", "INFRA>",
-                    "OPEN>",        "COMPILED>", "CORRECT>", "TIMED>"};
-  for (const auto& f : rows.front()->fast) head.push_back(fmt::format("FAST_{:g}>", f.p));
-  head.push_back("FAST_1 LOW>");
+  row_of_cells head{heading(of.by), "PROBLEMS>", "SAMPLES>", "INFRA>", "OPEN>"};
+  cli::add_cells(head, share_headers("COMPILED"));
+  cli::add_cells(head, share_headers("CORRECT"));
+  head.emplace_back("TIMED>");
+  for (const auto& f : rows.front()->fast)
+    cli::add_cells(head, share_headers(fmt::format("FAST_{:g}", f.p)));
+  cli::add_cells(head, share_headers("FAST_1 LOW"));
   std::vector<row_of_cells> cells;
   for (const auto* x : rows) {
     auto left_out = [&](uint64_t n) { return of.knows_left_out ? fmt::to_string(n) : "-"; };
-    row_of_cells line{x->group,
-                      fmt::to_string(x->problems),
-                      fmt::to_string(x->samples),
-                      left_out(x->infrastructure),
-                      left_out(x->open),
-                      share_cell(x->compiled, x->samples),
-                      share_cell(x->correct, x->samples),
-                      fmt::format("{}/{}", x->timed, x->correct)};
-    for (const auto& f : x->fast) line.push_back(share_cell(f.count, x->samples));
+    row_of_cells line{x->group, fmt::to_string(x->problems), fmt::to_string(x->samples),
+                      left_out(x->infrastructure), left_out(x->open)};
+    cli::add_cells(line, share_cells(x->compiled, x->samples));
+    cli::add_cells(line, share_cells(x->correct, x->samples));
+    cli::add_cells(line, cli::one_or_plain(fmt::format("{}/{}", x->timed, x->correct),
+                                           {fmt::to_string(x->timed)}));
+    for (const auto& f : x->fast) cli::add_cells(line, share_cells(f.count, x->samples));
     // Without a single interval a 0 would claim what was not measured.
     bool unknown = x->timed > 0 && x->with_interval == 0;
-    line.push_back(unknown ? "-" : share_cell(x->fast_1_by_low, x->samples));
+    cli::add_cells(line, unknown ? cli::one_or_plain("-", {"-", "-"})
+                                 : share_cells(x->fast_1_by_low, x->samples));
     cells.push_back(std::move(line));
   }
   return cli::format_table(head, cells);
@@ -67,17 +82,18 @@ std::string rates(const std::vector<const report_row*>& rows, const report& of) 
 
 std::string means(const std::vector<const report_row*>& rows, const report& of) {
   row_of_cells head{heading(of.by)};
-  for (const auto& x : rows.front()->pass) head.push_back(fmt::format("PASS@{}>", x.k));
-  for (const auto* x : {"GEOMEAN SPEEDUP>", "OF FASTER>", "TURNS>", "MEDIAN>"})
-    head.emplace_back(x);
+  for (const auto& x : rows.front()->pass)
+    cli::add_cells(head, average_headers(fmt::format("PASS@{}", x.k)));
+  for (const auto* x : {"GEOMEAN SPEEDUP", "OF FASTER", "TURNS", "MEDIAN"})
+    cli::add_cells(head, average_headers(x));
   std::vector<row_of_cells> cells;
   for (const auto* x : rows) {
     row_of_cells line{x->group};
-    for (const auto& pass : x->pass) line.push_back(average_cell(pass.value, pass.problems, 3));
-    for (const auto& mean : {x->geomean_speedup, x->geomean_speedup_of_faster})
-      line.push_back(average_cell(mean.value, mean.n, 2));
-    line.push_back(average_cell(x->turns_mean.value, x->turns_mean.n, 2));
-    line.push_back(average_cell(x->turns_median.value, x->turns_median.n, 1));
+    for (const auto& pass : x->pass)
+      cli::add_cells(line, average_cells(pass.value, pass.problems, 3));
+    for (const auto& mean : {x->geomean_speedup, x->geomean_speedup_of_faster, x->turns_mean})
+      cli::add_cells(line, average_cells(mean.value, mean.n, 2));
+    cli::add_cells(line, average_cells(x->turns_median.value, x->turns_median.n, 1));
     cells.push_back(std::move(line));
   }
   return cli::format_table(head, cells);
@@ -121,7 +137,8 @@ std::string to_text(const report& x) {
   std::vector<const report_row*> rows;
   for (const auto& row : x.groups) rows.push_back(&row);
   rows.push_back(&x.all);
-  return rates(rows, x) + "\n" + means(rows, x);
+  auto first = rates(rows, x); // in this order: -o csv prints the first table
+  return first + "\n" + means(rows, x);
 }
 
 json to_json(const report& x) {

@@ -7,6 +7,7 @@
 
 #include "launch/analysis/simulate/measured.hpp"
 #include "launch/analysis/simulate/simulation.hpp"
+#include "launch/cli/output.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
@@ -192,6 +193,10 @@ std::string percent(double share) {
   return fmt::format("{:.0f} %", 100 * share);
 }
 
+std::string percent_cell(double share) {
+  return cli::plain_cells() ? cli::percent_or_plain(share) : percent(share);
+}
+
 std::string given_text(const plan& x) {
   const auto& w = x.work;
   const auto& c = x.cluster;
@@ -212,13 +217,14 @@ std::string text_of(const plan& x, const std::vector<sim::alternative>& all) {
   auto result = given_text(x) + "\n";
   std::vector<std::vector<std::string>> stages, rows;
   for (const auto& s : r.stages)
-    stages.push_back({s.name, std::to_string(s.servers), std::to_string(s.jobs), percent(s.busy),
-                      percent(s.busy_full), cli::format_seconds(s.wait_p50),
-                      cli::format_seconds(s.wait_p90), fmt::format("{:.1f}", s.queue_mean),
-                      std::to_string(s.queue_most)});
-  result += cli::format_table({"STAGE", "SERVERS>", "JOBS>", "BUSY>", "WHILE FULL>", "WAIT P50>",
-                               "WAIT P90>", "QUEUE MEAN>", "MOST>"},
-                              stages);
+    stages.push_back({s.name, std::to_string(s.servers), std::to_string(s.jobs),
+                      percent_cell(s.busy), percent_cell(s.busy_full),
+                      cli::seconds_or_plain(s.wait_p50), cli::seconds_or_plain(s.wait_p90),
+                      fmt::format("{:.1f}", s.queue_mean), std::to_string(s.queue_most)});
+  result +=
+      cli::format_table({"STAGE", "SERVERS>", "JOBS>", "BUSY [percent]>", "WHILE FULL [percent]>",
+                         "WAIT P50 [s]>", "WAIT P90 [s]>", "QUEUE MEAN>", "MOST>"},
+                        stages);
   result += fmt::format("\nthe run takes {}: {:.0f} episodes and {:.0f} turns an hour\n"
                         "what limits it: {}\n"
                         "left out: the start of the program, its prompts and records, and what "
@@ -229,13 +235,15 @@ std::string text_of(const plan& x, const std::vector<sim::alternative>& all) {
   for (const auto& one : all)
     rows.push_back(
         {std::to_string(one.nodes * x.cluster.nodes),
-         std::to_string(one.servers * x.cluster.servers), cli::format_seconds(one.result.seconds),
+         std::to_string(one.servers * x.cluster.servers), cli::seconds_or_plain(one.result.seconds),
          fmt::format("{:.0f}", one.result.turns_per_hour()),
-         fmt::format("{:.2f}x", r.seconds / std::max(one.result.seconds, 1e-9)),
-         percent(one.result.stages[0].busy_full), percent(one.result.stages[1].busy_full),
-         percent(one.result.stages[2].busy_full), one.result.limit});
-  return result + cli::format_table({"NODES>", "SERVERS>", "TIME>", "TURNS/H>", "FASTER>",
-                                     "POLICY>", "BUILD>", "EVALUATE>", "LIMIT"},
+         fmt::format("{:.2f}{}", r.seconds / std::max(one.result.seconds, 1e-9),
+                     cli::plain_cells() ? "" : "x"),
+         percent_cell(one.result.stages[0].busy_full), percent_cell(one.result.stages[1].busy_full),
+         percent_cell(one.result.stages[2].busy_full), one.result.limit});
+  return result + cli::format_table({"NODES>", "SERVERS>", "TIME [s]>", "TURNS/H>", "FASTER>",
+                                     "POLICY [percent]>", "BUILD [percent]>", "EVALUATE [percent]>",
+                                     "LIMIT"},
                                     rows);
 }
 

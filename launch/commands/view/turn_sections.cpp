@@ -124,8 +124,8 @@ std::string quality_part_text(const sectioned_turn& x) {
   for (const auto& [name, value] : document["parts"].items())
     result += fmt::format("  {:<12} {:.2f}\n", name, value.get<double>());
   result += "its episode: " + evidence_text(x.evidence);
-  if (x.readiness.is_null()) return result + "readiness: the episode has not ended\n";
-  result += "readiness: " + x.readiness["kind"].get<std::string>() + "\n";
+  if (x.readiness.is_null()) return result + "data label: the episode has not ended\n";
+  result += "data label: " + label_text(x.readiness["kind"].get<std::string>()) + "\n";
   for (const auto& reason : x.readiness["reasons"])
     result += "  " + cli::clean(reason.get<std::string>()) + "\n";
   return result;

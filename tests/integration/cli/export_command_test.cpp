@@ -147,7 +147,7 @@ TEST(export_command, has_the_evidence_that_other_commands_show) {
     EXPECT_NEAR(e["evidence"]["score"].get<double>(), 0.35 + 0.20 + 0.10 + 0.05, 1e-9);
   }
   EXPECT_THAT(kernelmill({"show", small_run()}).out,
-              HasSubstr(use["eligible"] ? "rl_reward_trace: yes" : "rl_reward_trace: no; "));
+              HasSubstr(use["eligible"] ? "usable for RL: yes" : "usable for RL: no; "));
   EXPECT_THAT(kernelmill({"show", small_run() + "/g0.e0"}).out,
               HasSubstr("evidence 0.70, positive"));
   double sum = 0;

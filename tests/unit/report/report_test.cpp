@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/analysis/report/report.hpp"
+#include "launch/cli/output.hpp"
 #include "messages/base/json_value.hpp"
 
 namespace kernelmill::reporting {
@@ -108,6 +109,19 @@ TEST(report, text_says_of_how_many_each_number_is) {
   EXPECT_THAT(text, HasSubstr("0.400 (2/5)")); // fast_1 in all
   EXPECT_THAT(text, HasSubstr("- (n 0)"));     // pass@5
   EXPECT_THAT(text, HasSubstr("2.19 (n 2)"));  // geometric mean of level 1
+}
+
+TEST(report, has_in_csv_a_column_for_each_number) {
+  cli::invocation in;
+  in.values["--output"] = {"csv"};
+  ASSERT_TRUE(cli::choose_output({}, in));
+  (void)to_text(make_report(some(), {{0, 1}, {1, 5}}));
+  auto tables = cli::taken_tables("report");
+  cli::pass_output_through();
+  ASSERT_TRUE(tables);
+  EXPECT_THAT(*tables, HasSubstr("compiled,compiled_count,correct,correct_count,timed,fast_0,"));
+  EXPECT_THAT(*tables, HasSubstr(",0.4,2,")); // fast_1 in all, and of how many
+  EXPECT_THAT(*tables, Not(HasSubstr("("))) << "no cell of two numbers";
 }
 
 TEST(report, without_any_interval_claims_nothing_of_lower_bounds) {
