@@ -7,6 +7,7 @@
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/schema.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/base/json_value.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
@@ -92,6 +93,10 @@ constexpr const char* placeholder_model = "MODEL"; // in first_config
 
 expected<int> config_validate(const invocation& in) {
   auto report = examine_config(sources_of(in.list("CONFIG")));
+  // As a run would end that finds no such task.
+  if (report.problems.empty())
+    if (auto tasks = tasks_of(report.resolved.config.tasks); !tasks)
+      report.problems.push_back(std::move(tasks.error()));
   bool valid = report.problems.empty();
   if (in.json) {
     json result = {{"valid", valid}, {"problems", json::array()}};
@@ -226,13 +231,14 @@ cli::command config_show_row() {
 }
 
 cli::command config_init_row() {
-  return {"config init",
-          "Writes a configuration to begin with, for a model of your own.",
-          "kernelmill config init\nkernelmill config init mine.json",
-          "It never replaces a file.",
-          {{"FILE", "File to write. Default: kernelmill.json.", false, false, completes::file, {}}},
-          {},
-          config_init};
+  return without_tables(
+      {"config init",
+       "Writes a configuration to begin with, for a model of your own.",
+       "kernelmill config init\nkernelmill config init mine.json",
+       "It never replaces a file.",
+       {{"FILE", "File to write. Default: kernelmill.json.", false, false, completes::file, {}}},
+       {},
+       config_init});
 }
 
 cli::command config_diff_row() {
@@ -247,23 +253,23 @@ cli::command config_diff_row() {
 }
 
 cli::command config_validate_row() {
-  return {"config validate",
-          "Checks a configuration and lists all errors.",
-          "kernelmill config validate configs/quickstart.json",
-          "",
-          {config_words()},
-          {},
-          config_validate};
+  return without_tables({"config validate",
+                         "Checks a configuration and lists all errors.",
+                         "kernelmill config validate configs/quickstart.json",
+                         "",
+                         {config_words()},
+                         {},
+                         config_validate});
 }
 
 cli::command config_schema_row() {
-  return {"config schema",
-          "Prints the JSON Schema of a configuration file.",
-          "kernelmill config schema > kernelmill.schema.json",
-          "",
-          {},
-          {flag("--markdown", "Prints the reference page instead.")},
-          config_schema};
+  return without_tables({"config schema",
+                         "Prints the JSON Schema of a configuration file.",
+                         "kernelmill config schema > kernelmill.schema.json",
+                         "",
+                         {},
+                         {flag("--markdown", "Prints the reference page instead.")},
+                         config_schema});
 }
 
 } // namespace kernelmill::commands

@@ -82,6 +82,15 @@ TEST(config_command, validate_ends_as_run_does_when_a_file_is_missing) {
   EXPECT_EQ(kernelmill({"config", "validate", "no-such.json"}).code, 3);
 }
 
+TEST(config_command, validate_ends_as_run_does_where_a_task_is_not_there) {
+  const std::string ids = R"(tasks.ids=["native/row_summ"])";
+  auto said = kernelmill({"config", "validate", "quickstart", ids});
+  auto run = kernelmill({"run", "quickstart", ids});
+  EXPECT_EQ(said.code, run.code);
+  EXPECT_EQ(said.err, run.err);
+  EXPECT_THAT(said.err, HasSubstr("did you mean 'native/row_sum'?"));
+}
+
 TEST(config_command, a_file_of_the_source_that_is_missing_here_names_its_preset) {
   auto x = kernelmill({"run", "configs/quickstart.json"});
   EXPECT_EQ(x.code, 3);

@@ -116,7 +116,7 @@ ARROWS = {
     ),
     "launch/commands/program": (
         "actors/episode/tools gpu/inspect gpu/process gpu/sandbox gpu/task launch/cli launch/commands launch/config "
-        "launch/machine launch/server/api storage storage/export storage/lineage"
+        "launch/machine launch/node launch/server/api storage storage/export storage/lineage"
     ),
     "launch/commands/remote": (
         "gpu/task launch/cli launch/cluster launch/commands launch/config launch/import launch/judging launch/node "
