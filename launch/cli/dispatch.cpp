@@ -143,8 +143,18 @@ std::string key_written_as_option(std::string name) {
   return at == keys.end() ? std::string{} : *at;
 }
 
+/// A hint that needs no second command: "it is called as `kernelmill page export DIR [ROOT]`".
+std::string how_it_is_called(const command& x) {
+  return "it is called as `" + usage_of(x) + "`";
+}
+
+bool is_common_option(const std::string& name) {
+  const auto& all = common_options();
+  return std::any_of(all.begin(), all.end(), [&](const auto& x) { return x.name == name; });
+}
+
 tl::unexpected<error> unexpected_argument(const command& x, const std::string& word) {
-  auto help = "`kernelmill " + x.name + " --help` shows the usage";
+  auto help = how_it_is_called(x);
   if (!word.starts_with("-"))
     return usage_error(
         "failed to run '" + x.name + "': '" + clean(word) + "' is one argument too many", help);
@@ -154,7 +164,9 @@ tl::unexpected<error> unexpected_argument(const command& x, const std::string& w
   return usage_error("failed to run '" + x.name + "': there is no option '" + clean(name) + "'",
                      !key.empty()    ? "settings are written without dashes: " + key + "=VALUE"
                      : meant.empty() ? help
-                                     : "did you mean '" + meant + "'?");
+                     : is_common_option(meant) && !x.arguments.empty()
+                         ? "did you mean '" + meant + "'? " + help // --out is no --output
+                         : "did you mean '" + meant + "'?");
 }
 
 /// Adds one option, bound to `store`.
@@ -190,8 +202,7 @@ expected<void> check_choice(const command& x, const std::string& name,
     auto meant = choices.size() > seen_at_once ? closest(value, choices) : std::string{};
     return usage_error("failed to run '" + x.name + "': " + name + " takes one of " +
                            joined(choices) + ", not '" + clean(value) + "'",
-                       meant.empty() ? "`kernelmill " + x.name + " --help` shows the usage"
-                                     : "did you mean '" + meant + "'?");
+                       meant.empty() ? how_it_is_called(x) : "did you mean '" + meant + "'?");
   }
   return {};
 }
@@ -229,8 +240,7 @@ expected<invocation> parse(const command& x, std::vector<std::string> rest) {
     auto flag =
         std::find_if(left.begin(), left.end(), [](const auto& w) { return w.starts_with("-"); });
     if (flag != left.end()) return unexpected_argument(x, *flag);
-    return usage_error("failed to run '" + x.name + "': " + clean(e.what()),
-                       "`kernelmill " + x.name + " --help` shows the usage");
+    return usage_error("failed to run '" + x.name + "': " + clean(e.what()), how_it_is_called(x));
   }
   invocation result;
   for (auto& [name, list] : values)

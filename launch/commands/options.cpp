@@ -1,11 +1,18 @@
 #include "launch/commands/options.hpp"
 
+#include <utility>
+
 #include "messages/torch_words.hpp"
 
 namespace kernelmill::commands {
 
 using cli::argument_spec;
 using cli::option_spec;
+
+cli::command without_tables(cli::command row) {
+  row.columns.emplace();
+  return row;
+}
 
 option_spec flag(const char* name, const char* doc) {
   return {name, "", doc, "", false, {}, nothing};

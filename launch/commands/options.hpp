@@ -14,6 +14,9 @@ using cli::completes;
 
 constexpr auto nothing = completes::nothing;
 
+/// The row of a command that prints texts alone: it refuses -o csv and --columns before it works.
+cli::command without_tables(cli::command row);
+
 /// An option without a value.
 cli::option_spec flag(const char* name, const char* doc);
 

@@ -67,6 +67,7 @@ std::string status_text(const json& x) {
 expected<int> wait_for_run(const invocation& in, const std::string& name) {
   interrupt signals;
   int failures = 0, missing = 0;
+  std::string told;
   constexpr int most_missing = 20;  // in a row, about ten seconds
   constexpr int most_failures = 60; // in a row, about half a minute and more
   while (!signals.token().stop_requested()) {
@@ -81,7 +82,10 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
     for (const auto& r : (*answer)["runs"]) {
       if (r["run"] != name) continue;
       listed = true;
-      std::string state = r["state"];
+      std::string state = r["state"], why = r.value("message", "");
+      bool waits = state == "running" && !why.empty();
+      if (waits && why != told) cli::talk(cli::clean(why));
+      if (state == "running") told = why;
       if (state == "running" || state == "paused" || state == "stopping" || state == "left") break;
       if (in.json)
         cli::print_json(r);
@@ -92,7 +96,7 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
                                count_of(r, "turns"), count_of(r, "accepted"),
                                count_of(r, "rejected"), count_of(r, "infrastructure"),
                                r["directory"].get<std::string>()));
-      if (auto why = r.value("message", ""); !why.empty()) cli::talk(why);
+      if (!why.empty()) cli::talk(why);
       if (state == "finished") return cli::exit_ok;
       return cli::exit_code({fault_class::infrastructure, r.value("category", ""), "", ""});
     }
@@ -159,27 +163,29 @@ expected<int> drain(const invocation& in) {
 } // namespace
 
 cli::command submit_row() {
-  return {
-      "submit",
-      "Submits a run to a head.",
-      "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
-      "kernelmill submit base.json run.name=first tasks.groups=8",
-      "Configuration files are read on this machine. Paths in them must exist on the head's "
-      "machine. With --wait the\n"
-      "exit code is 0 when the run has finished.",
-      {config_words()},
-      with_head_options({{"--wait", "", "Waits until the run has ended.", "", false, {}, nothing}}),
-      submit};
+  return without_tables(
+      {"submit",
+       "Submits a run to a head.",
+       "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
+       "kernelmill submit base.json run.name=first tasks.groups=8",
+       "Configuration files are read on this machine. Paths in them must exist on the head's "
+       "machine. With --wait the\n"
+       "exit code is 0 when the run has finished.",
+       {config_words()},
+       with_head_options(
+           {{"--wait", "", "Waits until the run has ended.", "", false, {}, nothing}}),
+       submit});
 }
 
 cli::command drain_row() {
-  return {"drain",
-          "Drains a node: it gets no new jobs, finishes the current ones, and ends.",
-          "kernelmill drain gpu-host-3",
-          "The node continues to drain when the link or the head is lost.",
-          {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
-          with_head_options({}),
-          drain};
+  return without_tables(
+      {"drain",
+       "Drains a node: it gets no new jobs, finishes the current ones, and ends.",
+       "kernelmill drain gpu-host-3",
+       "The node continues to drain when the link or the head is lost.",
+       {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
+       with_head_options({}),
+       drain});
 }
 
 expected<int> head_status(const invocation& in) {

@@ -61,25 +61,26 @@ expected<int> cluster_init(const invocation& in) {
 } // namespace
 
 cli::command cluster_init_row() {
-  return {"cluster init",
-          "Creates the cluster's credentials: a CA, a certificate and a key.",
-          "kernelmill cluster init\n"
-          "kernelmill cluster init --dir credentials",
-          "Run it once per cluster, then copy ca.pem, node.pem and node.key to every machine. A "
-          "machine that has the key\n"
-          "can join the cluster. Do not copy ca.key. Exit code 4 when credentials exist already. "
-          "Prints the directory on\n"
-          "stdout.",
-          {},
-          {{"--dir",
-            "DIR",
-            "Directory to write to. Default: $KERNELMILL_CREDENTIALS, then "
-            "$XDG_STATE_HOME/kernelmill/cluster, then ~/.local/state/kernelmill/cluster.",
-            "",
-            false,
-            {},
-            completes::directory}},
-          cluster_init};
+  return without_tables(
+      {"cluster init",
+       "Creates the cluster's credentials: a CA, a certificate and a key.",
+       "kernelmill cluster init\n"
+       "kernelmill cluster init --dir credentials",
+       "Run it once per cluster, then copy ca.pem, node.pem and node.key to every machine. A "
+       "machine that has the key\n"
+       "can join the cluster. Do not copy ca.key. Exit code 4 when credentials exist already. "
+       "Prints the directory on\n"
+       "stdout.",
+       {},
+       {{"--dir",
+         "DIR",
+         "Directory to write to. Default: $KERNELMILL_CREDENTIALS, then "
+         "$XDG_STATE_HOME/kernelmill/cluster, then ~/.local/state/kernelmill/cluster.",
+         "",
+         false,
+         {},
+         completes::directory}},
+       cluster_init});
 }
 
 } // namespace kernelmill::commands

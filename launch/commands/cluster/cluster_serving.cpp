@@ -101,97 +101,98 @@ expected<int> node(const invocation& in) {
 } // namespace
 
 cli::command head_row() {
-  return {"head",
-          "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
-          "kernelmill head --listen 10.0.0.1:7612\n"
-          "kernelmill head --insecure-loopback --monitor 7700",
-          "Prints its address once it listens. Links use mutual TLS with the credentials of "
-          "`kernelmill cluster init`.\n"
-          "With --monitor it serves the page of its runs and nodes, and prints its URL on stderr.\n"
-          "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
-          "progress, also after\n"
-          "kill -9.",
-          {},
-          with_monitor_options({{"--listen",
-                                 "ADDR:PORT",
-                                 "Address to listen on. Port 0 takes a free one.",
-                                 "127.0.0.1:7612",
-                                 false,
-                                 {},
-                                 nothing},
-                                {"--root",
-                                 "DIR",
-                                 "Folder that holds the runs.",
-                                 "runs",
-                                 false,
-                                 {},
-                                 completes::directory},
-                                credentials(),
-                                insecure(),
-                                log_file(),
-                                {"--log-level",
-                                 "LEVEL",
-                                 "Lowest level that is logged.",
-                                 "info",
-                                 false,
-                                 {"trace", "debug", "info", "warn", "error"},
-                                 nothing},
-                                {"--log-format",
-                                 "FORMAT",
-                                 "`text`, or `json` with one object per line.",
-                                 "text",
-                                 false,
-                                 {"text", "json"},
-                                 nothing}}),
-          head};
+  return without_tables(
+      {"head",
+       "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
+       "kernelmill head --listen 10.0.0.1:7612\n"
+       "kernelmill head --insecure-loopback --monitor 7700",
+       "Prints its address once it listens. Links use mutual TLS with the credentials of "
+       "`kernelmill cluster init`.\n"
+       "With --monitor it serves the page of its runs and nodes, and prints its URL on stderr.\n"
+       "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
+       "progress, also after\n"
+       "kill -9.",
+       {},
+       with_monitor_options({{"--listen",
+                              "ADDR:PORT",
+                              "Address to listen on. Port 0 takes a free one.",
+                              "127.0.0.1:7612",
+                              false,
+                              {},
+                              nothing},
+                             {"--root",
+                              "DIR",
+                              "Folder that holds the runs.",
+                              "runs",
+                              false,
+                              {},
+                              completes::directory},
+                             credentials(),
+                             insecure(),
+                             log_file(),
+                             {"--log-level",
+                              "LEVEL",
+                              "Lowest level that is logged.",
+                              "info",
+                              false,
+                              {"trace", "debug", "info", "warn", "error"},
+                              nothing},
+                             {"--log-format",
+                              "FORMAT",
+                              "`text`, or `json` with one object per line.",
+                              "text",
+                              false,
+                              {"text", "json"},
+                              nothing}}),
+       head});
 }
 
 cli::command node_row() {
   auto configuration = config_words();
   configuration.required = false;
-  return {
-      "node",
-      "Offers this machine's compilers and GPUs to a head.",
-      "kernelmill node --head 10.0.0.1:7612\n"
-      "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
-      "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
-      "Rejoins when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C drain it: it "
-      "takes no new jobs,\n"
-      "finishes the current ones, and ends. A second signal ends it at once. It uses the "
-      "sections `compile`,\n"
-      "`evaluation` and `log` of the configuration.",
-      {configuration},
-      with_head_options({{"--name",
-                          "NAME",
-                          "Name of the node. Default: the host's name.",
-                          "",
-                          false,
-                          {},
-                          nothing},
-                         {"--gpus",
-                          "LIST",
-                          "GPUs to offer: `all`, `none`, or numbers such as 0,2 among those in "
-                          "CUDA_VISIBLE_DEVICES.",
-                          "all",
-                          false,
-                          {},
-                          nothing},
-                         {"--arch",
-                          "ARCH",
-                          "Only compiles, for GPUs of this architecture (sm_90).",
-                          "",
-                          false,
-                          {},
-                          nothing},
-                         {"--compilers",
-                          "N",
-                          "Concurrent builds. Default: one per core.",
-                          "",
-                          false,
-                          {},
-                          nothing},
-                         log_file()}),
-      node};
+  return without_tables(
+      {"node",
+       "Offers this machine's compilers and GPUs to a head.",
+       "kernelmill node --head 10.0.0.1:7612\n"
+       "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
+       "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
+       "Rejoins when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C drain it: it "
+       "takes no new jobs,\n"
+       "finishes the current ones, and ends. A second signal ends it at once. It uses the "
+       "sections `compile`,\n"
+       "`evaluation` and `log` of the configuration.",
+       {configuration},
+       with_head_options({{"--name",
+                           "NAME",
+                           "Name of the node. Default: the host's name.",
+                           "",
+                           false,
+                           {},
+                           nothing},
+                          {"--gpus",
+                           "LIST",
+                           "GPUs to offer: `all`, `none`, or numbers such as 0,2 among those in "
+                           "CUDA_VISIBLE_DEVICES.",
+                           "all",
+                           false,
+                           {},
+                           nothing},
+                          {"--arch",
+                           "ARCH",
+                           "Only compiles, for GPUs of this architecture (sm_90).",
+                           "",
+                           false,
+                           {},
+                           nothing},
+                          {"--compilers",
+                           "N",
+                           "Concurrent builds. Default: one per core.",
+                           "",
+                           false,
+                           {},
+                           nothing},
+                          log_file()}),
+       node});
 }
 
 } // namespace kernelmill::commands

@@ -57,13 +57,14 @@ expected<int> reference(const invocation& in) {
 } // namespace
 
 cli::command completion_row() {
-  return {"completion",
-          "Prints a completion script for a shell.",
-          "source <(kernelmill completion bash)",
-          "",
-          {{"SHELL", "bash, zsh or fish.", true, false, nothing, {"bash", "zsh", "fish"}}},
-          {},
-          completion};
+  return without_tables(
+      {"completion",
+       "Prints a completion script for a shell.",
+       "source <(kernelmill completion bash)",
+       "",
+       {{"SHELL", "bash, zsh or fish.", true, false, nothing, {"bash", "zsh", "fish"}}},
+       {},
+       completion});
 }
 
 cli::command complete_row() {

@@ -1,35 +1,19 @@
 // The table of commands, in the order in which help shows them.
 
-#include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "launch/commands/commands.hpp"
 #include "launch/commands/kernel_export.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/stored_runs.hpp"
-#include "messages/base/text.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
 
-// Commands that print texts alone: -o csv and --columns are refused before they work.
-const std::vector<std::string> without_tables =
-    split("pause,cancel,rollouts log,serve,watch,page,page export,"
-          "candidate promote,explain,logs,candidate diff,runs rename,runs tag,"
-          "runs rm,export,kernel export,bundle make,bundle verify,bundle keygen,"
-          "candidate revert,import gpu_rl,import kernel_rl,remote attach,"
-          "remote close,cluster init,head,node,submit,drain,config init,"
-          "config validate,config schema,completion,version",
-          ',');
-
 void add(cli::command_table& table, const char* group, cli::command_table rows) {
   for (auto& x : rows) {
     x.group = group;
-    if (std::find(without_tables.begin(), without_tables.end(), x.name) != without_tables.end())
-      x.columns.emplace();
     table.push_back(std::move(x));
   }
 }

@@ -41,13 +41,13 @@ expected<int> version(const invocation& in) {
 } // namespace
 
 cli::command version_row() {
-  return {"version",
-          "Prints the versions of the program, its formats and its libraries.",
-          "kernelmill version --json",
-          "",
-          {},
-          {},
-          version};
+  return without_tables({"version",
+                         "Prints the versions of the program, its formats and its libraries.",
+                         "kernelmill version --json",
+                         "",
+                         {},
+                         {},
+                         version});
 }
 
 } // namespace kernelmill::commands

@@ -6,6 +6,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/remote/near_end.hpp"
 #include "launch/remote/far_server.hpp"
 #include "launch/remote/supervisor.hpp"
@@ -112,24 +113,26 @@ cli::command remote_ls_row() {
 }
 
 cli::command remote_attach_row() {
-  return {"remote attach",
-          "Takes up a session: prints its output, fetches what it left, and closes it.",
-          "kernelmill remote attach gpu-box 3f0c9a52d1e8b764",
-          "Where it was started. Its output is printed from its beginning. The exit code is the "
-          "command's.",
-          {host_word(), session_word()},
-          {},
-          attach};
+  return without_tables(
+      {"remote attach",
+       "Takes up a session: prints its output, fetches what it left, and closes it.",
+       "kernelmill remote attach gpu-box 3f0c9a52d1e8b764",
+       "Where it was started. Its output is printed from its beginning. The exit code is the "
+       "command's.",
+       {host_word(), session_word()},
+       {},
+       attach});
 }
 
 cli::command remote_close_row() {
-  return {"remote close",
-          "Ends a session's command, if it runs, and removes what it left on the host.",
-          "kernelmill remote close gpu-box 3f0c9a52d1e8b764",
-          "",
-          {host_word(), session_word()},
-          {},
-          close};
+  return without_tables(
+      {"remote close",
+       "Ends a session's command, if it runs, and removes what it left on the host.",
+       "kernelmill remote close gpu-box 3f0c9a52d1e8b764",
+       "",
+       {host_word(), session_word()},
+       {},
+       close});
 }
 
 cli::command remote_far_row() {

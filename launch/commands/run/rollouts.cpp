@@ -72,21 +72,22 @@ expected<int> rollouts_log(const invocation& in) {
 } // namespace
 
 cli::command rollouts_log_row() {
-  return {"rollouts log",
-          "Prints what was handed to trainers, event by event.",
-          "kernelmill rollouts log --runs runs",
-          "Reads the log of `kernelmill serve --runs`, also while that runs, and checks each event "
-          "against those before\n"
-          "it. In the end it prints how many groups of each order are in which state.",
-          {},
-          {{"--runs",
-            "DIR",
-            "The folder that `kernelmill serve` was given.",
-            "runs",
-            false,
-            {},
-            completes::directory}},
-          rollouts_log};
+  return without_tables(
+      {"rollouts log",
+       "Prints what was handed to trainers, event by event.",
+       "kernelmill rollouts log --runs runs",
+       "Reads the log of `kernelmill serve --runs`, also while that runs, and checks each event "
+       "against those before\n"
+       "it. In the end it prints how many groups of each order are in which state.",
+       {},
+       {{"--runs",
+         "DIR",
+         "The folder that `kernelmill serve` was given.",
+         "runs",
+         false,
+         {},
+         completes::directory}},
+       rollouts_log});
 }
 
 } // namespace kernelmill::commands

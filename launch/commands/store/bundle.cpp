@@ -209,70 +209,71 @@ expected<bundles::made_bundle> make_run_bundle(const invocation& in, const place
 }
 
 cli::command bundle_make_row() {
-  return {
-      "bundle make",
-      "Writes what is stored of a run, an episode or a turn as one file.",
-      "kernelmill bundle make runs/first/g3.e1.t2 --out turn.tar.zst\n"
-      "kernelmill bundle make runs/first --form proof --key sign.pem --out first.tar.zst",
-      "The file is a tar of zstd in the layout of gpu_rl's run bundles; docs/reference/bundles.md "
-      "has every file. A\n"
-      "proof also has the store's records and the artifacts by hash, and is signed. The same "
-      "store gives the same\n"
-      "bytes. Addresses of servers and names of keys stay out.",
-      {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
-      {{"--out", "FILE", "The bundle, such as first.tar.zst.", "", true, {}, completes::file},
-       {"--form", "FORM", "What is in it.", "run", false, {"run", "proof"}, nothing},
-       flag("--full", "All that there is: the same as --form proof."),
-       accept_terms_option(),
-       {"--key",
-        "FILE",
-        "Private key of Ed25519 (PEM) that signs it.",
-        "",
-        false,
-        {},
-        completes::file},
-       flag("--force", "Replaces an existing file."),
-       runs_root()},
-      bundle_make};
+  return without_tables(
+      {"bundle make",
+       "Writes what is stored of a run, an episode or a turn as one file.",
+       "kernelmill bundle make runs/first/g3.e1.t2 --out turn.tar.zst\n"
+       "kernelmill bundle make runs/first --form proof --key sign.pem --out first.tar.zst",
+       "The file is a tar of zstd in the layout of gpu_rl's run bundles; docs/reference/bundles.md "
+       "has every file. A\n"
+       "proof also has the store's records and the artifacts by hash, and is signed. The same "
+       "store gives the same\n"
+       "bytes. Addresses of servers and names of keys stay out.",
+       {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
+       {{"--out", "FILE", "The bundle, such as first.tar.zst.", "", true, {}, completes::file},
+        {"--form", "FORM", "What is in it.", "run", false, {"run", "proof"}, nothing},
+        flag("--full", "All that there is: the same as --form proof."),
+        accept_terms_option(),
+        {"--key",
+         "FILE",
+         "Private key of Ed25519 (PEM) that signs it.",
+         "",
+         false,
+         {},
+         completes::file},
+        flag("--force", "Replaces an existing file."),
+        runs_root()},
+       bundle_make});
 }
 
 cli::command bundle_verify_row() {
-  return {"bundle verify",
-          "Checks a bundle, on any machine, without the store.",
-          "kernelmill bundle verify first.tar.zst --public-key sign.pem.pub",
-          "Every file is compared with the list of hashes, and the list with its signature. Of a "
-          "proof, records are read:\n"
-          "names, turn ids, hashes of candidates, and that no artifact is missing. Links, absolute "
-          "paths, doubles, files\n"
-          "that are not listed and streams that unpack to more than they promise are refused. The "
-          "key inside of a bundle\n"
-          "shows integrity only; name the key to check the signer. Exit code 5: something "
-          "was changed; it is named.",
-          {{"FILE", "The bundle, or its folder.", true, false, completes::file, {}}},
-          {{"--public-key",
-            "FILE",
-            "The key (PEM) that must have signed it.",
-            "",
-            false,
-            {},
-            completes::file}},
-          bundle_verify};
+  return without_tables(
+      {"bundle verify",
+       "Checks a bundle, on any machine, without the store.",
+       "kernelmill bundle verify first.tar.zst --public-key sign.pem.pub",
+       "Every file is compared with the list of hashes, and the list with its signature. Of a "
+       "proof, records are read:\n"
+       "names, turn ids, hashes of candidates, and that no artifact is missing. Links, absolute "
+       "paths, doubles, files\n"
+       "that are not listed and streams that unpack to more than they promise are refused. The "
+       "key inside of a bundle\n"
+       "shows integrity only; name the key to check the signer. Exit code 5: something "
+       "was changed; it is named.",
+       {{"FILE", "The bundle, or its folder.", true, false, completes::file, {}}},
+       {{"--public-key",
+         "FILE",
+         "The key (PEM) that must have signed it.",
+         "",
+         false,
+         {},
+         completes::file}},
+       bundle_verify});
 }
 
 cli::command bundle_keygen_row() {
-  return {"bundle keygen",
-          "Makes a key that signs bundles, and its public half.",
-          "kernelmill bundle keygen --out sign.pem",
-          "Ed25519, PEM without a password, mode 0600.",
-          {},
-          {{"--out",
-            "FILE",
-            "The private key; FILE.pub gets the public one.",
-            "",
-            true,
-            {},
-            completes::file}},
-          bundle_keygen};
+  return without_tables({"bundle keygen",
+                         "Makes a key that signs bundles, and its public half.",
+                         "kernelmill bundle keygen --out sign.pem",
+                         "Ed25519, PEM without a password, mode 0600.",
+                         {},
+                         {{"--out",
+                           "FILE",
+                           "The private key; FILE.pub gets the public one.",
+                           "",
+                           true,
+                           {},
+                           completes::file}},
+                         bundle_keygen});
 }
 
 } // namespace kernelmill::commands

@@ -309,66 +309,67 @@ cli::option_spec repeated(cli::option_spec x) {
 } // namespace
 
 cli::command export_row() {
-  return {
-      "export",
-      "Writes runs as a dataset for a trainer.",
-      "kernelmill export runs/first --form sft --out sft\n"
-      "kernelmill export runs/first runs/second --form rl --zstd --out rl\n"
-      "kernelmill export runs/first --form preference --split train --out - | head -1",
-      "A folder has data/train.jsonl and data/dev.jsonl, a data card and PROVENANCE.json; "
-      "`datasets.load_dataset(DIR)`\n"
-      "reads it. Without --governance, sft has the accepted answers of episodes that are "
-      "usable_positive_sft. Filters\n"
-      "of turns belong to sft, trajectories and harbor. docs/reference/exports.md has every field.",
-      {{"RUN", "Names of runs, or their directories.", true, true, completes::run, {}}},
-      {{"--form", "FORM", "What rows are.", "", true, form_words(), nothing},
-       {"--out",
-        "DIR",
-        "A new folder; - writes the rows to stdout.",
-        "",
-        true,
-        {},
-        completes::directory},
-       of_words("--split", "Only tasks of these", split_words),
-       of_words("--verb", "Only tasks of these", verb_words),
-       of_words("--kind", "Only answers with these edit types", kind_words),
-       repeated(of_words("--transition-kind",
-                         "Only turns or episodes with such a transition, their own or that of a "
-                         "tool call; may be repeated",
-                         transition_words)),
-       flag("--patch-bearing-only", "Only turns or episodes in which a patch made a candidate."),
-       of_words("--governance", "Only episodes of these", governance_words),
-       {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
-       flag("--accepted", "Only accepted turns."),
-       flag("--best-of-episode", "Only the best of an episode's turns that are left."),
-       {"--by",
-        "UNIT",
-        "Of kernelbench: a sample is an episode, which stands for its best turn, or each turn.",
-        "episode",
-        false,
-        {"episode", "turn"},
-        nothing},
-       {"--verdict",
-        "NAME",
-        "Verdicts and rewards of this version: original, latest, or one that `rescore` made.",
-        "original",
-        false,
-        {},
-        nothing},
-       {"--on-contamination",
-        "WHAT",
-        "When a train kernel near-duplicates a dev kernel, or an answer a retrieved example.",
-        "report",
-        false,
-        {"report", "drop", "refuse"},
-        nothing},
-       accept_terms_option(),
-       flag("--follow",
-            "Continues while the run does: prints the rows of each group once it has ended."),
-       flag("--zstd", "Packs the rows: .jsonl.zst."),
-       flag("--force", "Replaces an existing export."),
-       runs_root()},
-      export_runs};
+  return without_tables(
+      {"export",
+       "Writes runs as a dataset for a trainer.",
+       "kernelmill export runs/first --form sft --out sft\n"
+       "kernelmill export runs/first runs/second --form rl --zstd --out rl\n"
+       "kernelmill export runs/first --form preference --split train --out - | head -1",
+       "A folder has data/train.jsonl and data/dev.jsonl, a data card and PROVENANCE.json; "
+       "`datasets.load_dataset(DIR)`\n"
+       "reads it. Without --governance, sft has the accepted answers of episodes that are "
+       "usable_positive_sft. Filters\n"
+       "of turns belong to sft, trajectories and harbor. docs/reference/exports.md has every "
+       "field.",
+       {{"RUN", "Names of runs, or their directories.", true, true, completes::run, {}}},
+       {{"--form", "FORM", "What rows are.", "", true, form_words(), nothing},
+        {"--out",
+         "DIR",
+         "A new folder; - writes the rows to stdout.",
+         "",
+         true,
+         {},
+         completes::directory},
+        of_words("--split", "Only tasks of these", split_words),
+        of_words("--verb", "Only tasks of these", verb_words),
+        of_words("--kind", "Only answers with these edit types", kind_words),
+        repeated(of_words("--transition-kind",
+                          "Only turns or episodes with such a transition, their own or that of a "
+                          "tool call; may be repeated",
+                          transition_words)),
+        flag("--patch-bearing-only", "Only turns or episodes in which a patch made a candidate."),
+        of_words("--governance", "Only episodes of these", governance_words),
+        {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
+        flag("--accepted", "Only accepted turns."),
+        flag("--best-of-episode", "Only the best of an episode's turns that are left."),
+        {"--by",
+         "UNIT",
+         "Of kernelbench: a sample is an episode, which stands for its best turn, or each turn.",
+         "episode",
+         false,
+         {"episode", "turn"},
+         nothing},
+        {"--verdict",
+         "NAME",
+         "Verdicts and rewards of this version: original, latest, or one that `rescore` made.",
+         "original",
+         false,
+         {},
+         nothing},
+        {"--on-contamination",
+         "WHAT",
+         "When a train kernel near-duplicates a dev kernel, or an answer a retrieved example.",
+         "report",
+         false,
+         {"report", "drop", "refuse"},
+         nothing},
+        accept_terms_option(),
+        flag("--follow",
+             "Continues while the run does: prints the rows of each group once it has ended."),
+        flag("--zstd", "Packs the rows: .jsonl.zst."),
+        flag("--force", "Replaces an existing export."),
+        runs_root()},
+       export_runs});
 }
 
 } // namespace kernelmill::commands

@@ -112,29 +112,29 @@ cli::option_spec run_out() {
 } // namespace
 
 cli::command import_gpu_rl_row() {
-  return {"import gpu-rl-bundle",
-          "Imports run bundles of gpu_rl as a run.",
-          "kernelmill import gpu-rl-bundle runs/run_20260511 --out runs/old\n"
-          "kernelmill import gpu-rl-bundle first.tar.zst --out runs/copy",
-          imported_details,
-          {{"PATH",
-            "A bundle's folder, a folder of them, or a bundle of ours (.tar.zst).",
-            true,
-            false,
-            completes::file,
-            {}}},
-          {run_out(), source_option()},
-          import_gpu_rl};
+  return without_tables({"import gpu-rl-bundle",
+                         "Imports run bundles of gpu_rl as a run.",
+                         "kernelmill import gpu-rl-bundle runs/run_20260511 --out runs/old\n"
+                         "kernelmill import gpu-rl-bundle first.tar.zst --out runs/copy",
+                         imported_details,
+                         {{"PATH",
+                           "A bundle's folder, a folder of them, or a bundle of ours (.tar.zst).",
+                           true,
+                           false,
+                           completes::file,
+                           {}}},
+                         {run_out(), source_option()},
+                         import_gpu_rl});
 }
 
 cli::command import_kernel_rl_row() {
-  return {"import kernel-rl-traces",
-          "Imports traces of kernel_rl as a run.",
-          "kernelmill import kernel-rl-traces traces.jsonl --out runs/old",
-          imported_details,
-          {{"PATH", "A traces.jsonl.", true, false, completes::file, {}}},
-          {run_out(), source_option()},
-          import_kernel_rl};
+  return without_tables({"import kernel-rl-traces",
+                         "Imports traces of kernel_rl as a run.",
+                         "kernelmill import kernel-rl-traces traces.jsonl --out runs/old",
+                         imported_details,
+                         {{"PATH", "A traces.jsonl.", true, false, completes::file, {}}},
+                         {run_out(), source_option()},
+                         import_kernel_rl});
 }
 
 } // namespace kernelmill::commands

@@ -11,12 +11,12 @@
 #include "launch/analysis/watch/world.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "messages/base/json_value.hpp"
 #include "messages/base/text.hpp"
 #include "storage/files.hpp"
+#include "storage/head_mark.hpp"
 #include "storage/lineage/store.hpp"
 #include "storage/run_tags.hpp"
 
@@ -37,7 +37,7 @@ tl::unexpected<error> in_use(const std::string& verb, const run_directory& run,
 expected<void> check_at_rest(const std::string& verb, const run_directory& run) {
   if (watch::is_worked_on(run))
     return in_use(verb, run, "a process runs it", "`kernelmill cancel " + run.path + "` ends it");
-  if (is_marked_by_head(run.path))
+  if (is_of_head(run))
     return in_use(verb, run, "a head has it and would go on with it",
                   "`kernelmill cancel " + run.name + " --head ADDR:PORT` ends it");
   if (run.store != run.path + "/lineage" || !has_store(run)) return {};
@@ -207,39 +207,39 @@ cli::argument_spec one_run(bool repeat = false) {
 } // namespace
 
 cli::command runs_rm_row() {
-  return {
-      "runs rm",
-      "Removes runs with all that is stored of them.",
-      "kernelmill runs rm first\nkernelmill runs rm first second --yes",
-      "Asks before each. A run in progress is refused. Records in a store that other runs share "
-      "stay there.",
-      {one_run(true)},
-      {{"--yes", "", "Removes without asking.", "", false, {}, nothing, "-y"}, runs_root()},
-      runs_rm};
+  return without_tables(
+      {"runs rm",
+       "Removes runs with all that is stored of them.",
+       "kernelmill runs rm first\nkernelmill runs rm first second --yes",
+       "Asks before each. A run in progress is refused. Records in a store that other runs share "
+       "stay there.",
+       {one_run(true)},
+       {{"--yes", "", "Removes without asking.", "", false, {}, nothing, "-y"}, runs_root()},
+       runs_rm});
 }
 
 cli::command runs_rename_row() {
-  return {
-      "runs rename",
-      "Gives a run's folder another name, by which every command then finds it.",
-      "kernelmill runs rename quickstart-20261130-101500 first",
-      "Forks of the run learn where it is. Its records keep the name that it began with; `runs` "
-      "shows both where they differ.",
-      {one_run(), {"NAME", "The new name.", true, false, nothing, {}}},
-      {runs_root()},
-      runs_rename};
+  return without_tables(
+      {"runs rename",
+       "Gives a run's folder another name, by which every command then finds it.",
+       "kernelmill runs rename quickstart-20261130-101500 first",
+       "Forks of the run learn where it is. Its records keep the name that it began with; `runs` "
+       "shows both where they differ.",
+       {one_run(), {"NAME", "The new name.", true, false, nothing, {}}},
+       {runs_root()},
+       runs_rename});
 }
 
 cli::command runs_tag_row() {
-  return {
-      "runs tag",
-      "Puts tags on a run, takes them away, or prints them.",
-      "kernelmill runs tag first paper baseline\nkernelmill runs tag first --remove paper\n"
-      "kernelmill runs --where 'tags=paper'",
-      "Tags may be changed while a run is in progress. `runs` shows and filters them.",
-      {one_run(), {"TAG", "Words. Default: prints those of the run.", false, true, nothing, {}}},
-      {flag("--remove", "Takes the tags away."), runs_root()},
-      runs_tag};
+  return without_tables(
+      {"runs tag",
+       "Puts tags on a run, takes them away, or prints them.",
+       "kernelmill runs tag first paper baseline\nkernelmill runs tag first --remove paper\n"
+       "kernelmill runs --where 'tags=paper'",
+       "Tags may be changed while a run is in progress. `runs` shows and filters them.",
+       {one_run(), {"TAG", "Words. Default: prints those of the run.", false, true, nothing, {}}},
+       {flag("--remove", "Takes the tags away."), runs_root()},
+       runs_tag});
 }
 
 } // namespace kernelmill::commands

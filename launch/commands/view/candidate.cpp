@@ -108,40 +108,42 @@ cli::command candidate_show_row() {
 }
 
 cli::command candidate_diff_row() {
-  return {"candidate diff",
-          "Prints what changed between two candidates of an episode.",
-          "kernelmill candidate diff first/g3.e1 c2\nkernelmill candidate diff first/g3.e1 c2 c5",
-          "With one candidate, what changed since its parent. The output is a unified diff, empty "
-          "if nothing changed.",
-          {episode_argument(),
-           {"FROM", "A candidate as c2.", true, false, nothing, {}},
-           {"TO", "A candidate as c5.", false, false, nothing, {}}},
-          {runs_root()},
-          print_difference};
+  return without_tables(
+      {"candidate diff",
+       "Prints what changed between two candidates of an episode.",
+       "kernelmill candidate diff first/g3.e1 c2\nkernelmill candidate diff first/g3.e1 c2 c5",
+       "With one candidate, what changed since its parent. The output is a unified diff, empty "
+       "if nothing changed.",
+       {episode_argument(),
+        {"FROM", "A candidate as c2.", true, false, nothing, {}},
+        {"TO", "A candidate as c5.", false, false, nothing, {}}},
+       {runs_root()},
+       print_difference});
 }
 
 cli::command candidate_promote_row() {
-  return {
-      "candidate promote",
-      "Notes that a person takes a candidate for the best of its episode.",
-      "kernelmill candidate promote first/g3.e1 c2 --note 'simplest of the fast ones'",
-      "`lineage`, `candidate show` and the page show the choice. It is kept in choices.jsonl of "
-      "the run's folder\n"
-      "and changes neither records nor rewards nor exports. One candidate of an episode is "
-      "promoted at a time.",
-      {episode_argument(), id_argument()},
-      {note_option(), runs_root()},
-      promote_candidate};
+  return without_tables(
+      {"candidate promote",
+       "Notes that a person takes a candidate for the best of its episode.",
+       "kernelmill candidate promote first/g3.e1 c2 --note 'simplest of the fast ones'",
+       "`lineage`, `candidate show` and the page show the choice. It is kept in choices.jsonl of "
+       "the run's folder\n"
+       "and changes neither records nor rewards nor exports. One candidate of an episode is "
+       "promoted at a time.",
+       {episode_argument(), id_argument()},
+       {note_option(), runs_root()},
+       promote_candidate});
 }
 
 cli::command candidate_revert_row() {
-  return {"candidate revert",
-          "Notes that a person has given a candidate up.",
-          "kernelmill candidate revert first/g3.e1 c2 --note 'reads beyond its rows'",
-          "Kept and shown as with `candidate promote`.",
-          {episode_argument(), id_argument()},
-          {note_option(), runs_root()},
-          give_up_candidate};
+  return without_tables(
+      {"candidate revert",
+       "Notes that a person has given a candidate up.",
+       "kernelmill candidate revert first/g3.e1 c2 --note 'reads beyond its rows'",
+       "Kept and shown as with `candidate promote`.",
+       {episode_argument(), id_argument()},
+       {note_option(), runs_root()},
+       give_up_candidate});
 }
 
 } // namespace kernelmill::commands

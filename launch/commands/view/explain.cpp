@@ -71,15 +71,16 @@ expected<int> explain(const invocation& in) {
 } // namespace
 
 cli::command explain_row() {
-  return {"explain",
-          "Explains why a run or an episode waits: what holds it, what it lacks, the last error.",
-          "kernelmill explain first\nkernelmill explain first/g3.e1\n"
-          "kernelmill explain first --head 10.0.0.1:7612",
-          "The first finding names the resource that is lacking. Works for runs in progress and "
-          "for those that\nhave ended.",
-          {{"WHAT", "A run, or an episode as RUN/g3.e1.", true, false, completes::run, {}}},
-          with_view_options({}),
-          explain};
+  return without_tables(
+      {"explain",
+       "Explains why a run or an episode waits: what holds it, what it lacks, the last error.",
+       "kernelmill explain first\nkernelmill explain first/g3.e1\n"
+       "kernelmill explain first --head 10.0.0.1:7612",
+       "The first finding names the resource that is lacking. Works for runs in progress and "
+       "for those that\nhave ended.",
+       {{"WHAT", "A run, or an episode as RUN/g3.e1.", true, false, completes::run, {}}},
+       with_view_options({}),
+       explain});
 }
 
 } // namespace kernelmill::commands

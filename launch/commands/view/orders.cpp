@@ -123,25 +123,27 @@ cli::command status_row() {
 }
 
 cli::command cancel_row() {
-  return {"cancel",
-          "Ends a run as Ctrl-C does. Committed turns are kept.",
-          "kernelmill cancel first\nkernelmill cancel first --head 10.0.0.1:7612",
-          "`kernelmill resume first` continues it, of a head with --head ADDR:PORT. Exit code 69 "
-          "when the run is not in progress.",
-          {run_word("Name of a run, or its directory; of a head its name.", true)},
-          with_view_options({}),
-          cancel};
+  return without_tables(
+      {"cancel",
+       "Ends a run as Ctrl-C does. Committed turns are kept.",
+       "kernelmill cancel first\nkernelmill cancel first --head 10.0.0.1:7612",
+       "`kernelmill resume first` continues it, of a head with --head ADDR:PORT. Exit code 69 "
+       "when the run is not in progress.",
+       {run_word("Name of a run, or its directory; of a head its name.", true)},
+       with_view_options({}),
+       cancel});
 }
 
 cli::command pause_row() {
-  return {"pause",
-          "Pauses a run: no new episodes start.",
-          "kernelmill pause first\nkernelmill pause first --head 10.0.0.1:7612",
-          "Episodes in progress continue, so nothing is lost. `kernelmill resume first` ends the "
-          "pause, of a head with\n--head ADDR:PORT. Exit code 69 when the run is not in progress.",
-          {run_word("Name of a run, or its directory; of a head its name.", true)},
-          with_view_options({}),
-          pause};
+  return without_tables(
+      {"pause",
+       "Pauses a run: no new episodes start.",
+       "kernelmill pause first\nkernelmill pause first --head 10.0.0.1:7612",
+       "Episodes in progress continue, so nothing is lost. `kernelmill resume first` ends the "
+       "pause, of a head with\n--head ADDR:PORT. Exit code 69 when the run is not in progress.",
+       {run_word("Name of a run, or its directory; of a head its name.", true)},
+       with_view_options({}),
+       pause});
 }
 
 } // namespace kernelmill::commands

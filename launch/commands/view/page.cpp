@@ -79,51 +79,53 @@ cli::command page_row() {
                                          {},
                                          nothing}};
   for (auto& x : access_options()) options.push_back(std::move(x));
-  return {"page",
-          "Serves the monitor's page, its JSON API and /metrics of a folder of runs.",
-          "kernelmill page runs\n"
-          "kernelmill page runs --listen 127.0.0.1:7700",
-          "Shows runs in progress on this machine and runs that are over. Prints its URL once it "
-          "answers, and ends with\n"
-          "Ctrl-C. `run` and `resume` serve the same page with --monitor. From another machine: "
-          "`ssh -L 7700:127.0.0.1:7700 HOST`.\n`kernelmill serve` evaluates "
-          "candidates.",
-          {{"ROOT",
-            "Folder that holds the runs. Default: runs.",
-            false,
-            false,
-            completes::directory,
-            {}}},
-          options,
-          page};
+  return without_tables(
+      {"page",
+       "Serves the monitor's page, its JSON API and /metrics of a folder of runs.",
+       "kernelmill page runs\n"
+       "kernelmill page runs --listen 127.0.0.1:7700",
+       "Shows runs in progress on this machine and runs that are over. Prints its URL once it "
+       "answers, and ends with\n"
+       "Ctrl-C. `run` and `resume` serve the same page with --monitor. From another machine: "
+       "`ssh -L 7700:127.0.0.1:7700 HOST`.\n`kernelmill serve` evaluates "
+       "candidates.",
+       {{"ROOT",
+         "Folder that holds the runs. Default: runs.",
+         false,
+         false,
+         completes::directory,
+         {}}},
+       options,
+       page});
 }
 
 cli::command page_export_row() {
-  return {"page export",
-          "Writes the page of finished runs as a folder that a browser opens from a disk.",
-          "kernelmill page export report runs\n"
-          "kernelmill page export report runs --run first --run second",
-          "Open DIR/index.html. It needs no server and no network; filters and comparisons need "
-          "one, and are left out.\n"
-          "Episodes have what the page shows of them: prompts, completions and code. Exit code 4: "
-          "DIR is not empty.",
-          {{"DIR", "New or empty folder.", true, false, completes::directory, {}},
-           {"ROOT",
-            "Folder that holds the runs. Default: runs.",
-            false,
-            false,
-            completes::directory,
-            {}}},
-          {{"--run",
-            "NAME",
-            "Only this run, by its folder; may be given again.",
-            "",
-            false,
-            {},
-            nothing,
-            {},
-            true}},
-          page_export};
+  return without_tables(
+      {"page export",
+       "Writes the page of finished runs as a folder that a browser opens from a disk.",
+       "kernelmill page export report runs\n"
+       "kernelmill page export report runs --run first --run second",
+       "Open DIR/index.html. It needs no server and no network; filters and comparisons need "
+       "one, and are left out.\n"
+       "Episodes have what the page shows of them: prompts, completions and code. Exit code 4: "
+       "DIR is not empty.",
+       {{"DIR", "New or empty folder.", true, false, completes::directory, {}},
+        {"ROOT",
+         "Folder that holds the runs. Default: runs.",
+         false,
+         false,
+         completes::directory,
+         {}}},
+       {{"--run",
+         "NAME",
+         "Only this run, by its folder; may be given again.",
+         "",
+         false,
+         {},
+         nothing,
+         {},
+         true}},
+       page_export});
 }
 
 std::string page_api_text() {

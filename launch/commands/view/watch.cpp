@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "launch/commands/view/view_options.hpp"
 #include "launch/commands/view/watch_text.hpp"
 #include "messages/base/json_value.hpp"
+#include "messages/identity.hpp"
 #include "messages/log/line.hpp"
 
 namespace kernelmill::commands {
@@ -143,6 +145,13 @@ size_t print_lines(const std::string& text, const log_filter& wanted, const json
   return shown;
 }
 
+/// "first/g3.e1" is the run "first" and its episode "g3.e1", as in other commands.
+std::pair<std::string, std::string> run_and_episode(const std::string& what) {
+  auto slash = what.find_last_of('/');
+  if (slash == std::string::npos || !parse_name(what.substr(slash + 1))) return {what, {}};
+  return {what.substr(0, slash), what.substr(slash + 1)};
+}
+
 /// A misspelt episode has no lines: it is an error, not silence.
 expected<void> check_episode(view_client& views, const std::string& run, const log_filter& wanted) {
   if (wanted.episode.empty()) return {};
@@ -153,22 +162,25 @@ expected<void> check_episode(view_client& views, const std::string& run, const l
 expected<int> logs(const invocation& in) {
   auto lines = in.integer("--lines", 0, 1'000'000);
   KM_TRY(lines);
-  log_filter wanted{in.value("--episode"),
-                    parse_log_level(in.value("--level")).value_or(log_level::trace)};
+  auto [run, episode] = run_and_episode(in.value("RUN"));
+  if (!episode.empty() && in.has("--episode") && in.value("--episode") != episode)
+    return configuration_error("usage", "failed to choose lines: two episodes are named",
+                               "leave out --episode, or name the run alone");
+  if (episode.empty()) episode = in.value("--episode");
+  log_filter wanted{episode, parse_log_level(in.value("--level")).value_or(log_level::trace)};
   auto views = view_client::open(in);
   KM_TRY(views);
-  KM_TRY(check_episode(*views, in.value("RUN"), wanted));
+  KM_TRY(check_episode(*views, run, wanted));
   interrupt signals;
   auto stop = signals.token();
   size_t shown = 0;
-  json query = {{"run", in.value("RUN")}, {"tail", static_cast<uint64_t>(*lines)}};
+  json query = {{"run", run}, {"tail", static_cast<uint64_t>(*lines)}};
   for (;;) {
     auto document = views->ask("logs", query);
     KM_TRY(document);
     shown += print_lines((*document)["text"].get<std::string>(), wanted, *document, in.json);
     if (std::fflush(stdout) != 0) return cli::exit_ok;
-    query = {
-        {"run", in.value("RUN")}, {"offset", (*document)["next"]}, {"file", (*document)["file"]}};
+    query = {{"run", run}, {"offset", (*document)["next"]}, {"file", (*document)["file"]}};
     if ((*document)["more"].get<bool>() && !stop.stop_requested()) continue;
     bool live = document->value("live", true);
     if (!in.has("--follow") && shown == 0)
@@ -183,50 +195,56 @@ expected<int> logs(const invocation& in) {
 } // namespace
 
 cli::command watch_row() {
-  return {
-      "watch",
-      "Shows an episode's turns as they are committed.",
-      "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
-      "Ends when the episode has ended. With --json it prints one object per line. Where "
-      "policy.stream is set, a terminal\nshows the end of an answer while it comes; of a server "
-      "with a key only how long it is.",
-      {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
-      with_view_options({}),
-      watch};
+  return without_tables(
+      {"watch",
+       "Shows an episode's turns as they are committed.",
+       "kernelmill watch first/g3.e1\nkernelmill watch first/g3.e1 --json",
+       "Ends when the episode has ended. With --json it prints one object per line. Where "
+       "policy.stream is set, a terminal\nshows the end of an answer while it comes; of a server "
+       "with a key only how long it is.",
+       {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
+       with_view_options({}),
+       watch});
 }
 
 cli::command logs_row() {
-  return {"logs",
-          "Shows a run's log.",
-          "kernelmill logs first\nkernelmill logs first -f --level warn\n"
-          "kernelmill logs first --episode g3.e1 --lines 1000",
-          "",
-          {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_view_options(
-              {{"--follow",
-                "",
-                "Waits for more lines until the run has ended. Ctrl-C ends it.",
-                "",
-                false,
-                {},
-                nothing,
-                "-f"},
-               {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
-               {"--episode",
-                "NAME",
-                "Only lines of this episode, such as g3.e1.",
-                "",
-                false,
-                {},
-                nothing},
-               {"--level",
-                "LEVEL",
-                "Lowest level that is shown.",
-                "trace",
-                false,
-                {"trace", "debug", "info", "warn", "error"},
-                nothing}}),
-          logs};
+  return without_tables(
+      {"logs",
+       "Shows a run's log.",
+       "kernelmill logs first\nkernelmill logs first -f --level warn\n"
+       "kernelmill logs first/g3.e1 --lines 1000",
+       "",
+       {{"RUN",
+         "Name of a run, or its directory; or an episode as RUN/g3.e1.",
+         true,
+         false,
+         completes::run,
+         {}}},
+       with_view_options(
+           {{"--follow",
+             "",
+             "Waits for more lines until the run has ended. Ctrl-C ends it.",
+             "",
+             false,
+             {},
+             nothing,
+             "-f"},
+            {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
+            {"--episode",
+             "NAME",
+             "Only lines of this episode, such as g3.e1.",
+             "",
+             false,
+             {},
+             nothing},
+            {"--level",
+             "LEVEL",
+             "Lowest level that is shown.",
+             "trace",
+             false,
+             {"trace", "debug", "info", "warn", "error"},
+             nothing}}),
+       logs});
 }
 
 } // namespace kernelmill::commands

@@ -136,6 +136,12 @@ class RunFolders(unittest.TestCase):
         self.assertEqual(wrong.stdout, "")
         self.assertIn("there are run, state, episodes", " ".join(wrong.stderr.split()))
         self.assertIn("has no table", self.do("version", "-o", "csv", code=2).stderr)
+        for absent in (("import", "gpu-rl-bundle", "none"), ("import", "kernel-rl-traces", "none")):
+            self.assertIn("has no table", self.do(*absent, "--out", "new", "-o", "csv", code=2).stderr)
+        tasks = list(csv.DictReader(io.StringIO(said("show", "one", "-o", "csv"))))
+        self.assertEqual(
+            [x for x in tasks[0] if "speedup" in x], ["best_speedup", "best_speedup_low", "best_speedup_high"]
+        )
         self.assertEqual(self.do("runs", "--root", "none", "-o", "csv").stdout, "")
         for words in (("--json", "-o", "csv"), ("-o", "json", "--columns", "run"), ("-o", "xml"), ("--columns", ",")):
             self.do("runs", *words, code=2)
