@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How long the page takes to show each view of a large run: one table, milliseconds.
 
-    build/bin/kernelmill run quickstart --name first tasks.groups=16
+    build/bin/kernelmill run quickstart run.name=first
     build-bench/bench/multiply_run runs/first runs/big 157     # 10,048 episodes
     tests/bench/page_views.py runs --run big --other first [--program build/bin/kernelmill] [--times 5]
 
