@@ -51,7 +51,7 @@ def views(run, other):
         ("sorted", f"{of_run}/episodes?sort=-best_reward", [f"{api}/episodes{page}&sort=-best_reward"], rows),
         ("filtered", f"{of_run}/episodes?where=reward%3E1", [f"{api}/episodes{page}&where=reward%3E1"], rows),
         ("one episode", f"{of_run}/episodes/g1000.e0", [f"{api}/episodes/g1000.e0"], "main pre"),
-        ("groups", f"{of_run}/groups", [f"{api}/groups{page}"], rows),
+        ("groups", f"{of_run}/groups", [f"{api}/groups?limit=50"], rows),
         ("violations", f"{of_run}/findings", [f"{api}/findings{page}"], rows),
         ("slots", f"{of_run}/lanes", [f"{api}/lanes?limit=400"], "main figure"),
         ("configuration", f"{of_run}/config", [f"{api}/config"], "main pre"),

@@ -2,12 +2,14 @@
 
 import {get, path} from './api.js';
 import {strip} from './charts.js';
-import {filterBar, PAGE, pager, sorting} from './lists.js';
+import {filterBar, pager, sorting} from './lists.js';
 import {count, el, number, plain, table, times} from './parts.js';
+
+const GROUPS = 50; // each with a picture
 
 export async function groups(page, run) {
   const {query} = page;
-  const x = await get(path('runs', run, 'groups'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+  const x = await get(path('runs', run, 'groups'), {where: query.where, sort: query.sort, offset: query.offset, limit: GROUPS}, page.signal);
   const rewards = x.groups.flatMap((g) => g.episodes.map((e) => e.best_reward)).filter((v) => v !== null);
   const [low, high] = [Math.min(0, ...rewards), Math.max(0, ...rewards)];
   const to = (id) => page.address(['runs', run, 'episodes', id]);
@@ -18,7 +20,7 @@ export async function groups(page, run) {
     ['accepted', 'Accepted', (v, g) => `${count(v)} of ${count(g.members)}`, true, 'accepted'], ['turns', 'Turns', count, true, 'turns'],
     ['ended', 'Best and worst', (_, g) => againstEachOther(page, run, g)]];
   return [filterBar(page, 'deviation>0.1', 'group, task, members, ended, accepted, rejected, infrastructure, turns, reward, deviation, low, high, best_speedup_lower'),
-    x.groups.length ? table('Groups', columns, x.groups, sorting(page), (g) => g.group) : el('p', {}, 'No group matches.'), pager(page, x)];
+    x.groups.length ? table('Groups', columns, x.groups, sorting(page), (g) => g.group) : el('p', {}, 'No group matches.'), pager(page, x, GROUPS)];
 }
 
 function againstEachOther(page, run, group) {
