@@ -12,6 +12,12 @@ POISON = 0xA7
 NO_NUMBER = 0xFF  # NaN of every floating type
 
 
+def as_bits(x: torch.Tensor) -> torch.Tensor:
+    """A narrow floating type as integers: copied as numbers, its NaN would have other bits on a GPU, and seem to be changed."""
+    words = {1: torch.uint8, 2: torch.int16}.get(x.element_size()) if x.is_floating_point() else None
+    return x.view(words) if words else x
+
+
 class Arena:
     """REQUIRES: close(). Contents are lists of inputs, one a set."""
 
@@ -43,8 +49,8 @@ class Arena:
             for to, x in zip(one.inputs, drawn):
                 if isinstance(x, torch.Tensor):
                     into, what = kinds.setdefault(x.dtype, ([], []))
-                    into.append(to)
-                    what.append(x)
+                    into.append(as_bits(to))
+                    what.append(as_bits(x))
         for into, what in kinds.values():
             if self.device == "cuda" and hasattr(torch, "_foreach_copy_"):
                 torch._foreach_copy_(into, what)

@@ -91,6 +91,7 @@ def main(arguments=None):
             rows.append((language, name, outcome, category, rules, speedup, right))
             if not right:
                 print(json.dumps(document)[:3000], file=sys.stderr)
+            print(f"{language} {name}: {outcome} {category}", flush=True)
     missing = sorted(set(answers) - {"cuda", "cpp", "torch", "triton", *here})
     print(f"installed: {' '.join(here) or 'none'}; not: {' '.join(missing) or 'none'}")
     print(f"{'language':10} {'answer':9} {'outcome':16} {'speedup':>8}  {'as wanted':9}  category, findings")
