@@ -73,6 +73,22 @@ class Arenas(unittest.TestCase):
         self.assertTrue(torch.equal(bench.arena.memory.bytes, before))
         self.assertEqual((bench.notes, bench.shares_arena), ([], False))
 
+    def test_narrow_inputs_come_there_bit_by_bit(self):
+        arena = Arena(None, "cpu", Layout([TensorSpec((4,), (1,), torch.float16)], [], sets=1))
+        given = torch.tensor([0x3C00, 0x7E00, 0x7E01, -1], dtype=torch.int16).view(torch.float16)  # 1, and three NaN
+        copied = []
+
+        def copy(into, what):  # a GPU's would give one NaN for all of them
+            copied.extend(x.dtype for x in what)
+            for to, x in zip(into, what):
+                to.copy_(x)
+
+        arena.device = "cuda"
+        with unittest.mock.patch.object(torch, "_foreach_copy_", copy, create=True):
+            arena.fill([[given]])
+        self.assertEqual(copied, [torch.int16])
+        self.assertEqual(arena.find_changed([[given]]), [])
+
     def test_nothing_is_left_there_for_the_next_candidate(self):
         arena = Arena(None, "cpu", Layout([], [TensorSpec((4096,), (1,), torch.uint8)], sets=3))
         theirs = SharedMemory.attach(None, "cpu", os.dup(arena.memory.fd), arena.memory.capacity)
