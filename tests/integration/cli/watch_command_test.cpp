@@ -200,8 +200,8 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   EXPECT_EQ(slots[0]["node"], "n1") << "the head asks its nodes' monitors";
   node.stop(SIGKILL);
   auto x = explained("orphan", "node", head, there);
-  EXPECT_THAT(first_text(x), AllOf(HasSubstr("There is no "), HasSubstr("The node n1 was lost"),
-                                   HasSubstr(" ago.")));
+  EXPECT_THAT(first_text(x), AllOf(HasSubstr("No node offers a "),
+                                   HasSubstr("The node n1 was lost"), HasSubstr(" ago.")));
   EXPECT_THAT(x["findings"][0]["next"].get<std::string>(), HasSubstr("kernelmill node --head"));
   auto lost = kernelmill(at_head({"node", "ls", "--where", "state=lost", "--json"})).document();
   EXPECT_EQ(lost["nodes"].size(), 1u);
