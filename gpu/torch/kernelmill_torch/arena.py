@@ -7,6 +7,7 @@ import torch
 
 from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet, Layout, SharedMemory, places_of
+from kernelmill_torch.contents import WORDS
 
 POISON = 0xA7
 NO_NUMBER = 0xFF  # NaN of every floating type
@@ -14,8 +15,7 @@ NO_NUMBER = 0xFF  # NaN of every floating type
 
 def as_bits(x: torch.Tensor) -> torch.Tensor:
     """A narrow floating type as integers: copied as numbers, its NaN would have other bits on a GPU, and seem to be changed."""
-    words = {1: torch.uint8, 2: torch.int16}.get(x.element_size()) if x.is_floating_point() else None
-    return x.view(words) if words else x
+    return x.view(WORDS[x.element_size()]) if x.is_floating_point() and x.element_size() < 4 else x
 
 
 class Arena:
